@@ -1,0 +1,70 @@
+"""The record log as one gapless sequence, read from its tables.
+
+Guarantee: `read` returns records `after + 1, after + 2, ...` without a hole. A hole that does not close means that
+somebody removed committed rows; `LogHole` is what the publisher raises then, because publishing past it would
+hide that.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+
+from psycopg.rows import TupleRow
+
+from schemas.event import EventRow
+from schemas.step import StepRow
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import TocsinError
+
+Record = EventRow | StepRow
+
+
+class LogHole(TocsinError):
+    """Committed records are missing from the table."""
+
+
+class LogReader:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def head(self) -> int:
+        row = await (await self._connection.execute(statement("cdc/read_head"))).fetchone()
+        return int(row[0]) if row else 0
+
+    async def horizon(self) -> int:
+        """The first seq the tables still have."""
+        row = await (await self._connection.execute(statement("cdc/read_horizon"))).fetchone()
+        return int(row[0]) if row else 1
+
+    async def read(self, after: int, limit: int) -> list[Record]:
+        bounds = {"after": after, "until": after + limit}
+        async with self._connection.pipeline():
+            events = await self._connection.execute(statement("cdc/read_events"), bounds)
+            steps = await self._connection.execute(statement("cdc/read_steps"), bounds)
+            event_rows: list[TupleRow] = await events.fetchall()
+            step_rows: list[TupleRow] = await steps.fetchall()
+        found: list[Record] = list(
+            merge(
+                (EventRow(*row) for row in event_rows),
+                (StepRow(*row) for row in step_rows),
+                key=lambda record: record.seq,
+            )
+        )
+        return _gapless(found, after)
+
+    async def listen(self) -> None:
+        await self._connection.execute(statement("cdc/listen"))
+
+    async def wait_for_commit(self, timeout_s: float) -> None:
+        """Until somebody appends, at most `timeout_s`: a notification may be lost on the way."""
+        async for _ in self._connection.notifies(timeout=timeout_s, stop_after=1):
+            pass
+
+
+def _gapless(records: list[Record], after: int) -> list[Record]:
+    """The two tables are read by two statements, so a commit between them shows in the second alone: what
+    follows such a missing link is left for the next read. A hole that does not close is found by the caller."""
+    for position, record in enumerate(records, start=after + 1):
+        if record.seq != position:
+            return records[: position - after - 1]
+    return records

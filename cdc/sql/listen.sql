@@ -1,0 +1,2 @@
+-- Every append notifies; a lost notification costs at most one poll.
+listen tocsin_log

@@ -1,0 +1,76 @@
+"""The stream: made if it is missing, refused by name if somebody configured it otherwise.
+
+Guarantee: after `ensure_stream` the stream takes the record log's subjects and nothing else, forbids deleting
+and purging, and its next sequence is the one after the returned one. A stream made for an old table begins
+behind what the table no longer has (`first_seq`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+# What must be as we made it, or the chain's guarantees do not hold.
+_ESSENTIAL = ("subjects", "retention", "discard", "max_msgs", "max_bytes", "max_msgs_per_subject", "sources", "mirror")
+
+
+def stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
+    return StreamConfig(
+        name=settings.stream,
+        description="tocsin record log: events and action steps, sequence equal to seq",
+        subjects=[f"{settings.subjects}.event.>", f"{settings.subjects}.action.>"],
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.OLD,
+        max_msgs=-1,
+        max_bytes=-1,
+        max_msgs_per_subject=-1,
+        max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
+        storage=StorageType.FILE,
+        num_replicas=settings.stream_replicas,
+        deny_delete=True,
+        deny_purge=True,
+        allow_direct=False,
+        duplicate_window=1.0,
+        first_seq=first_seq if first_seq > 1 else None,
+    )
+
+
+async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> int:
+    """The stream's last sequence. `horizon` is the first seq the table still has."""
+    try:
+        info = await js.stream_info(settings.stream)
+    except NotFoundError:
+        info = await js.add_stream(stream_config(settings, first_seq=horizon))
+        _log.info("stream made", stream=settings.stream, first_seq=horizon)
+        return max(horizon - 1, last_sequence(info))
+    _refuse_other_config(info, settings)
+    return last_sequence(info)
+
+
+def last_sequence(info: StreamInfo) -> int:
+    return int(info.state.last_seq)
+
+
+def _refuse_other_config(info: StreamInfo, settings: Settings) -> None:
+    wanted = stream_config(settings)
+    for name in _ESSENTIAL:
+        found, expected = getattr(info.config, name), getattr(wanted, name)
+        if name == "subjects":
+            found, expected = sorted(found or []), sorted(expected or [])
+        if found != expected and not (not found and not expected):
+            raise Refused(
+                f"the stream {settings.stream!r} has {name}={_plain(found)}, tocsin needs {_plain(expected)}: "
+                "correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name of its own"
+            )
+
+
+def _plain(value: object) -> str:
+    return repr(getattr(value, "value", value))

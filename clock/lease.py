@@ -1,0 +1,257 @@
+"""A lease on a role: a NATS KV key held by compare-and-set, so that one process tries at a time.
+
+Guarantees: at most one holder believes in its lease at any instant, as long as clocks tick at about the
+same rate: the deadline counts from before the renewal was sent, the server's expiry from after. A clean stop
+hands over within milliseconds; a dead holder is replaced when its key expires. The holder's id is unique
+per process start, so a restarted process never mistakes its predecessor's key for its own.
+
+Why this way: the renewal has its own thread, event loop and connection, so that seconds of catch-up work do
+not starve it. nats-py's `kv.update` drops the TTL and `kv.get` takes an expiry marker for a live key, so
+the key is written and read with plain requests. Candidates hear releases on a plain subscription and poll
+every TTL/4 besides: watchers go deaf after a restart of NATS.
+
+On failure: a lease is never the safety mechanism. Postgres fences (see `clock.term`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import DiscardPolicy, StorageType, StreamConfig
+from nats.js.errors import NotFoundError
+
+from clock.time_source import steady_s
+from tocsin.core.bus import connect_bus
+from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+_WRONG_LAST_SEQUENCE = 10071
+_OUTAGE = (NatsError, TocsinError, OSError, TimeoutError)
+
+
+class Lease:
+    def __init__(self, settings: Settings, role: str) -> None:
+        self.role = role
+        self.holder = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        self._settings = settings
+        self._ttl_s = settings.lease_ttl_s
+        self._subject = f"$KV.{settings.lease_bucket}.{role}"
+        self._deadline_s = 0.0
+        self._listener = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._thread = threading.Thread(target=self._run_thread, name=f"lease {role}", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._campaign: asyncio.Task[None] | None = None
+        self._resigned = threading.Event()
+        self._stopping = threading.Event()
+
+    @property
+    def held(self) -> bool:
+        return steady_s() < self._deadline_s
+
+    async def wait_until_held(self) -> None:
+        while not self.held:
+            self._changed.clear()
+            if self.held:
+                return
+            await self._changed.wait()
+
+    def resign(self) -> None:
+        """Give the lease back and stand again; for a leader that Postgres refused."""
+        self._deadline_s = 0.0
+        self._resigned.set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def stop(self) -> None:
+        self._stopping.set()
+        if self._loop is not None and self._campaign is not None:
+            with suppress(RuntimeError):  # the loop may have ended by itself
+                self._loop.call_soon_threadsafe(self._campaign.cancel)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run_thread(self) -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(self._stand())
+
+    async def _stand(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._campaign = asyncio.current_task()
+        while not self._stopping.is_set():
+            try:
+                bus = await connect_bus(self._settings, f"lease {self.role}")
+            except _OUTAGE as error:
+                _log.debug("lease waits for nats", role=self.role, error=error)
+                await asyncio.sleep(self._ttl_s / 4)
+                continue
+            try:
+                await self._contend(bus)
+            except _OUTAGE as error:
+                _log.debug("lease interrupted", role=self.role, error=error)
+                await asyncio.sleep(self._ttl_s / 8)
+            finally:
+                with suppress(*_OUTAGE):
+                    await bus.close()
+
+    async def _contend(self, bus: Client) -> None:
+        await _make_bucket(bus, self._settings)
+        heard = asyncio.Event()
+
+        async def hear(_: Msg) -> None:
+            heard.set()
+
+        await bus.subscribe(self._subject, cb=hear)
+        revision: int | None = None
+        try:
+            while not self._stopping.is_set():
+                heard.clear()
+                revision = await self._take(bus) if revision is None else await self._renew(bus, revision)
+                if revision is None:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(self._ttl_s / 4):
+                            await heard.wait()
+                elif await self._rest_or_resign():
+                    await self._release(bus, revision)
+                    revision = None
+        finally:
+            if revision is not None:
+                await self._release(bus, revision)
+
+    async def _rest_or_resign(self) -> bool:
+        """A third of the TTL, cut short by a resignation."""
+        rest_until = steady_s() + self._ttl_s / 3
+        while steady_s() < rest_until:
+            if self._resigned.is_set():
+                self._resigned.clear()
+                return True
+            await asyncio.sleep(min(0.05, self._ttl_s / 20))
+        return False
+
+    async def _take(self, bus: Client) -> int | None:
+        """The revision if the key was free and we got it."""
+        expected, holder = await _last(bus, self._settings, self._subject)
+        if holder is not None and holder != self.holder:
+            return None
+        revision = await self._write(bus, expected)
+        if revision is not None:
+            _log.info("lease taken", role=self.role, holder=self.holder)
+        return revision
+
+    async def _renew(self, bus: Client, revision: int) -> int | None:
+        """The new revision, or None if the lease is lost. An unanswered renewal is repeated until the deadline."""
+        while steady_s() < self._deadline_s:
+            try:
+                renewed = await self._write(bus, revision)
+                if renewed is not None:
+                    return renewed
+                # Refused: somebody else has it, or our own unanswered renewal arrived after all.
+                seq, holder = await _last(bus, self._settings, self._subject)
+                if holder != self.holder:
+                    break
+                revision = seq
+            except _OUTAGE:
+                await asyncio.sleep(self._ttl_s / 20)
+        self._deadline_s = 0.0
+        _log.warning("lease lost", role=self.role, holder=self.holder)
+        return None
+
+    async def _write(self, bus: Client, expected: int) -> int | None:
+        asked_s = steady_s()
+        headers = {
+            "Nats-Expected-Last-Subject-Sequence": str(expected),
+            "Nats-TTL": f"{int(self._ttl_s * 1000)}ms",
+        }
+        revision = await _compare_and_set(
+            bus, self._subject, self.holder.encode(), headers, timeout=self._ttl_s / 3
+        )
+        if revision is not None:
+            self._deadline_s = asked_s + self._ttl_s
+            with suppress(RuntimeError):  # the listener's loop may be closing
+                self._listener.call_soon_threadsafe(self._changed.set)
+        return revision
+
+    async def _release(self, bus: Client, revision: int) -> None:
+        self._deadline_s = 0.0
+        headers = {
+            "Nats-Expected-Last-Subject-Sequence": str(revision),
+            "KV-Operation": "DEL",
+        }
+        with suppress(*_OUTAGE):
+            await _compare_and_set(bus, self._subject, b"", headers, timeout=self._ttl_s / 4)
+            _log.info("lease released", role=self.role, holder=self.holder)
+
+
+@asynccontextmanager
+async def campaigning(settings: Settings, role: str) -> AsyncIterator[Lease]:
+    """Stand for `role` for the length of the block; the lease is released at its end."""
+    lease = Lease(settings, role)
+    lease.start()
+    try:
+        yield lease
+    finally:
+        await lease.stop()
+
+
+async def current_holder(bus: Client, settings: Settings, role: str) -> str | None:
+    """Who holds the role, as NATS sees it; None if nobody does."""
+    try:
+        return (await _last(bus, settings, f"$KV.{settings.lease_bucket}.{role}"))[1]
+    except NotFoundError:
+        return None
+
+
+async def _make_bucket(bus: Client, settings: Settings) -> None:
+    await bus.jetstream(timeout=2).add_stream(
+        StreamConfig(
+            name=f"KV_{settings.lease_bucket}",
+            subjects=[f"$KV.{settings.lease_bucket}.>"],
+            max_msgs_per_subject=1,
+            discard=DiscardPolicy.NEW,
+            storage=StorageType.FILE,
+            num_replicas=settings.stream_replicas,
+            allow_rollup_hdrs=True,
+            deny_delete=True,
+            allow_direct=False,
+            allow_msg_ttl=True,
+        )
+    )
+
+
+async def _compare_and_set(
+    bus: Client, subject: str, value: bytes, headers: dict[str, str], timeout: float
+) -> int | None:
+    """The new revision, or None if the key has moved on."""
+    reply = json.loads((await bus.request(subject, value, timeout=timeout, headers=headers)).data)
+    error = reply.get("error")
+    if error is None:
+        return int(reply["seq"])
+    if error.get("err_code") == _WRONG_LAST_SEQUENCE:
+        return None
+    raise OSError(f"nats refused the lease key {subject!r}: {error.get('description')}")
+
+
+async def _last(bus: Client, settings: Settings, subject: str) -> tuple[int, str | None]:
+    """Last revision of the key and its live holder; expiry markers and releases have none."""
+    js = bus.jetstream(timeout=max(1.0, settings.lease_ttl_s / 2))
+    try:
+        message = await js.get_last_msg(f"KV_{settings.lease_bucket}", subject)
+    except NotFoundError as error:
+        if error.err_code == 10037:  # no message on the subject; a missing bucket is another code
+            return 0, None
+        raise
+    headers = message.headers or {}
+    gone = "KV-Operation" in headers or "Nats-Marker-Reason" in headers or not message.data
+    return int(message.seq or 0), None if gone else (message.data or b"").decode()

@@ -1,0 +1,92 @@
+"""Where `now` comes from: the database's clock, carried between two readings by a local steady one.
+
+Guarantee: a host whose wall clock is wrong, steps or jumps changes nothing here, because it is never read.
+`DatabaseTime` keeps the offset between Postgres and CLOCK_BOOTTIME (which goes on while a machine is
+suspended) and refreshes it with every look at the working set. A jump of the database's clock is
+followed at once and said. `VirtualClock` is the same interface for tests: it steps, drifts and jumps.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import structlog
+
+_log = structlog.get_logger()
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_JUMP = timedelta(milliseconds=250)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def steady_s() -> float:
+    """Seconds that never go back and that count while the machine sleeps."""
+    return time.clock_gettime(_CLOCK)
+
+
+def wall_now() -> datetime:
+    """The host's own clock, for command lines that have no database; nothing that fires uses it."""
+    return datetime.now(UTC)
+
+
+class TimeSource(Protocol):
+    def now(self) -> datetime: ...
+
+
+class DatabaseTime:
+    def __init__(self) -> None:
+        self._offset: timedelta | None = None
+        self.jumps = 0
+
+    @property
+    def known(self) -> bool:
+        return self._offset is not None
+
+    def observe(self, database_now: datetime, asked_s: float, answered_s: float) -> timedelta:
+        """Take a reading; returns how far the database's clock jumped since the last one (0 if it did not).
+
+        The reading happened somewhere between asking and being answered: a difference smaller than that
+        span is not a jump.
+        """
+        offset = database_now - (_EPOCH + timedelta(seconds=answered_s))
+        jumped = timedelta(0)
+        if self._offset is not None:
+            difference = offset - self._offset
+            if abs(difference) > _JUMP + timedelta(seconds=answered_s - asked_s):
+                jumped = difference
+                self.jumps += 1
+                _log.warning("the database's clock jumped", by_s=difference.total_seconds())
+        self._offset = offset
+        return jumped
+
+    def now(self) -> datetime:
+        if self._offset is None:
+            raise RuntimeError("no reading of the database's clock yet")
+        return _EPOCH + timedelta(seconds=steady_s()) + self._offset
+
+
+class VirtualClock:
+    """Time that moves only when it is told to."""
+
+    def __init__(self, start: datetime) -> None:
+        if start.tzinfo is None:
+            raise ValueError(f"{start!r} is naive: give an aware instant")
+        self._now = start
+        self._drift_ppm = 0.0
+
+    def now(self) -> datetime:
+        return self._now
+
+    def step(self, by: timedelta) -> datetime:
+        """Let `by` pass; a drifting clock shows a little more or less."""
+        self._now += by * (1 + self._drift_ppm / 1_000_000)
+        return self._now
+
+    def jump(self, by: timedelta) -> datetime:
+        """What an operator's `date -s` does: no time passes, the clock shows another."""
+        self._now += by
+        return self._now
+
+    def drift(self, ppm: float) -> None:
+        self._drift_ppm = ppm

@@ -1,0 +1,85 @@
+"""Apply what is missing; refuse a history that was rewritten."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import structlog
+
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import Refused
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Version:
+    number: int
+    name: str
+    sql: bytes
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql).hexdigest()
+
+
+@cache
+def versions() -> tuple[Version, ...]:
+    folder = files("migrations") / "versions"
+    found = sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple(Version(int(name[:4]), name.removesuffix(".sql"), sql) for name, sql in found)
+
+
+async def migrate(connection: Connection, known: tuple[Version, ...] | None = None) -> list[str]:
+    """Bring the database up to date; the names of the versions applied now."""
+    known = versions() if known is None else known
+    applied_now: list[str] = []
+    async with connection.transaction():
+        await connection.execute(statement("migrations/lock_migrations"))
+        await connection.execute(statement("migrations/create_migration_table"))
+        applied = await _applied(connection)
+        _refuse_rewritten_history(applied, known)
+        for version in known:
+            if version.number in applied:
+                continue
+            await connection.execute(version.sql)
+            await connection.execute(
+                statement("migrations/record_migration"), (version.number, version.name, version.checksum)
+            )
+            applied_now.append(version.name)
+            _log.info("migration applied", version=version.name)
+    return applied_now
+
+
+async def refuse_unmigrated(connection: Connection) -> None:
+    """Services call this: they never change the schema by themselves."""
+    found = await (await connection.execute(statement("migrations/find_migration_table"))).fetchone()
+    applied = await _applied(connection) if found and found[0] else {}
+    _refuse_rewritten_history(applied, versions())
+    missing = [version.name for version in versions() if version.number not in applied]
+    if missing:
+        raise Refused(f"the database lacks the migrations {', '.join(missing)}: run `tocsin migrate`")
+
+
+async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+    rows = await (await connection.execute(statement("migrations/list_migrations"))).fetchall()
+    return {number: (name, checksum) for number, name, checksum in rows}
+
+
+def _refuse_rewritten_history(applied: dict[int, tuple[str, str]], known: tuple[Version, ...]) -> None:
+    by_number = {version.number: version for version in known}
+    for number, (name, checksum) in sorted(applied.items()):
+        version = by_number.get(number)
+        if version is None:
+            raise Refused(
+                f"the database has migration {name!r}, which this version of tocsin does not know: "
+                "run the newer tocsin that applied it"
+            )
+        if version.checksum != checksum:
+            raise Refused(
+                f"migration {name!r} was edited after it was applied: restore the file, "
+                "and put the change into a new migration"
+            )

@@ -1,0 +1,2 @@
+-- The versions this database has.
+select number, name, checksum from public.tocsin_migration order by number

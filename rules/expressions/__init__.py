@@ -1,0 +1,23 @@
+"""Conditions over events, in CEL: compiled and checked at load, total at run time.
+
+Guarantee: a condition that compiles cannot crash, hang or exhaust the worker, whatever the event holds,
+and can only answer match or no match. What can be known to be wrong is refused at load, with its column.
+
+Why a wrapper: the engine is the only one with a static type checker, and it is young. Every trap we
+know of in the pinned version is closed here and held by a test.
+"""
+
+from rules.expressions.condition import Condition, compile_event_condition
+from rules.expressions.environment import event_activation, event_environment
+from rules.expressions.errors import ExpressionError, ExpressionInvalid
+from rules.expressions.index import RuleIndex
+
+__all__ = [
+    "Condition",
+    "ExpressionError",
+    "ExpressionInvalid",
+    "RuleIndex",
+    "compile_event_condition",
+    "event_activation",
+    "event_environment",
+]

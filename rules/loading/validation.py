@@ -1,0 +1,188 @@
+"""One YAML document becomes one model, or problems with their places.
+
+Guarantee: every message names the document it is about, in the words of the file (keys and kinds, not
+models), and a misspelt key or kind comes with the nearest one that exists.
+
+Why pydantic's own messages are mostly replaced: they speak of inputs and types; an author knows keys.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rules.loading.problems import Problem
+from rules.loading.yaml_tree import Path, YamlNode
+from schemas.documents import KINDS
+
+_NAME_HINT = "use letters, digits, '_' and '-', at most 128 of them"
+_EXPECTED = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+}
+
+
+class Validated(NamedTuple):
+    kind: str
+    model: BaseModel
+    body: YamlNode
+    """The node under the kind's key."""
+    key: YamlNode
+    """The kind's key: where the document starts."""
+
+
+def validate(file: str, document: YamlNode) -> tuple[Validated | None, list[Problem]]:
+    def refuse(node: YamlNode, message: str) -> tuple[None, list[Problem]]:
+        return None, [Problem(file, node.line + 1, node.column + 1, message)]
+
+    if not isinstance(document.value, dict) or not document.keys:
+        return refuse(document, f"a document must be a mapping with one kind: {_kinds()}")
+    kind, key = next(iter(document.keys.items()))
+    for other, other_key in document.keys.items():
+        if other not in KINDS:
+            near = difflib.get_close_matches(other, KINDS, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"the kinds are {_kinds()}"
+            return refuse(other_key, f"unknown kind '{other}', {hint}")
+    if len(document.keys) > 1:
+        second = list(document.keys)[1]
+        return refuse(
+            document.keys[second], f"'{second}' beside '{kind}': separate documents with a line '---'"
+        )
+    body = document.members[kind]
+    if not isinstance(body.value, dict):
+        return refuse(body if body.value is not None else key, f"'{kind}' must be a mapping with a 'name'")
+    try:
+        model = KINDS[kind].model_validate(body.value)
+    except ValidationError as error:
+        return None, list(_problems(file, kind, body, key, error))
+    return Validated(kind, model, body, key), []
+
+
+def title(kind: str, name: object) -> str:
+    return f"{kind} '{name}'" if isinstance(name, str) else kind
+
+
+def _kinds() -> str:
+    return ", ".join(KINDS)
+
+
+def _problems(
+    file: str, kind: str, body: YamlNode, key: YamlNode, error: ValidationError
+) -> Iterable[Problem]:
+    name: object = body.value.get("name") if isinstance(body.value, dict) else None
+    errors = error.errors(include_url=False)
+    # A misspelt required key is one mistake, not an unknown key and a missing one.
+    misspelt = {
+        (*one["loc"][:-1], _nearest_key(one, kind)) for one in errors if one["type"] == "extra_forbidden"
+    }
+    for details in errors:
+        path: Path = details["loc"]
+        if details["type"] == "missing" and path in misspelt:
+            continue
+        at_key = (details.get("ctx") or {}).get("at_key")
+        if details["type"] == "extra_forbidden":
+            node = body.key_at(path)
+        elif at_key:
+            node = body.key_at((*path, str(at_key)))
+        elif details["type"] == "missing":
+            node = body.key_at(path[:-1]) if path[:-1] else key
+        elif not path:
+            node = key
+        else:
+            node = body.at(path)
+        yield Problem(file, node.line + 1, node.column + 1, _message(details, kind, title(kind, name)))
+
+
+def _message(details: ErrorDetails, kind: str, where: str) -> str:
+    path, found = details["loc"], details["input"]
+    last = path[-1] if path else ""
+    known = _MESSAGES.get(details["type"])
+    if known is not None:
+        return known(details, kind, where)
+    if details["type"] in _EXPECTED:
+        return f"'{_dotted(path)}' of {where} must be {_EXPECTED[details['type']]}, not {_shown(found)}"
+    if details["type"] in ("one_of", "needs_rrule"):
+        return f"{where} {details['msg']}"
+    if details["type"] == "value_error":
+        return f"'{_dotted(path)}' of {where}: {details['msg'].removeprefix('Value error, ')}"
+    return f"'{_dotted(path) or last}' of {where}: {details['msg'].lower()}"
+
+
+def _unknown_key(details: ErrorDetails, kind: str, where: str) -> str:
+    near = _nearest_key(details, kind)
+    keys = ", ".join(_keys_at(kind, details["loc"][:-1]))
+    hint = f"did you mean '{near}'?" if near else f"the keys are {keys}"
+    return f"unknown key '{details['loc'][-1]}' in {where}, {hint}"
+
+
+def _nearest_key(details: ErrorDetails, kind: str) -> str | None:
+    near = difflib.get_close_matches(str(details["loc"][-1]), _keys_at(kind, details["loc"][:-1]), n=1)
+    return near[0] if near else None
+
+
+def _keys_at(kind: str, path: Path) -> list[str]:
+    model: Any = KINDS[kind]
+    for step in path:
+        annotation = model.model_fields[step].annotation
+        model = next(
+            one for one in (annotation, *getattr(annotation, "__args__", ())) if hasattr(one, "model_fields")
+        )
+    return list(model.model_fields)
+
+
+def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
+    parent = details["loc"][:-1]
+    return f"missing key '{details['loc'][-1]}' in {f'{_dotted(parent)!r} of ' if parent else ''}{where}"
+
+
+def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
+    expected = str(details["ctx"]["expected"])
+    choices = [choice.strip("'") for choice in expected.replace(" or ", ", ").split(", ")]
+    near = difflib.get_close_matches(str(details["input"]), choices, n=1)
+    hint = f", did you mean '{near[0]}'?" if near else ""
+    return f"'{_dotted(details['loc'])}' of {where} must be {expected}, not {_shown(details['input'])}{hint}"
+
+
+def _bad_name(details: ErrorDetails, kind: str, where: str) -> str:
+    return f"'{_dotted(details['loc'])}' of {kind} is {_shown(details['input'])}: {_NAME_HINT}"
+
+
+def _out_of_range(details: ErrorDetails, kind: str, where: str) -> str:
+    bound = details["msg"].removeprefix("Input should be ")
+    return f"'{_dotted(details['loc'])}' of {where} must be {bound}, not {_shown(details['input'])}"
+
+
+def _too_long(details: ErrorDetails, kind: str, where: str) -> str:
+    most = details["ctx"]["max_length"]
+    return f"'{_dotted(details['loc'])}' of {where} is too long: at most {most} are accepted"
+
+
+_MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {
+    "extra_forbidden": _unknown_key,
+    "missing": _missing_key,
+    "literal_error": _bad_choice,
+    "string_pattern_mismatch": _bad_name,
+    "greater_than_equal": _out_of_range,
+    "less_than_equal": _out_of_range,
+    "string_too_long": _too_long,
+    "too_long": _too_long,
+}
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(str(step) for step in path)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,71 @@
+"""The JSON Schemas of everything that crosses a process boundary, as files.
+
+Guarantee: `schemas/json/<name>.schema.json` is what `SCHEMAS[name]()` returns; a test refuses a stale
+file. To export one more schema, add an entry to `SCHEMAS` and run `python -m schemas.export`.
+
+Why files: editors complete and check rules files from them (`# yaml-language-server: $schema=...`), and
+consumers in other languages generate their types from them, without running Tocsin.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from schemas.documents import KINDS
+
+DIRECTORY = Path(__file__).parent / "json"
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def _of_model(model: type[BaseModel]) -> Callable[[], dict[str, object]]:
+    return lambda: {"$schema": _DIALECT, **model.model_json_schema(mode="validation")}
+
+
+def _rules_file() -> dict[str, object]:
+    """One document of a rules file: an object with one kind as its only key."""
+    definitions: dict[str, object] = {}
+    choices: list[object] = []
+    for kind, model in KINDS.items():
+        schema = model.model_json_schema(mode="validation")
+        definitions.update(schema.pop("$defs", {}))
+        definitions[model.__name__] = schema
+        choices.append(
+            {
+                "type": "object",
+                "properties": {kind: {"$ref": f"#/$defs/{model.__name__}"}},
+                "required": [kind],
+                "additionalProperties": False,
+            }
+        )
+    return {
+        "$schema": _DIALECT,
+        "title": "Tocsin rules file",
+        "oneOf": choices,
+        "$defs": definitions,
+    }
+
+
+SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
+    **{kind: _of_model(model) for kind, model in KINDS.items()},
+    "rules": _rules_file,
+}
+
+
+def text_of(name: str) -> str:
+    return json.dumps(SCHEMAS[name](), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def write_all(directory: Path = DIRECTORY) -> list[Path]:
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in SCHEMAS:
+        path = directory / f"{name}.schema.json"
+        path.write_text(text_of(name), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    write_all()

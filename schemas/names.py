@@ -1,0 +1,23 @@
+"""The texts that name things: schedules, rules, actions, event types and owners.
+
+Guarantee: a name is 1 to 128 of `A-Z a-z 0-9 _ -`, so that it is one token of a subject without any
+encoding. An owner is any text of at most 128 characters without NUL; it is encoded where it becomes a token.
+
+On failure: an ordinary pydantic validation error, which the loader places in the file.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+NAME_PATTERN = r"^[A-Za-z0-9_-]{1,128}$"
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(f"{text!r} cannot be stored: leave out NUL and lone surrogates")
+    return text
+
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Owner = Annotated[str, Field(max_length=128), AfterValidator(_without_nul)]

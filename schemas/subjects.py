@@ -1,0 +1,38 @@
+"""Subjects: the addresses of records in JetStream, safe whatever an owner or a name contains.
+
+Guarantee: one text gives one token, two texts never the same one: bytes outside `[A-Za-z0-9_-]` become `%XX`,
+and the empty text is `_`. So no name can add a level, a wildcard or a space to a subject. A text that is `_`
+itself is encoded, to stay apart from the empty one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from urllib.parse import unquote
+
+_SAFE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@lru_cache(maxsize=65_536)
+def token(text: str) -> str:
+    if not text:
+        return "_"
+    if text != "_" and _SAFE.fullmatch(text):
+        return text
+    return "".join(
+        chr(byte) if _SAFE.fullmatch(chr(byte)) and text != "_" else f"%{byte:02X}" for byte in text.encode()
+    )
+
+
+def text_of(subject_token: str) -> str:
+    """The inverse of `token`."""
+    return "" if subject_token == "_" else unquote(subject_token, errors="strict")
+
+
+def event_subject(prefix: str, origin: str, type: str, name: str, owner: str) -> str:
+    return f"{prefix}.event.{origin}.{token(type)}.{token(name)}.{token(owner)}"
+
+
+def action_subject(prefix: str, name: str) -> str:
+    return f"{prefix}.action.{token(name)}"

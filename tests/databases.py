@@ -1,0 +1,26 @@
+"""Databases for tests: a template, its clones, and their end."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+
+def make_template(url: str) -> None:
+    _run(url, sql.SQL("create database tocsin_template"))
+
+
+def clone_template(url: str, name: str) -> None:
+    _run(
+        url,
+        sql.SQL("create database {} template tocsin_template strategy file_copy").format(sql.Identifier(name)),
+    )
+
+
+def drop_database(url: str, name: str) -> None:
+    _run(url, sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def _run(url: str, command: sql.Composable) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(command)

@@ -1,0 +1,122 @@
+"""What a due tick becomes: a pure decision over the recurrence, the policies and the instant.
+
+Guarantee (I1): every occurrence from the tick's own up to `now` is in exactly one of `fires` and `missed`,
+and `following` is the first one after them. A tick that is not later than its grace fires as itself, even when
+the next one is due as well: that one has its own turn. Nothing here reads a clock or a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from timers.recurrence import Occurrence, Recurrence
+
+LONGEST_DEFAULT_GRACE = timedelta(minutes=1)
+COUNT_LIMIT = 10_000
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Policy:
+    catch_up: str = "latest"
+    window: timedelta | None = None
+    grace: timedelta | None = None
+    max_catch_up: int = 100
+    spread: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True)
+class Missed:
+    count: int
+    at_least: bool
+    first: Occurrence
+    last: Occurrence
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    fires: tuple[Occurrence, ...]
+    missed: Missed | None
+    following: Occurrence | None
+    done_until: datetime
+    """The newest occurrence that this decision settles."""
+
+
+def decide(recurrence: Recurrence, policy: Policy, nominal_at: datetime, now: datetime) -> Decision:
+    """Settle the tick for `nominal_at`, which is due at `now`."""
+    own = occurrence_at(recurrence, nominal_at)
+    following = recurrence.occurrence_after(nominal_at)
+    if now - policy.spread - nominal_at <= grace_of(policy, own, following):
+        return Decision((own,), None, following, own.at)
+    return _catch_up(recurrence, policy, own, now)
+
+
+def occurrence_at(recurrence: Recurrence, nominal_at: datetime) -> Occurrence:
+    """The occurrence at this instant. A tick that the recurrence no longer knows is named by its instant."""
+    found = recurrence.occurrence_after(nominal_at - _MICROSECOND)
+    return found if found is not None and found.at == nominal_at else Occurrence(nominal_at, None, 0, None)
+
+
+def grace_of(policy: Policy, own: Occurrence, following: Occurrence | None) -> timedelta:
+    if policy.grace is not None:
+        return policy.grace
+    if following is None:
+        return LONGEST_DEFAULT_GRACE
+    return min(LONGEST_DEFAULT_GRACE, (following.at - own.at) / 2)
+
+
+def _catch_up(recurrence: Recurrence, policy: Policy, own: Occurrence, now: datetime) -> Decision:
+    due_until = now - policy.spread
+    before_own = own.at - _MICROSECOND
+    latest = recurrence.latest_between(own.at, due_until) or own
+    following = recurrence.occurrence_after(latest.at)
+    fires = _fires(recurrence, policy, own, latest, due_until)
+    last_missed_at = fires[0].at - _MICROSECOND if fires else latest.at
+    missed = None
+    if last_missed_at >= own.at:
+        later, at_least = recurrence.count_between(own.at, last_missed_at, limit=COUNT_LIMIT - 1)
+        last_missed = recurrence.latest_between(before_own, last_missed_at) or own
+        missed = Missed(later + 1, at_least, own, last_missed, _reason(policy, fires))
+    return Decision(fires, missed, following, latest.at)
+
+
+def _fires(
+    recurrence: Recurrence, policy: Policy, own: Occurrence, latest: Occurrence, due_until: datetime
+) -> tuple[Occurrence, ...]:
+    oldest = own.at if policy.window is None else max(own.at, due_until - policy.window)
+    if policy.catch_up == "none" or latest.at < oldest:
+        return ()
+    if policy.catch_up == "latest":
+        return (latest,)
+    return _newest(recurrence, own, oldest, latest.at, policy.max_catch_up)
+
+
+def _newest(
+    recurrence: Recurrence, own: Occurrence, oldest: datetime, newest: datetime, limit: int
+) -> tuple[Occurrence, ...]:
+    """The last `limit` occurrences in [oldest, newest], in order, found from the end."""
+    found: list[Occurrence] = []
+    until = newest
+    while len(found) < limit:
+        one = recurrence.latest_between(oldest - _MICROSECOND, until)
+        if one is None:
+            break
+        found.append(one)
+        until = one.at - _MICROSECOND
+        if until < oldest:
+            break
+    if not found and own.at >= oldest:
+        found.append(own)
+    return tuple(reversed(found))
+
+
+def _reason(policy: Policy, fires: tuple[Occurrence, ...]) -> str:
+    if policy.catch_up == "none":
+        return "late, and catch_up is none"
+    if not fires:
+        return "older than the window"
+    if policy.catch_up == "latest":
+        return "a later one fired in their place"
+    return "more than max_catch_up, or older than the window"

@@ -1,0 +1,230 @@
+"""One-shot times as people say them: `in 30 minutes`, `tomorrow at 9am`, `next friday at 3pm`.
+
+Guarantee: the whole text matches one form of a small grammar, or it is refused with examples. The result
+is an aware UTC instant after `now`. Days and weeks keep the wall clock, hours and less are elapsed time;
+a wall time the clocks skip becomes the first instant after the gap.
+
+Why our own grammar: the libraries guess. One reads "tomorrow at 9" as 10:30, another an ISO instant as
+20:26 today. A timer set wrong in silence is worse than an error, so a day without a clock time, a past
+time and "friday at midnight" are refused. Whoever shows the result shows it resolved, with its zone.
+
+On failure: `InvalidInput`.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from timers.recurrence.once import parse_iso
+from timers.recurrence.wall_time import resolve, to_wall
+from timers.recurrence.zones import zone
+from tocsin.core.errors import InvalidInput
+
+EXAMPLES = (
+    "'in 30 minutes', 'in 1h30m', 'in 2 weeks', 'at 9am', 'tomorrow at 9am', 'tonight at 8', "
+    "'next friday at 3pm', 'march 10 at 2pm', 'on 2026-03-10 at 14:00' or '2026-03-10T14:00:00Z'"
+)
+
+_MAX_CHARACTERS = 100
+_MAX_DAYS = 3660
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_UNIT = (
+    r"(?:(?P<w>w|weeks?)|(?P<d>d|days?)|(?P<h>h|hrs?|hours?)|(?P<m>m|mins?|minutes?)|(?P<s>s|secs?|seconds?))"
+)
+_AMOUNT = re.compile(rf"(?P<number>[0-9]{{1,7}}|an?(?= )) ?{_UNIT}(?![a-z])(?:,? and |, | |)")
+_CLOCK = r"(?P<clock>[0-9]{1,2}(?::[0-9]{2}){0,2} ?(?:am|pm)?|noon|midnight)"
+_CLOCK_PARTS = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(?::([0-9]{2}))? ?(am|pm)?")
+_NAMES = {name: number for number, name in enumerate(_WEEKDAYS)} | {
+    name[:3]: number for number, name in enumerate(_WEEKDAYS)
+}
+_MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS, 1)} | {
+    name[:3]: number for number, name in enumerate(_MONTHS, 1)
+}
+_MONTH = rf"(?P<{{0}}>{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})"
+_DAY = (
+    r"(?:(?P<relative>today|tonight|tomorrow|(?:the )?day after tomorrow)"
+    rf"|(?P<which>next |this |on )?(?P<weekday>{'|'.join(sorted(_NAMES, key=len, reverse=True))})"
+    r"|(?:on )?(?P<iso>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    rf"|(?:on )?{_MONTH.format('month')} (?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>[0-9]{{4}}))?"
+    rf"|(?:on )?(?P<day2>[0-9]{{1,2}})(?:st|nd|rd|th)? {_MONTH.format('month2')}(?: (?P<year2>[0-9]{{4}}))?)"
+)
+_FORMS = (
+    re.compile(rf"{_DAY}(?: at|,)? {_CLOCK}"),
+    re.compile(rf"(?:at )?{_CLOCK},? {_DAY}"),
+    re.compile(
+        rf"at {_CLOCK}"
+        r"|(?P<bare>noon|midnight|[0-9]{1,2}(?::[0-9]{2})? ?(?:am|pm)|[0-9]{1,2}:[0-9]{2})"
+    ),
+)
+_DAY_ALONE = re.compile(_DAY)
+
+
+def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
+    if now.tzinfo is None:
+        raise InvalidInput(f"now {now.isoformat()!r} has no timezone: give an aware datetime")
+    if not isinstance(text, str) or len(text) > _MAX_CHARACTERS or not text.isascii():
+        raise InvalidInput(f"{str(text)[:_MAX_CHARACTERS]!r} is not a time: write {EXAMPLES}")
+    place = zone(tz)
+    said = " ".join(text.lower().split())
+    try:
+        found = _read(said, now.astimezone(UTC), place)
+    except (OverflowError, ValueError):
+        raise InvalidInput(f"{text!r} is not a time in the calendar: write {EXAMPLES}") from None
+    if found is None:
+        raise InvalidInput(f"{text!r} is not a time this grammar knows: {_hint(said)}")
+    if found <= now:
+        shown = found.astimezone(place)
+        raise InvalidInput(f"{text!r} is in the past ({shown:%Y-%m-%d %H:%M} {tz}): give a time after now")
+    return found
+
+
+def _read(said: str, now: datetime, place: ZoneInfo) -> datetime | None:
+    iso = parse_iso(said)
+    if iso is not None:
+        return iso if iso.tzinfo is not None else _to_instant(iso, now, place)
+    if said.startswith("in "):
+        return _read_distance(said[3:], now, place)
+    for form in _FORMS:
+        match = form.fullmatch(said)
+        if match is not None:
+            groups = match.groupdict()
+            clock = groups["clock"] or groups["bare"]
+            return _earliest_after(now, place, _candidates(groups, clock, to_wall(now, place)))
+    return None
+
+
+def _read_distance(said: str, now: datetime, place: ZoneInfo) -> datetime | None:
+    if said in ("half an hour", "half a day"):
+        return now + timedelta(minutes=30 if said.endswith("hour") else 12 * 60)
+    amounts: dict[str, int] = {}
+    position = 0
+    while position < len(said):
+        match = _AMOUNT.match(said, position)
+        if match is None:
+            return None
+        letter = next(letter for letter in _UNITS if match[letter] is not None)
+        if any(list(_UNITS).index(letter) <= list(_UNITS).index(earlier) for earlier in amounts):
+            return None  # each unit once, the largest first
+        amounts[letter] = int(match["number"]) if match["number"].isdigit() else 1
+        position = match.end()
+    if not amounts or said.endswith((",", " ", "and")):
+        return None
+    days = timedelta(weeks=amounts.get("w", 0), days=amounts.get("d", 0))
+    elapsed = timedelta(
+        **{_UNITS[letter]: amount for letter, amount in amounts.items() if letter not in "wd"}
+    )
+    if days + elapsed > timedelta(days=_MAX_DAYS):
+        raise InvalidInput(f"'in {said}' is too far away: at most {_MAX_DAYS} days")
+    if days:
+        now = _to_instant(to_wall(now, place) + days, now, place)
+    return now + elapsed
+
+
+def _candidates(said: dict[str, str | None], clock: str, today: datetime) -> Iterator[datetime]:
+    """The wall times the words may mean, earliest first; the first one after now is meant."""
+    if clock == "midnight":
+        if said.get("relative") not in ("today", "tonight") and _names_day(said):
+            raise InvalidInput(
+                "midnight of a day is ambiguous, its start or its end: write the date and 00:00"
+            )
+        yield datetime.combine(today.date() + timedelta(days=1), time())
+        return
+    at = _clock_time(clock, tonight=said.get("relative") == "tonight")
+    for day in _days(said, today.date()):
+        yield datetime.combine(day, at)
+
+
+def _names_day(said: dict[str, str | None]) -> bool:
+    return any(said.get(name) for name in ("relative", "weekday", "iso", "month", "month2"))
+
+
+def _days(said: dict[str, str | None], today: date) -> Iterator[date]:
+    relative, weekday = said.get("relative"), said.get("weekday")
+    if relative is not None:
+        ahead = 2 if relative.endswith("after tomorrow") else int(relative == "tomorrow")
+        yield today + timedelta(days=ahead)
+    elif weekday is not None:
+        ahead = (_NAMES[weekday] - today.weekday()) % 7
+        if ahead or said["which"] != "next ":
+            yield today + timedelta(days=ahead)
+        yield today + timedelta(days=ahead + 7)
+    elif said.get("iso") is not None:
+        yield date.fromisoformat(str(said["iso"]))
+    elif said.get("month") or said.get("month2"):
+        yield from _dates(said, today)
+    else:
+        yield today
+        yield today + timedelta(days=1)
+
+
+def _dates(said: dict[str, str | None], today: date) -> Iterator[date]:
+    month = _MONTH_NUMBERS[str(said["month"] or said["month2"])]
+    day = int(str(said["day"] or said["day2"]))
+    year = said["year"] or said["year2"]
+    if year is not None:
+        yield date(int(year), month, day)
+        return
+    found = False
+    for candidate in range(today.year, today.year + 9):
+        try:
+            dated = date(candidate, month, day)
+        except ValueError:
+            continue  # 29 February, or no such day in any year
+        found = True
+        yield dated
+    if not found:
+        raise ValueError(f"{month}-{day}")
+
+
+def _clock_time(clock: str, *, tonight: bool) -> time:
+    if clock == "noon" and not tonight:
+        return time(12)
+    match = _CLOCK_PARTS.fullmatch(clock)
+    if match is None:
+        raise ValueError(clock)
+    hour, minute, second = int(match[1]), int(match[2] or 0), int(match[3] or 0)
+    if match[4] is not None:
+        if not 1 <= hour <= 12:
+            raise InvalidInput(f"{clock!r} is not a clock time: with am or pm the hour is 1 to 12")
+        hour = hour % 12 + (12 if match[4] == "pm" else 0)
+    elif tonight and 1 <= hour < 12:
+        hour += 12
+    if tonight and not 17 <= hour <= 23:
+        raise InvalidInput(
+            f"{clock!r} is not tonight: give a time from 5pm to 11:59pm, or a day and a clock time"
+        )
+    if hour > 23 or minute > 59 or second > 59:
+        raise InvalidInput(f"{clock!r} is not a clock time: use 00:00 to 23:59, or 9am")
+    return time(hour, minute, second)
+
+
+def _earliest_after(now: datetime, place: ZoneInfo, walls: Iterator[datetime]) -> datetime | None:
+    found = None
+    for wall in walls:
+        found = _to_instant(wall, now, place)
+        if found > now:
+            break
+    return found
+
+
+def _to_instant(wall: datetime, now: datetime, place: ZoneInfo) -> datetime:
+    resolved = resolve(wall, place)
+    if resolved.second is not None and resolved.first <= now:
+        return resolved.second
+    return resolved.first
+
+
+def _hint(said: str) -> str:
+    if _DAY_ALONE.fullmatch(said):
+        return f"a day needs a clock time, as in '{said} at 9am'"
+    if re.search(r"\b(months?|years?)\b", said):
+        return "months and years differ in length, write weeks, days or a date"
+    if re.search(r"\b(est|edt|pst|pdt|cst|cdt|gmt|bst|cet|cest)\b", said):
+        return "zone abbreviations are ambiguous, give the timezone beside the text"
+    return f"write {EXAMPLES}"

@@ -1,0 +1,223 @@
+"""From what an author wrote to a `Recurrence`.
+
+Guarantee: whatever comes back fires at least once, cannot hang the clock, and has a canonical
+specification in which everything that depends on the moment of creation is already decided: `H` is a
+number, `COUNT` is an `UNTIL`, `@every` is `every`, the anchor is an instant. Equal specifications give
+the same object, so their results are shared.
+
+Why a canonical form: it is stored with the schedule, compared to see whether an edit changed anything, and
+read again by every later process.
+
+On failure: `InvalidInput`, in under 100 ms whatever the input.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from schemas.duration import format_duration
+from timers.recurrence.cron import cron_pattern
+from timers.recurrence.cron_text import EVERY_ALIAS, is_interval_like, plain_cron
+from timers.recurrence.every import Every, parse_interval
+from timers.recurrence.occurrence import Source
+from timers.recurrence.once import OnceAtInstant, OneWall, parse_at, parse_iso
+from timers.recurrence.recurrence import Recurrence, as_utc, bounds, format_instant
+from timers.recurrence.rrule import canonical_rule, rule_source
+from timers.recurrence.wall_time import FixedTime, IntervalLike
+from timers.recurrence.zones import zone
+from tocsin.core.errors import InvalidInput
+
+_KINDS = ("cron", "rrule", "every", "at")
+_GAPS = ("forward", "skip")
+_FOLDS = ("first", "second", "both")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INSTANTS = ("anchor", "starts_at", "ends_at")
+_SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates"}
+# The first occurrence is sought from here, so that the epoch itself, the default anchor, counts.
+_FIRST_LOOK = _EPOCH - timedelta(days=1)
+_SIZE = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The arguments of `parse`, hashable."""
+
+    kind: str
+    text: str
+    tz: str
+    dst_gap: str
+    dst_fold: str
+    anchor: datetime | None
+    dtstart: str | None
+    exdates: tuple[str, ...]
+    rdates: tuple[str, ...]
+    starts_at: datetime | None
+    ends_at: datetime | None
+    hash_id: str
+
+
+def parse(  # noqa: PLR0913 - one argument per key an author may write
+    *,
+    cron: str | None = None,
+    rrule: str | None = None,
+    every: str | None = None,
+    at: str | None = None,
+    tz: str = "UTC",
+    dst_gap: str = "forward",
+    dst_fold: str = "first",
+    anchor: datetime | None = None,
+    dtstart: str | None = None,
+    exdates: Sequence[str] = (),
+    rdates: Sequence[str] = (),
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    hash_id: str = "",
+) -> Recurrence:
+    given = [
+        (kind, text) for kind, text in zip(_KINDS, (cron, rrule, every, at), strict=True) if text is not None
+    ]
+    if len(given) != 1:
+        named = " and ".join(kind for kind, _ in given) or "none of them"
+        raise InvalidInput(f"a recurrence is exactly one of cron, rrule, every or at: {named} was given")
+    kind, text = given[0]
+    if isinstance(exdates, str) or isinstance(rdates, str):
+        raise InvalidInput("exdates and rdates are lists of wall times: put the text in a list")
+    for name, value in ((kind, text), ("tz", tz), ("dst_gap", dst_gap), ("dst_fold", dst_fold)):
+        if not isinstance(value, str):
+            raise InvalidInput(f"{name} {value!r} is not a text: put it in quotes")
+    asked = Asked(
+        kind=kind,
+        text=text,
+        tz=tz,
+        dst_gap=dst_gap,
+        dst_fold=dst_fold,
+        anchor=None if anchor is None else as_utc(anchor, "anchor"),
+        dtstart=dtstart,
+        exdates=tuple(exdates),
+        rdates=tuple(rdates),
+        starts_at=None if starts_at is None else as_utc(starts_at, "starts_at"),
+        ends_at=None if ends_at is None else as_utc(ends_at, "ends_at"),
+        hash_id=hash_id,
+    )
+    return _parse_asked(asked)
+
+
+def parse_spec(spec: Mapping[str, object]) -> Recurrence:
+    """The inverse of `Recurrence.spec`, cached by content.
+
+    It does not ask again whether it ever fires: newer tz data must not make a stored one unreadable.
+    """
+    return _parse_spec_text(_key(spec))
+
+
+@lru_cache(maxsize=_SIZE)
+def _parse_spec_text(text: str) -> Recurrence:
+    spec = json.loads(text)
+    unknown = sorted(set(spec) - _SPEC_KEYS)
+    if unknown or len(set(spec) & set(_KINDS)) != 1:
+        raise InvalidInput(f"{text[:200]} is not a recurrence specification: use what Recurrence.spec gave")
+    kind = next(kind for kind in _KINDS if kind in spec)
+    asked = Asked(
+        kind=kind,
+        text=str(spec[kind]),
+        tz=str(spec.get("tz", "UTC")),
+        dst_gap=str(spec.get("dst_gap", "forward")),
+        dst_fold=str(spec.get("dst_fold", "first")),
+        dtstart=spec.get("dtstart"),
+        exdates=tuple(spec.get("exdates", ())),
+        rdates=tuple(spec.get("rdates", ())),
+        hash_id="",
+        **{name: _instant(spec[name]) if name in spec else None for name in _INSTANTS},
+    )
+    _check(asked)
+    return _by_key(_key(_canonical(asked)))
+
+
+@lru_cache(maxsize=_SIZE)
+def _parse_asked(asked: Asked) -> Recurrence:
+    _check(asked)
+    recurrence = _by_key(_key(_canonical(asked)))
+    if recurrence.occurrence_after(_FIRST_LOOK) is None:
+        raise InvalidInput(
+            f"{recurrence.describe()} never fires: check its days, dst_gap, UNTIL, starts_at and ends_at"
+        )
+    return recurrence
+
+
+def _key(spec: Mapping[str, object]) -> str:
+    return json.dumps(spec, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=_SIZE)
+def _by_key(key: str) -> Recurrence:
+    """Built from a canonical specification: equal recurrences are one object."""
+    spec = json.loads(key)
+    instants = {name: _instant(spec[name]) for name in _INSTANTS if name in spec}
+    kind = next(kind for kind in _KINDS if kind in spec)
+    source = _source(kind, str(spec[kind]), spec, instants.get("anchor"))
+    return Recurrence(source, spec, key, bounds(instants.get("starts_at"), instants.get("ends_at")))
+
+
+def _check(asked: Asked) -> None:
+    zone(asked.tz)
+    if asked.dst_gap not in _GAPS:
+        raise InvalidInput(f"dst_gap {asked.dst_gap!r} is unknown: use {' or '.join(_GAPS)}")
+    if asked.dst_fold not in _FOLDS:
+        raise InvalidInput(f"dst_fold {asked.dst_fold!r} is unknown: use {', '.join(_FOLDS)}")
+    if asked.kind != "rrule" and (asked.dtstart is not None or asked.exdates or asked.rdates):
+        raise InvalidInput(
+            f"dtstart, exdates and rdates belong to an rrule, not to {asked.kind} {asked.text!r}"
+        )
+    if asked.starts_at is not None and asked.ends_at is not None and asked.ends_at < asked.starts_at:
+        raise InvalidInput(
+            f"ends_at {format_instant(asked.ends_at)} is before starts_at {format_instant(asked.starts_at)}"
+        )
+
+
+def _canonical(asked: Asked) -> dict[str, object]:
+    spec: dict[str, object] = {"tz": asked.tz, "dst_gap": asked.dst_gap, "dst_fold": asked.dst_fold}
+    for name, instant in (("starts_at", asked.starts_at), ("ends_at", asked.ends_at)):
+        if instant is not None:
+            spec[name] = format_instant(instant)
+    text = asked.text
+    if asked.kind == "cron" and text[:64].strip().lower().startswith(EVERY_ALIAS):
+        return spec | _canonical_every(text.strip()[len(EVERY_ALIAS) :].strip(), asked.anchor)
+    if asked.kind == "cron":
+        return spec | {"cron": plain_cron(text, asked.hash_id).upper()}
+    if asked.kind == "every":
+        return spec | _canonical_every(text, asked.anchor)
+    if asked.kind == "rrule":
+        lists = (asked.exdates, asked.rdates)
+        return spec | canonical_rule(text, asked.dtstart, lists, asked.anchor, zone(asked.tz))
+    at = parse_at(text)
+    return spec | {"at": at.isoformat() if at.tzinfo is None else format_instant(at)}
+
+
+def _canonical_every(text: str, anchor: datetime | None) -> dict[str, object]:
+    interval = parse_interval(text)
+    return {"every": format_duration(interval), "anchor": format_instant(anchor or _EPOCH)}
+
+
+def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime | None) -> Source:
+    tz, dst_gap, dst_fold = str(spec["tz"]), str(spec["dst_gap"]), str(spec["dst_fold"])
+    if kind == "cron":
+        plain = text.lower()
+        pattern = cron_pattern(plain)
+        if is_interval_like(plain):
+            return IntervalLike(pattern, tz)
+        return FixedTime(pattern, tz, dst_gap, dst_fold)
+    if kind == "every":
+        return Every(parse_interval(text), anchor or _EPOCH)
+    if kind == "rrule":
+        return rule_source(text, spec, zone(tz))
+    at = parse_at(text)
+    return OnceAtInstant(at) if at.tzinfo is not None else FixedTime(OneWall(at), tz, dst_gap, dst_fold)
+
+
+def _instant(text: object) -> datetime:
+    parsed = parse_iso(str(text))
+    if parsed is None or parsed.tzinfo is None:
+        raise InvalidInput(f"{text!r} is not an instant: write it with an offset, as 2026-03-10T14:00:00Z")
+    return parsed

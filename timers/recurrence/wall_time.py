@@ -1,0 +1,210 @@
+"""From wall time to UTC: fixed-time and interval-like recurrences.
+
+Guarantee, fixed-time: each wall time of the pattern fires once. One that does not exist (a gap) fires at
+the first instant after the gap, or not at all with `skip`; one that comes twice (a fold) fires the first
+time, the second, or both. Wall times that land on one instant are one fire, known by the earliest. Guarantee,
+interval-like: the instants whose wall clock matches, so nothing in a gap and both passes of a fold.
+
+Why the first instant after the gap, not one hour later: it keeps fires in the order of their wall times,
+so the next fire is the first wall time that resolves to a later instant, and no job overtakes another.
+
+On failure: beyond the calendar's end `OverflowError`, which `Recurrence` turns into "no more fires".
+"""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from timers.recurrence.occurrence import Occurrence, WallPattern
+from timers.recurrence.transitions import next_transition, offset_at, transitions
+from timers.recurrence.zones import zone
+
+_ZERO = timedelta(0)
+_INSTANT = timedelta(microseconds=1)
+_SAMPLE_YEARS = range(2007, 2038)
+_MAX_TIMES_OF_DAY = 2880
+
+
+class Resolved(NamedTuple):
+    """`second` is set in a fold; `gap_end`, the wall time of `first`, when the wall time does not exist."""
+
+    first: datetime
+    second: datetime | None
+    gap_end: datetime | None
+
+
+def to_wall(instant: datetime, tz: ZoneInfo) -> datetime:
+    return instant.astimezone(tz).replace(tzinfo=None, fold=0)
+
+
+def resolve(wall: datetime, tz: ZoneInfo) -> Resolved:
+    before = wall.replace(tzinfo=tz).utcoffset() or _ZERO
+    after = wall.replace(tzinfo=tz, fold=1).utcoffset() or _ZERO
+    if before == after:
+        return Resolved((wall - before).replace(tzinfo=UTC), None, None)
+    if before > after:
+        return Resolved((wall - before).replace(tzinfo=UTC), (wall - after).replace(tzinfo=UTC), None)
+    end = _gap_end(tz.key, (wall - after).replace(tzinfo=UTC), (wall - before).replace(tzinfo=UTC))
+    return Resolved(end, None, to_wall(end, tz))
+
+
+@lru_cache(maxsize=4096)
+def _gap_end(tz: str, low: datetime, high: datetime) -> datetime:
+    # Read with the later offset a wall time in the gap lies before the transition, else behind it.
+    found = next_transition(tz, low, high)
+    return found if found is not None else high
+
+
+class FixedTime:
+    """The wall times of a pattern, each resolved by the policies."""
+
+    __slots__ = ("_forward", "_passes", "_pattern", "_policies", "_zone")
+
+    def __init__(self, pattern: WallPattern, tz: str, dst_gap: str, dst_fold: str) -> None:
+        self._pattern = pattern
+        self._zone = zone(tz)
+        self._policies = (dst_gap, dst_fold)
+        self._forward = dst_gap == "forward"
+        self._passes = {"first": (0,), "second": (1,), "both": (0, 1)}[dst_fold]
+
+    def after(self, instant: datetime) -> Occurrence | None:
+        if len(self._passes) == 1:
+            return self._after_in_pass(instant, self._passes[0])
+        # Each pass alone is in the order of wall times; together they interleave, so the earlier one is next.
+        first, second = (self._after_in_pass(instant, fold) for fold in self._passes)
+        if first is None or second is None:
+            return first or second
+        return second if second.at < first.at else first
+
+    def _after_in_pass(self, instant: datetime, fold: int) -> Occurrence | None:
+        tz = self._zone
+        local = instant.astimezone(tz)
+        wall: datetime | None = local.replace(tzinfo=None, fold=0)
+        assert wall is not None
+        if fold and not local.fold:
+            # In the first pass of a fold, the second instants of earlier wall times are still to come.
+            wall -= max((local.utcoffset() or _ZERO) - (local.replace(fold=1).utcoffset() or _ZERO), _ZERO)
+        next_wall = self._pattern.next_wall
+        while (wall := next_wall(wall)) is not None:
+            before = wall.replace(tzinfo=tz).utcoffset()
+            if before == wall.replace(tzinfo=tz, fold=1).utcoffset():
+                at = (wall - (before or _ZERO)).replace(tzinfo=UTC)
+                if at > instant:
+                    return Occurrence(at, wall, 0, None)
+                continue
+            found = self._occurrence_at_transition(wall, fold)
+            if found is not None and found.at > instant:
+                return found
+        return None
+
+    def _occurrence_at_transition(self, wall: datetime, fold: int) -> Occurrence | None:
+        resolved = resolve(wall, self._zone)
+        clock = _clock(wall)
+        if resolved.second is not None:
+            chosen = "second" if fold else "first"
+            note = f"{clock} comes twice on this day: this is the {chosen} time"
+            return Occurrence(resolved.second if fold else resolved.first, wall, fold, note)
+        if not self._forward or resolved.gap_end is None:
+            return None
+        moved = _clock(resolved.gap_end)
+        if resolved.gap_end.date() != wall.date():
+            moved = f"{resolved.gap_end.date()} {moved}"
+        return Occurrence(resolved.first, wall, 0, f"{clock} does not exist on this day: moved to {moved}")
+
+    def minimum_distance(self) -> timedelta:
+        times = self._pattern.times_of_day()
+        every_day = FixedTime(EveryDay(times), self._zone.key, *self._policies)
+        return _shortest(every_day, times, self._zone.key)
+
+
+class IntervalLike:
+    """The instants whose wall clock matches a pattern: elapsed time, cut by the zone's transitions."""
+
+    __slots__ = ("_pattern", "_zone")
+
+    def __init__(self, pattern: WallPattern, tz: str) -> None:
+        self._pattern = pattern
+        self._zone = zone(tz)
+
+    def after(self, instant: datetime) -> Occurrence | None:
+        tz = self._zone
+        start = instant
+        step = _ZERO
+        while True:
+            # Between two transitions the offset is constant, and wall time is plain arithmetic.
+            local = start.astimezone(tz)
+            offset = local.utcoffset() or _ZERO
+            wall = self._pattern.next_wall(local.replace(tzinfo=None, fold=0) - step)
+            if wall is None:
+                return None
+            at = (wall - offset).replace(tzinfo=UTC)
+            transition = next_transition(tz.key, start, at)
+            if transition is None:
+                return self._occurrence(at, wall, offset)
+            start, step = transition, _INSTANT  # the transition itself may match
+
+    def _occurrence(self, at: datetime, wall: datetime, offset: timedelta) -> Occurrence:
+        other = wall.replace(tzinfo=self._zone).utcoffset()
+        if other == offset and wall.replace(tzinfo=self._zone, fold=1).utcoffset() == offset:
+            return Occurrence(at, None, 0, None)
+        fold = int(other != offset)
+        note = f"{_clock(wall)} comes twice on this day: this is the {'second' if fold else 'first'} time"
+        return Occurrence(at, None, fold, note)
+
+    def minimum_distance(self) -> timedelta:
+        times = self._pattern.times_of_day()
+        return _shortest(IntervalLike(EveryDay(times), self._zone.key), times, self._zone.key)
+
+
+class EveryDay:
+    """The same times on every day: what a pattern is without its choice of days."""
+
+    __slots__ = ("_times",)
+
+    def __init__(self, times: tuple[timedelta, ...]) -> None:
+        self._times = times
+
+    def next_wall(self, after: datetime) -> datetime | None:
+        midnight = after.replace(hour=0, minute=0, second=0, microsecond=0)
+        for time in self._times:
+            if midnight + time > after:
+                return midnight + time
+        return midnight + timedelta(days=1) + self._times[0]
+
+    def times_of_day(self) -> tuple[timedelta, ...]:
+        return self._times
+
+
+def _shortest(source: FixedTime | IntervalLike, times: tuple[timedelta, ...], tz: str) -> timedelta:
+    """The shortest distance on an ordinary day, and around every kind of transition the zone has."""
+    day = timedelta(days=1)
+    shortest = min(
+        (later - earlier for earlier, later in zip(times, (*times[1:], times[0] + day), strict=True)),
+        default=day,
+    )
+    if len(times) > _MAX_TIMES_OF_DAY:
+        return min(shortest, timedelta(seconds=1))
+    for transition in _kinds_of_transition(tz):
+        instant, end = transition - 2 * day, transition + 2 * day
+        previous: datetime | None = None
+        while (found := source.after(instant)) is not None and found.at <= end:
+            if previous is not None:
+                shortest = min(shortest, found.at - previous)
+            previous = instant = found.at
+    return shortest
+
+
+@lru_cache(maxsize=1024)
+def _kinds_of_transition(tz: str) -> tuple[datetime, ...]:
+    """One transition for each (time of day, shift): on which date it happens does not change a distance."""
+    kinds: dict[tuple[object, timedelta], datetime] = {}
+    for year in _SAMPLE_YEARS:
+        for instant in transitions(tz, year):
+            shift = offset_at(tz, instant) - offset_at(tz, instant - _INSTANT)
+            kinds.setdefault((to_wall(instant, zone(tz)).time(), shift), instant)
+    return tuple(kinds.values())
+
+
+def _clock(wall: datetime) -> str:
+    return wall.strftime("%H:%M:%S" if wall.second else "%H:%M")

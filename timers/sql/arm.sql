@@ -1,0 +1,2 @@
+-- See tocsin.arm in the migrations.
+select tocsin.arm(%s, %s, %s, %s, %s, %s)

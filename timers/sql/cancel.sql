@@ -1,0 +1,2 @@
+-- See tocsin.cancel in the migrations.
+select tocsin.cancel(%s, %s, %s)

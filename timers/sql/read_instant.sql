@@ -1,0 +1,2 @@
+-- The database's clock, the one authority on time.
+select tocsin.instant()

@@ -1,0 +1,80 @@
+"""NATS: a connection that starts fast, fails readably, and afterwards reconnects for ever.
+
+The first attempt is a TCP probe of ours, because nats-py answers a refused first attempt with a sleep of
+two seconds, sixty times. Once connected, the client reconnects without limit: an outage of NATS is
+ordinary, and every caller has its own timeout.
+On failure: `Unreachable` names the address and the variable that sets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import nats
+import structlog
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from tocsin.core.errors import Unreachable
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+_PROBE_S = 2.0
+_CONNECT_S = 5.0
+
+
+async def connect_bus(settings: Settings, name: str) -> Client:
+    if not settings.nats:
+        raise Unreachable(
+            "no nats is named: set TOCSIN_NATS, for example nats://localhost:4222, "
+            "or run `tocsin up`, which brings its own"
+        )
+    urls = [url.strip() for url in settings.nats.split(",")]
+    await _probe(urls)
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            return await nats.connect(
+                servers=urls,
+                name=f"tocsin {name}",
+                allow_reconnect=True,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=0.1,
+                connect_timeout=2,
+                ping_interval=5,
+                max_outstanding_pings=2,
+                pending_size=16 * 1024 * 1024,
+                error_cb=_note_error,
+            )
+    except (NatsError, OSError, TimeoutError) as error:
+        raise Unreachable(_sentence(urls, error)) from None
+
+
+async def _probe(urls: list[str]) -> None:
+    failure: BaseException | None = None
+    for url in urls:
+        parts = urlsplit(url if "//" in url else f"nats://{url}")
+        try:
+            async with asyncio.timeout(_PROBE_S):
+                reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 4222)
+                banner = await reader.readline()
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
+            if banner.startswith(b"INFO "):
+                return
+            failure = OSError("what answers there is not nats")
+        except (OSError, TimeoutError, ValueError) as error:
+            failure = error
+    raise Unreachable(_sentence(urls, failure))
+
+
+def _sentence(urls: list[str], error: BaseException | None) -> str:
+    shown = ", ".join(url.rpartition("@")[2] for url in urls)
+    reason = str(error) or type(error).__name__
+    return f"cannot reach nats at {shown} ({reason}): start it, or set TOCSIN_NATS to a reachable server"
+
+
+async def _note_error(error: Exception) -> None:
+    _log.debug("nats connection", error=error)

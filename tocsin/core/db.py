@@ -1,0 +1,137 @@
+"""Postgres: named statements, sessions that cannot freeze the house, and the one retry.
+
+Guarantees: every statement lives in a `.sql` file and is named `room/verb_noun`; every session of ours
+gives up its locks when its process freezes (`idle_in_transaction_session_timeout`) and never waits for a
+lock for ever (`lock_timeout`); an unreachable or too old server is one clear sentence.
+On failure: deadlocks and serialization failures are retried in `retrying`, everything else is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as pg_errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import AsyncConnectionPool
+
+from tocsin.core.errors import Refused, TocsinError, Unreachable
+from tocsin.core.settings import Settings
+
+Connection = psycopg.AsyncConnection[Any]
+Result = TypeVar("Result")
+
+MINIMUM_VERSION = 150000
+_RETRIES = 10
+
+
+@cache
+def statement(name: str) -> bytes:
+    """The SQL of `room/verb_noun`, without its comments (a `%` in prose would read as a parameter)."""
+    room, _, rest = name.partition("/")
+    path = files(room) / "sql" / f"{rest}.sql"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().encode()
+
+
+async def connect(settings: Settings, name: str, *, autocommit: bool = True) -> Connection:
+    """A session of our own. Raises `Unreachable` or `Refused` with a sentence for the operator."""
+    return await _open(_conninfo(settings), _session(settings, name), autocommit=autocommit)
+
+
+async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> Connection:
+    try:
+        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=autocommit, **session)
+    except psycopg.OperationalError as error:
+        raise Unreachable(
+            f"cannot reach postgres at {_shown(conninfo)} ({_first_line(error)}): "
+            "start it, or set TOCSIN_POSTGRES to a reachable server"
+        ) from None
+    except psycopg.ProgrammingError as error:
+        raise Unreachable(
+            f"TOCSIN_POSTGRES={_shown(conninfo)!r} is not a connection string ({_first_line(error)}): "
+            "write postgresql://user@host:5432/database"
+        ) from None
+    await refuse_old_server(connection)
+    return connection
+
+
+async def refuse_old_server(connection: Connection, minimum: int = MINIMUM_VERSION) -> None:
+    version = connection.info.server_version
+    if version < minimum:
+        await connection.close()
+        raise Refused(f"postgres {version // 10000} is too old: tocsin needs {minimum // 10000} or newer")
+
+
+@asynccontextmanager
+async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncConnectionPool[Connection]]:
+    """At most `size` sessions. The first is opened by `connect`, so that its failure is readable."""
+    probe = await connect(settings, name)
+    await probe.close()
+    async with AsyncConnectionPool(
+        _conninfo(settings),
+        min_size=1,
+        max_size=size,
+        kwargs={"autocommit": True, **_session(settings, name)},
+        open=False,
+        name=name,
+    ) as opened:
+        yield opened
+
+
+async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
+    """Run a whole transaction again when Postgres says that it lost to another one (40001, 40P01)."""
+    for attempt in range(_RETRIES):
+        try:
+            return await work()
+        except (pg_errors.SerializationFailure, pg_errors.DeadlockDetected):
+            if attempt == _RETRIES - 1:
+                raise
+            await asyncio.sleep(0.005 * 2**attempt)
+    raise TocsinError("unreachable: the last attempt returns or raises")
+
+
+def _session(settings: Settings, name: str) -> dict[str, Any]:
+    """Half the lease TTL is the longest that a frozen process of ours may keep its locks."""
+    frozen_ms = int(settings.lease_ttl_s * 500)
+    options = {
+        "idle_in_transaction_session_timeout": frozen_ms,
+        "lock_timeout": int(settings.lease_ttl_s * 1000),
+        "timezone": "UTC",
+        "search_path": "tocsin,public",
+    }
+    return {
+        "application_name": f"tocsin {name}",
+        "connect_timeout": 5,
+        "tcp_user_timeout": int(settings.lease_ttl_s * 1000),
+        "options": " ".join(f"-c {key}={value}" for key, value in options.items()),
+    }
+
+
+def _conninfo(settings: Settings) -> str:
+    if not settings.postgres:
+        raise Unreachable(
+            "no postgres is named: set TOCSIN_POSTGRES, for example "
+            "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which brings its own"
+        )
+    return settings.postgres
+
+
+def _shown(conninfo: str) -> str:
+    """The address without its password."""
+    try:
+        parts = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        return re.sub(r"(:)[^:@/]*(@)", r"\1***\2", conninfo)
+    host = parts.get("host") or "the local socket"
+    return f"{host}:{parts.get('port', 5432)}/{parts.get('dbname', parts.get('user', ''))}"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,80 @@
+"""A service: one coroutine that runs until it is stopped, and is started again when it crashes.
+
+Guarantees: `stop` returns only when the coroutine has ended; a crash is logged once and followed by a
+restart after a back-off that doubles from 0.1 s to 5 s and begins anew after a healthy half minute;
+cancellation is never mistaken for a crash. `Unreachable` is an ordinary state of the world, so it is
+logged as a wait, without a traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import psycopg
+import structlog
+from nats.errors import Error as NatsError
+
+from tocsin.core.errors import TocsinError
+
+_log = structlog.get_logger()
+_FIRST_DELAY_S = 0.1
+_LONGEST_DELAY_S = 5.0
+_HEALTHY_S = 30.0
+# What a restart of Postgres or NATS looks like from inside a service.
+_ORDINARY = (TocsinError, psycopg.OperationalError, NatsError, OSError, TimeoutError)
+
+
+class Service:
+    def __init__(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        self.name = name
+        self.restarts = 0
+        self._run = run
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def start(self) -> None:
+        if self.running:
+            raise RuntimeError(f"the service {self.name!r} runs already")
+        self._task = asyncio.create_task(self._supervise(), name=self.name)
+
+    async def stop(self) -> None:
+        if self._task is None:
+            return
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        self._task = None
+
+    async def _supervise(self) -> None:
+        delay_s = _FIRST_DELAY_S
+        while True:
+            began = time.monotonic()
+            try:
+                await self._run()
+                return
+            except _ORDINARY as error:
+                _log.warning("service waits", service=self.name, error=error)
+            except Exception as error:
+                _log.exception("service crashed", service=self.name, error=error)
+            self.restarts += 1
+            if time.monotonic() - began > _HEALTHY_S:
+                delay_s = _FIRST_DELAY_S
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, _LONGEST_DELAY_S)
+
+
+@asynccontextmanager
+async def running(*services: Service) -> AsyncIterator[None]:
+    """All of them for the length of the block; stopped together, also when the block fails."""
+    try:
+        for service in services:
+            service.start()
+        yield
+    finally:
+        await asyncio.gather(*(service.stop() for service in services))

@@ -1,0 +1,106 @@
+"""Every knob of Tocsin, read from `TOCSIN_*` variables, each with its unit, default and reason.
+
+Guarantee: a value out of range is refused at start-up by name (see `read_settings`), never found out by
+a service that misbehaves an hour later. The unit is part of the name (`_s`, `_ms`, `_h`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tocsin.core.errors import InvalidInput
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="TOCSIN_", extra="ignore", frozen=True)
+
+    postgres: str = Field(
+        default="",
+        description="libpq URL or key=value string of the database; `tocsin up` brings its own",
+    )
+    nats: str = Field(
+        default="",
+        description="NATS URL, several with commas; `tocsin up` brings its own",
+    )
+    namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] = Field(
+        default="tocsin",
+        description="first token of every subject, name of the stream and the lease bucket: one per shard",
+    )
+    log_format: Literal["auto", "console", "json"] = Field(
+        default="auto",
+        description="auto: console on a terminal, JSON lines elsewhere",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    lease_ttl_s: Annotated[float, Field(ge=1.0, le=60.0)] = Field(
+        default=2.0,
+        description="seconds until a silent leader is replaced; NATS expires keys no faster than 1 s",
+    )
+    tick_ms: Annotated[float, Field(ge=1.0, le=1000.0)] = Field(
+        default=20.0,
+        description="longest sleep of the clock in ms: a timer armed for the near future is seen this late",
+    )
+    fire_batch: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=1000,
+        description="most timers of one kind fired in one transaction: larger batches hold the log longer",
+    )
+    max_failures: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=5,
+        description="a timer that fails alone this often is parked for a person to look at",
+    )
+    cdc_chunk: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=500,
+        description="messages per acknowledged chunk; one acknowledgement proves the whole chunk",
+    )
+    cdc_in_flight: Annotated[int, Field(ge=1, le=4000)] = Field(
+        default=4000,
+        description="most unacknowledged messages; the server's own queue holds 10,000",
+    )
+    cdc_poll_ms: Annotated[float, Field(ge=10.0, le=60_000.0)] = Field(
+        default=200.0,
+        description="longest wait of the publisher in ms when no NOTIFY arrives (a pooler may swallow it)",
+    )
+    stream_max_age_h: Annotated[float, Field(ge=1.0)] = Field(
+        default=168.0,
+        description="hours that JetStream keeps messages; the table keeps them independently",
+    )
+    stream_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
+        default=1,
+        description="replicas of the stream and the lease bucket: 3 on a cluster",
+    )
+    worker_batch: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=200,
+        description="messages a worker fetches at once",
+    )
+    worker_ack_wait_s: Annotated[float, Field(ge=1.0, le=3600.0)] = Field(
+        default=30.0,
+        description="seconds until a message of a silent worker is given to another one",
+    )
+
+    @property
+    def stream(self) -> str:
+        return self.namespace
+
+    @property
+    def lease_bucket(self) -> str:
+        return f"{self.namespace}-lease"
+
+    @property
+    def subjects(self) -> str:
+        """The prefix of every subject; `v1` is the version promised in docs/consuming.md."""
+        return f"{self.namespace}.v1"
+
+
+def read_settings(**overrides: object) -> Settings:
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]
+    except ValidationError as invalid:
+        lines = [
+            f"TOCSIN_{'_'.join(str(part) for part in problem['loc']).upper()}="
+            f"{problem['input']!r}: {problem['msg'].lower()}"
+            for problem in invalid.errors(include_url=False)
+        ]
+        raise InvalidInput("; ".join(lines)) from None

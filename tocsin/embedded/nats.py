@@ -1,0 +1,146 @@
+"""An embedded NATS server with JetStream, on a port of its own at 127.0.0.1.
+
+Guarantee: after `start`, JetStream answers at `url`; a restart by the same launcher keeps the port, and
+the next launcher gets the same port if it is still free.
+
+Why this way: the port is chosen below the range that the system hands out to outgoing connections. Inside
+that range a client that redials a dead server can be given the very port it dials, connect to itself and
+keep the server from coming back. Ready means that the banner of our server (told by its name) says
+`"jetstream":true`: the port opens before JetStream is up, and a stranger may have the port.
+
+On failure: a taken port is replaced at the first start and waited for at a restart; anything else is
+`Unreachable` with the log. NATS survives SIGKILL (what it acknowledged is written), so that is its death
+signal: it works on a frozen server too.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tocsin.embedded import binaries
+from tocsin.embedded.locks import pause
+from tocsin.embedded.server import Server
+
+_HOST = "127.0.0.1"
+_MAX_PAYLOAD_BYTES = 1_048_576
+_LOWEST_PORT = 10_240
+_HIGHEST_PORT = 65_535
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_USUAL_EPHEMERAL_START = 32_768
+
+
+class Nats(Server):
+    name = "nats"
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir)
+        self._port: int | None = None
+        self._store = data_dir / "nats"
+        self._port_path = data_dir / "nats.port"
+        self._config_path = data_dir / "nats.conf"
+        digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()
+        self._server_name = f"tocsin-{digest[:16]}"
+
+    @property
+    def url(self) -> str:
+        return f"nats://{_HOST}:{self._port}"
+
+    def _start(self, lock_fd: int, deadline: float) -> None:
+        binary = binaries.nats_binary()
+        self._store.mkdir(mode=0o700, exist_ok=True)
+        for port in self._ports():
+            if time.monotonic() > deadline:
+                raise self._failed(f"found port {port} taken")
+            if not _free(port):
+                pause()
+                continue
+            self._write_config(port)
+            self._spawn([binary, "-c", self._config_path], lock_fd, death_signal=signal.SIGKILL)
+            if self._ready(port, deadline):
+                self._remember(port)
+                return
+            self._forget_process()
+
+    def _ports(self) -> Iterator[int]:
+        if self._port is not None:
+            return itertools.repeat(self._port)
+        return itertools.chain(self._remembered(), _random_ports())
+
+    def _remembered(self) -> list[int]:
+        with contextlib.suppress(OSError, ValueError):
+            port = int(self._port_path.read_text(encoding="ascii"))
+            return [port] if _LOWEST_PORT <= port <= _HIGHEST_PORT else []
+        return []
+
+    def _remember(self, port: int) -> None:
+        self._port = port
+        draft = self._port_path.with_suffix(".port.new")
+        draft.write_text(f"{port}\n", encoding="ascii")
+        draft.replace(self._port_path)
+
+    def _write_config(self, port: int) -> None:
+        # NATS wants a new line between entries.
+        self._config_path.write_bytes(
+            b'server_name: "%b"\nhost: "%b"\nport: %d\nmax_payload: %d\njetstream {\n  store_dir: "%b"\n}\n'
+            % (
+                self._server_name.encode(),
+                _HOST.encode(),
+                port,
+                _MAX_PAYLOAD_BYTES,
+                os.fsencode(self._store).replace(b"\\", b"\\\\").replace(b'"', b'\\"'),
+            )
+        )
+
+    def _ready(self, port: int, deadline: float) -> bool:
+        """False when another process took the port between our look and the server's."""
+        while time.monotonic() < deadline:
+            if not self.alive:
+                if "address already in use" in self._log_since_start():
+                    return False
+                raise self._failed("did not start")
+            banner = _banner(port)
+            if banner.get("server_name") == self._server_name and banner.get("jetstream") is True:
+                return True
+            pause()
+        raise self._failed("was not ready in time")
+
+
+def _banner(port: int) -> dict[str, object]:
+    """The first line of the protocol: `INFO {...}`; empty when there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        with socket.create_connection((_HOST, port), 0.5) as connection, connection.makefile("rb") as lines:
+            line = lines.readline()
+        if line.startswith(b"INFO "):
+            parsed = json.loads(line[5:])
+            return parsed if isinstance(parsed, dict) else {}
+    return {}
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the server does: connections of a dead server in TIME_WAIT do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _random_ports() -> Iterator[int]:
+    start = _USUAL_EPHEMERAL_START
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        start = int(_EPHEMERAL_RANGE.read_text(encoding="ascii").split()[0])
+    if start < _LOWEST_PORT + 1_000:
+        start = _USUAL_EPHEMERAL_START
+    while True:
+        yield _LOWEST_PORT + secrets.randbelow(start - _LOWEST_PORT)

@@ -1,0 +1,166 @@
+"""What the two embedded servers have in common: spawn, watch, stop, kill, and say why a start failed.
+
+Guarantee: a server is ready when `start` returns; no wait is longer than its bound; a stopped server can
+be started again on the same data and the same address.
+
+Why this way: the process is our direct child, so `poll` is the truth about it and nothing is guessed from
+pid files. A stop is first a request and then a wait, so that several servers stop side by side.
+
+On failure: `Unreachable`, with the last lines of the server's log and the path of that log.
+"""
+
+import abc
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tocsin.core.errors import Refused, Unreachable
+from tocsin.embedded.lifeline import Lifeline, Spawn, signal_quietly
+from tocsin.embedded.locks import record_holder, server_lock
+
+START_WITHIN_S = 30.0
+STOP_WITHIN_S = 30.0
+_KILL_WITHIN_S = 30.0
+_TAIL_LINES = 12
+_LOG_BYTES_KEPT = 8_000_000
+
+
+class Server(abc.ABC):
+    """One server process on one data directory; `start` and `stop` may alternate."""
+
+    name: str
+    stop_signal: signal.Signals
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.log_path = data_dir / f"{self.name}.log"
+        self._lock_path = data_dir / f"{self.name}.lock"
+        self._log_start = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline = Lifeline()
+
+    @property
+    @abc.abstractmethod
+    def url(self) -> str:
+        """Where clients connect; the same after every restart."""
+
+    @abc.abstractmethod
+    def _start(self, lock_fd: int, deadline: float) -> None: ...
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        if self._process is None or not self.alive:
+            raise Refused(f"{self.name} is not running: start it first")
+        return self._process.pid
+
+    def start(self) -> None:
+        if self.alive:
+            return
+        self._forget_process()
+        deadline = time.monotonic() + START_WITHIN_S
+        try:
+            with server_lock(self._lock_path, deadline) as lock_fd:
+                self._start(lock_fd, deadline)
+        except (OSError, subprocess.SubprocessError) as problem:
+            self.kill()
+            raise Unreachable(
+                f"{self.name} could not be started in '{self.data_dir}': {problem}"
+            ) from problem
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        self.request_stop()
+        self.finish_stop()
+
+    def request_stop(self) -> None:
+        if self._process is not None and self.alive:
+            signal_quietly(self._process, self.stop_signal)
+            # A frozen process would keep the request pending for ever.
+            signal_quietly(self._process, signal.SIGCONT)
+
+    def finish_stop(self) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._forget_process()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would: what was not durable is lost."""
+        if self._process is not None:
+            signal_quietly(self._process, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_KILL_WITHIN_S)
+            self._forget_process()
+
+    def close(self) -> None:
+        """Called once, after the last stop: removes what only this launcher needed."""
+        self.kill()
+
+    def _forget_process(self) -> None:
+        self._process = None
+        self._lifeline.cut()
+
+    def _spawn(
+        self,
+        argv: Sequence[str | Path],
+        lock_fd: int,
+        *,
+        death_signal: signal.Signals,
+        user: int | None = None,
+        group: int | None = None,
+    ) -> None:
+        with self._open_log() as log_fd:
+            how = Spawn(
+                log_fd=log_fd,
+                death_signal=death_signal,
+                directory=self.data_dir,
+                environment=_environment(),
+                kept_fds=(lock_fd,),
+                user=user,
+                group=group,
+            )
+            self._process = self._lifeline.spawn(argv, how)
+        record_holder(self._lock_path, self._process.pid)
+
+    @contextlib.contextmanager
+    def _open_log(self) -> Iterator[int]:
+        if self.log_path.exists() and self.log_path.stat().st_size > _LOG_BYTES_KEPT:
+            self.log_path.replace(self.log_path.with_suffix(".log.1"))
+        fd = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self._log_start = os.fstat(fd).st_size
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _log_since_start(self) -> str:
+        if not self.log_path.exists():
+            return ""
+        with self.log_path.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode("utf-8", "replace")
+
+    def _failed(self, what: str) -> Unreachable:
+        code = None if self._process is None else self._process.poll()
+        how = "" if code is None else f" (exit code {code})"
+        lines = self._log_since_start().strip().splitlines()[-_TAIL_LINES:]
+        tail = "\n".join(f"    {line}" for line in lines) or "    (it is empty)"
+        return Unreachable(f"{self.name} {what}{how}; its log '{self.log_path}' ends with:\n{tail}")
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what would steer a Postgres from outside, and with a locale that always exists."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return kept | {"LC_ALL": "C"}
