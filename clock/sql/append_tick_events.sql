@@ -1,8 +1,9 @@
 -- The last statement before COMMIT: all events of the batch through tocsin.append, which proves the epoch.
--- A fire takes type, owner and payload from its schedule; a missed record brings its own.
+-- A fire takes type, action, owner and payload from its schedule; a missed record brings its own.
 select tocsin.append(
     coalesce(array_agg(
-        row(e.id, e.ts, e.origin, coalesce(e.type, s.type), s.name, '', '', s.owner, e.fire_at, null, null, null,
+        row(e.id, e.ts, e.origin, coalesce(e.type, s.type), s.name, '',
+            case when e.origin = 'scheduled' then s.action end, s.owner, e.fire_at, null, null, null,
             e.id, coalesce(e.payload::jsonb, s.payload))::tocsin.event_input
         order by e.position), '{}'),
     '{}',

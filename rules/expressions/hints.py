@@ -22,6 +22,8 @@ from schemas.event_fields import EVENT_FIELDS, SEVERITIES
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _OVERLOAD = re.compile(r"found no matching overload for '([^']*)' applied to '\((.*)\)'")
+# Between operands, not between the parameters of a type such as map(string, dyn).
+_COMMA = re.compile(r", (?![^(]*\))")
 _MISMATCHED = re.compile(r"Syntax error: (?:mismatched|extraneous) input '(.*)' expecting ")
 _UNRECOGNISED = re.compile(r"Syntax error: token recognition error at: '(.*?)'?$")
 
@@ -61,7 +63,7 @@ def _explained(text: str, offset: int, message: str, operands: dict[int, Node]) 
         return _undeclared(text, offset, undeclared.group(1))
     overload = _OVERLOAD.match(message)
     if overload:
-        types = [_TYPE_NAMES.get(name, name) for name in overload.group(2).split(", ")]
+        types = [_TYPE_NAMES.get(name, name) for name in _COMMA.split(overload.group(2))]
         return _wrong_types(overload.group(1), types, operands.get(offset))
     if message.startswith("Syntax error"):
         return _syntax(message, text[:offset].split())

@@ -6,6 +6,15 @@ all of it, one `file:line:column: message` per line, and nothing is returned.
 
 from rules.loading.loader import Document, Loaded, load_files, load_text
 from rules.loading.problems import Problem, RulesInvalid
-from rules.loading.recurrences import recurrence_of
+from rules.loading.recurrences import recurrence_arguments, recurrence_of
 
-__all__ = ["Document", "Loaded", "Problem", "RulesInvalid", "load_files", "load_text", "recurrence_of"]
+__all__ = [
+    "Document",
+    "Loaded",
+    "Problem",
+    "RulesInvalid",
+    "load_files",
+    "load_text",
+    "recurrence_arguments",
+    "recurrence_of",
+]

@@ -8,6 +8,7 @@ On failure: `ScheduleInvalid`, which names the key of the document that is at fa
 """
 
 from datetime import datetime
+from typing import Any
 
 from schemas.documents import ScheduleDocument
 from schemas.duration import format_duration
@@ -32,28 +33,31 @@ def recurrence_of(schedule: ScheduleDocument, *, anchor: datetime | None, hash_i
         zone(schedule.tz)
     except InvalidInput as error:
         raise ScheduleInvalid("tz", str(error)) from None
-    bounds = {key: _bound(schedule, key) for key in ("starts_at", "ends_at")}
+    arguments = recurrence_arguments(schedule)
     try:
-        recurrence = parse(
-            cron=schedule.cron,
-            rrule=schedule.rrule,
-            every=schedule.every,
-            at=schedule.at,
-            tz=schedule.tz,
-            dst_gap=schedule.dst_gap,
-            dst_fold=schedule.dst_fold,
-            anchor=anchor,
-            dtstart=schedule.dtstart,
-            exdates=schedule.exdates,
-            rdates=schedule.rdates,
-            starts_at=bounds["starts_at"],
-            ends_at=bounds["ends_at"],
-            hash_id=hash_id,
-        )
+        recurrence = parse(**arguments, anchor=anchor, hash_id=hash_id)
     except InvalidInput as error:
         raise ScheduleInvalid(_key_at_fault(schedule, str(error)) or recurrence_key, str(error)) from None
     _check_spread(schedule, recurrence)
     return recurrence
+
+
+def recurrence_arguments(schedule: ScheduleDocument) -> dict[str, Any]:
+    """What the document says of `timers.recurrence.parse`; the anchor is the schedule's, not the document's."""
+    return {
+        "cron": schedule.cron,
+        "rrule": schedule.rrule,
+        "every": schedule.every,
+        "at": schedule.at,
+        "tz": schedule.tz,
+        "dst_gap": schedule.dst_gap,
+        "dst_fold": schedule.dst_fold,
+        "dtstart": schedule.dtstart,
+        "exdates": schedule.exdates,
+        "rdates": schedule.rdates,
+        "starts_at": _bound(schedule, "starts_at"),
+        "ends_at": _bound(schedule, "ends_at"),
+    }
 
 
 def _bound(schedule: ScheduleDocument, key: str) -> datetime | None:

@@ -44,11 +44,16 @@ def test_a_copy_of_a_dead_launchers_lock_is_waited_for(
 
     copy = in_a_fork(hold_until_waited_for)
     os.read(held, 1)
-    monkeypatch.setattr(locks, "pause", lambda: os.write(wait, b"1"))
+    pauses: list[int] = []
+    monkeypatch.setattr(locks, "pause", lambda: pauses.append(os.write(wait, b"1")))
     monkeypatch.setattr(locks, "_GHOST_WITHIN_S", 20.0)
-    with launcher_lock(tmp_path):
-        assert path.read_text() == f"{os.getpid()}\n"
-    os.waitpid(copy, 0)
+    try:
+        with launcher_lock(tmp_path):
+            assert pauses
+            assert path.read_text() == f"{os.getpid()}\n"
+    finally:
+        os.write(wait, b"1")
+        os.waitpid(copy, 0)
     for end in (held, hold, waited, wait):
         os.close(end)
 

@@ -134,7 +134,7 @@ def test_h_is_resolved_once_and_depends_on_the_identity_alone() -> None:
 
 def test_h_is_stored_plain_and_keeps_its_meaning() -> None:
     recurrence = parse(cron="H H * * *", hash_id="nightly")
-    assert recurrence.spec["cron"] == "38 15 * * *"
+    assert recurrence.spec["cron"] == "7 17 * * *"
 
 
 def test_h_stays_within_its_range_and_its_days_exist_in_every_month() -> None:

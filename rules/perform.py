@@ -1,0 +1,115 @@
+"""Perform: steps that are due are done, and their outcome is committed before the message is acknowledged.
+
+Guarantee (I7): an outcome is unique per (action, step, attempt): a worker that comes second changes nothing. What a
+step does in the world is done at least once, always with the same idempotency key. On failure of the
+world (NATS away) nothing is committed and the step comes back; a step that can never succeed ends as `failed`
+with its error.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import structlog
+from nats.aio.client import Client
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+from pydantic import ValidationError
+
+from rules.consumers import open_consumer
+from schemas.documents import ActionDocument
+from schemas.placeholders import fill, fill_subject, fill_text
+from schemas.step import ActionStep
+from schemas.subjects import token
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect, retrying, statement
+from tocsin.core.errors import InvalidInput
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+_FLUSH_S = 5
+
+
+class Performer:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def run(self) -> None:
+        connection = await connect(self._settings, "worker perform")
+        try:
+            bus = await connect_bus(self._settings, "worker perform")
+            try:
+                puller = await open_consumer(
+                    bus, self._settings, "actions", f"{self._settings.subjects}.action.>", self._settings.worker_batch
+                )
+                while True:
+                    for message in await puller.next_batch():
+                        await self.perform(connection, bus, message.data)
+                        await message.ack()
+            finally:
+                await bus.close()
+        finally:
+            await connection.close()
+
+    async def perform(self, connection: Connection, bus: Client, body: bytes) -> bool:
+        """Do the step if it is due and still ours to do; true if this call settled it."""
+        try:
+            step = ActionStep.model_validate_json(body)
+        except ValidationError as error:
+            _log.error("unreadable message in the stream", error=error)
+            return False
+        if step.state != "due":
+            return False
+        row = await (await connection.execute(statement("rules/read_action"), {"id": step.actionid})).fetchone()
+        if row is None or (row[2], row[3], row[4]) != ("running", step.step, step.attempt):
+            return False
+        try:
+            result = await self._do(bus, row, f"{step.actionid}/{step.step}")
+            outcome: dict[str, Any] = {"state": "completed", "result": Jsonb(result), "error": None}
+        except InvalidInput as error:
+            outcome = {"state": "failed", "result": Jsonb({"error": str(error)}), "error": str(error)}
+            _log.error("action failed", action=step.action, error=error)
+        return await retrying(lambda: _finish(connection, step.actionid, step, outcome))
+
+    async def _do(self, bus: Client, row: TupleRow, idempotency_key: str) -> dict[str, Any]:
+        document = ActionDocument.model_validate(row[1])
+        facts = _facts(row)
+        if document.log is not None:
+            message = fill_text(document.log.message, facts)
+            _log.info("action log", action=document.name, message=message)
+            return {"message": message}
+        assert document.publish is not None
+        subject = fill_subject(document.publish.subject, facts, token)
+        payload = fill(document.publish.payload, facts)
+        headers = {"Nats-Msg-Id": idempotency_key, "Tocsin-Idempotency-Key": idempotency_key}
+        await bus.publish(subject, json.dumps(payload, ensure_ascii=False).encode(), headers=headers)
+        await bus.flush(timeout=_FLUSH_S)
+        return {"subject": subject}
+
+
+def _facts(row: TupleRow) -> dict[str, Any]:
+    """The event that started the action, under the names that rules and placeholders use."""
+    names = (
+        "seq id ts recorded_at origin type schedule rule action owner severity correlation_id payload".split()
+    )
+    facts = dict(zip(names, row[8:], strict=True))
+    if facts["seq"] is None:
+        raise InvalidInput("the event that started this action is no longer in the log")
+    return {
+        **facts,
+        "id": str(facts["id"]),
+        "correlation_id": str(facts["correlation_id"]),
+        "severity": facts["severity"] or 0,
+    }
+
+
+async def _finish(connection: Connection, action_id: UUID, step: ActionStep, outcome: dict[str, Any]) -> bool:
+    row = await (
+        await connection.execute(
+            statement("rules/finish_action"),
+            {"id": action_id, "step": step.step, "attempt": step.attempt, **outcome},
+        )
+    ).fetchone()
+    return bool(row and row[0])

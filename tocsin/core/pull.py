@@ -1,0 +1,78 @@
+"""Pulling from a JetStream consumer without waiting for a full batch.
+
+Guarantee: `next_batch` returns as soon as one message is there, with everything that has arrived by then, and an
+empty list when nothing came in time. nats-py's own `fetch` of several messages waits for all of them or
+its time-out, which would add that time-out to every reaction.
+
+On failure: a consumer that is gone (its stream was made anew) is `ConsumerGone`; make it again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import TimeoutError as NatsTimeout
+
+from tocsin.core.errors import TocsinError
+
+_EXPIRES_S = 5.0
+_LOST_S = _EXPIRES_S + 2.0
+_GONE = ("404", "409", "503")
+
+
+class ConsumerGone(TocsinError):
+    """The consumer or its stream does not exist any more."""
+
+
+class Puller:
+    def __init__(self, bus: Client, subscription: Subscription, subject: str, inbox: str, batch: int) -> None:
+        self._bus = bus
+        self._subscription = subscription
+        self._subject = subject
+        self._inbox = inbox
+        self._batch = batch
+        self._outstanding = 0
+        self._asked_s = 0.0
+
+    @classmethod
+    async def open(cls, bus: Client, stream: str, consumer: str, batch: int) -> Puller:
+        inbox = bus.new_inbox()
+        subscription = await bus.subscribe(inbox)
+        return cls(bus, subscription, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
+
+    async def next_batch(self, timeout_s: float = 1.0) -> list[Msg]:
+        await self._ask()
+        try:
+            first = await self._subscription.next_msg(timeout=timeout_s)
+        except NatsTimeout:
+            return []
+        found = [first] if self._is_record(first) else []
+        while self._subscription.pending_msgs and len(found) < self._batch:
+            message = await self._subscription.next_msg(timeout=1)
+            if self._is_record(message):
+                found.append(message)
+        return found
+
+    async def _ask(self) -> None:
+        """Keep one request with the server; one that was lost with a connection is given up after a while."""
+        if self._outstanding > 0 and time.monotonic() - self._asked_s < _LOST_S:
+            return
+        request = {"batch": self._batch, "expires": int(_EXPIRES_S * 1e9)}
+        self._outstanding = self._batch
+        self._asked_s = time.monotonic()
+        await self._bus.publish(self._subject, json.dumps(request).encode(), reply=self._inbox)
+
+    def _is_record(self, message: Msg) -> bool:
+        status = (message.headers or {}).get("Status") if not message.data else None
+        if status is None:
+            self._outstanding -= 1
+            return True
+        self._outstanding = 0
+        description = str((message.headers or {}).get("Description", ""))
+        if status == "503" or (status in _GONE and "eleted" in description):
+            raise ConsumerGone(f"the consumer {self._subject.rpartition('.')[2]!r} is gone: {status} {description}")
+        return False
