@@ -1,7 +1,7 @@
-"""The whole comparison with the oracle: every expression, zone, policy and change of the clocks from 2007 to 2037.
+"""The whole comparison with the oracle: every expression, zone, policy and change of clocks, 2007 to 2037.
 
-Guarantee: `run` returns how many fires were compared and how many differ (zero, or the first few of them), and how
-many next fires a core computes per second for each kind of recurrence. The test suite runs a sample of the same.
+Guarantee: `run` returns how many fires were compared and how many differ (none, or the first few of them),
+and how many next fires a core computes per second for each kind of recurrence. The tests run a sample.
 
 `--zone NAME` restricts it to one zone, `--rates` measures the rates only.
 """

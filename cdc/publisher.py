@@ -1,24 +1,29 @@
 """The publisher: reads the log behind the stream's last sequence, sends chunks, waits for commits.
 
-Guarantee (I3): it holds no state of its own. Where it is, is what the stream says; what to send, is what the table
-says. So it may be killed at any line, and a second one that runs at the same time is refused link by link.
+Guarantee (I3): it holds no state of its own. Where it is, is what the stream says; what to send, is what
+the table says. So it may be killed at any line, and a second one that runs at the same time is refused link
+by link.
 
-The lease only keeps standbys from doing refused work. On failure the chain is dropped and taken up again at the
-stream's last sequence; a stream that is ahead of the table means that Postgres lost commits: it stops and says
-what to do, because overwriting would make two truths.
+The lease only keeps standbys from doing refused work. On failure the chain is dropped and taken up again at
+the stream's last sequence, slower each time that this brings nothing. A stream that is ahead of the table,
+or that has another record at its end than the table, means that Postgres lost commits or that somebody else
+writes the stream: the publisher stops and says what to do, because going on would make two truths.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections import deque
 from contextlib import suppress
 
 import structlog
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
 
-from cdc.chain import Chain, ChainBroken
+from cdc.chain import Chain, ChainBroken, Sent
 from cdc.log_reader import LogHole, LogReader
 from cdc.stream import ensure_stream
 from clock.lease import Lease, campaigning
@@ -30,17 +35,34 @@ from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
 _ACK_S = 3.0
+_IN_FLIGHT_BYTES = 32 * 1024 * 1024
+# How often an idle publisher asks whether the stream is still what it left.
+_LOOK_S = 2.0
+_FIRST_DELAY_S = 0.05
+_LONGEST_DELAY_S = 5.0
+_REMEDY = (
+    "or somebody else publishes to the stream's subjects; nothing is published until postgres is restored from a "
+    "newer backup, or the stream is removed and made anew from the log"
+)
 
 
 class StreamAhead(TocsinError):
     """The stream has records that the log has not."""
 
 
+class StreamDiffers(StreamAhead):
+    """The stream's last message is not the record that the log has at its place."""
+
+
 class Publisher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.position = 0
-        self._window: deque[tuple[int, int, asyncio.Future[int]]] = deque()
+        self._resumed_at = -1
+        self._chunk = settings.cdc_chunk
+        self._delay_s = 0.0
+        self._looked_s = 0.0
+        self._window: deque[tuple[Chain, Sent]] = deque()
 
     async def run(self) -> None:
         async with campaigning(self._settings, "cdc") as lease:
@@ -61,12 +83,7 @@ class Publisher:
                 await self.resume(js, reader)
                 _log.info("cdc leads", holder=lease.holder, position=self.position)
                 while lease.held:
-                    try:
-                        if not await self.publish_next(chain, reader):
-                            await reader.wait_for_commit(self._settings.cdc_poll_ms / 1000)
-                    except ChainBroken as broken:
-                        _log.warning("chain broken", error=broken)
-                        await self.resume(js, reader)
+                    await self._work(js, chain, reader)
             finally:
                 self._drop_window()
                 with suppress(NatsError, OSError):
@@ -74,45 +91,119 @@ class Publisher:
         finally:
             await connection.close()
 
+    async def _work(self, js: JetStreamContext, chain: Chain, reader: LogReader) -> None:
+        try:
+            if not await self.publish_next(chain, reader):
+                await self._look(js, reader)
+                await reader.wait_for_commit(self._settings.cdc_poll_ms / 1000)
+        except ChainBroken as broken:
+            _log.warning("chain broken", error=broken)
+            before = self._resumed_at
+            await self.resume(js, reader)
+            await self._slow_down(progressed=self._resumed_at > before)
+
+    async def _slow_down(self, *, progressed: bool) -> None:
+        """A stream that refuses for a reason of its own (a full disk) must not be asked a thousand times a
+        second."""
+        self._delay_s = 0.0 if progressed else min(max(self._delay_s * 2, _FIRST_DELAY_S), _LONGEST_DELAY_S)
+        await asyncio.sleep(self._delay_s)
+
+    async def _look(self, js: JetStreamContext, reader: LogReader) -> None:
+        """A stream that was lost or written by somebody else is found without waiting for the next record."""
+        if time.monotonic() - self._looked_s < _LOOK_S:
+            return
+        self._looked_s = time.monotonic()
+        last = await ensure_stream(js, self._settings, await reader.horizon())
+        if last != self.position:
+            _log.warning("stream moved", position=self.position, last=last)
+            await self.resume(js, reader)
+
     async def resume(self, js: JetStreamContext, reader: LogReader) -> None:
-        """Begin at the stream's own last sequence. The stream is read first, then the head: not the reverse, or a
-        racing publisher would look like a stream that is ahead."""
+        """Begin at the stream's own last sequence. The stream is read first, then the head: not the
+        reverse, or a racing publisher would look like a stream that is ahead."""
         self._drop_window()
         last = await ensure_stream(js, self._settings, await reader.horizon())
         head = await reader.head()
         if last > head:
             raise StreamAhead(
-                f"the stream {self._settings.stream!r} is at {last}, the log only at {head}: postgres lost commits, or "
-                "somebody else publishes to the stream's subjects; nothing is published until postgres is "
-                "restored from a newer backup, or the stream is removed and made anew from the log"
+                f"the stream {self._settings.stream!r} is at {last}, the log only at {head}: postgres lost "
+                f"commits, {_REMEDY}"
             )
-        self.position = last
+        await self._refuse_other_record(js, reader, last)
+        self.position = self._resumed_at = last
+
+    async def _refuse_other_record(self, js: JetStreamContext, reader: LogReader, seq: int) -> None:
+        """Numbers alone do not show it when a restored log has grown past the stream, or when a stranger's
+        message took a sequence: the record at that place would never be published."""
+        expected = await reader.id_at(seq)
+        if expected is None:  # the beginning, or no longer in the table
+            return
+        try:
+            found = await js.get_msg(self._settings.stream, seq=seq)
+        except NotFoundError:  # retention was quicker
+            return
+        if _id_of(found.data) != str(expected):
+            raise StreamDiffers(
+                f"the stream {self._settings.stream!r} has {_id_of(found.data)} at {seq}, the log has "
+                f"{expected}: postgres was restored from an older backup, {_REMEDY}"
+            )
 
     async def publish_next(self, chain: Chain, reader: LogReader) -> bool:
         """Send one chunk, or settle what is in flight; false when there is nothing left to do."""
-        records = await reader.read(self.position, self._settings.cdc_chunk)
+        records = await reader.read(self.position, await self._make_room())
         if records:
-            last = records[-1].seq
-            self._window.append((last, len(records), await chain.send(records)))
-            self.position = last
-            while sum(count for _, count, _ in self._window) > self._settings.cdc_in_flight - len(records):
-                await self._confirm_oldest(chain)
+            sent = await chain.send(records)
+            self._window.append((chain, sent))
+            self.position = sent.last
+            # Large records make short chunks: do not read what will not be sent.
+            self._chunk = (
+                sent.count if sent.count < len(records) else min(self._chunk * 2, self._settings.cdc_chunk)
+            )
             return True
         if self._window:
-            await self._confirm_oldest(chain)
+            await self._confirm_oldest()
             return True
-        if await reader.head() > self.position and not await reader.read(self.position, 1):
-            raise LogHole(
-                f"record {self.position + 1} is missing from the log, and later ones are there: "
-                "restore it from a backup; nothing is published past a hole"
-            )
-        return False
+        if await reader.head() <= self.position:
+            return False
+        if not await reader.read(self.position, 1):
+            await self._refuse_hole(reader)
+        return True
 
-    async def _confirm_oldest(self, chain: Chain) -> None:
-        last, _, acknowledged = self._window.popleft()
-        await chain.confirm(acknowledged, last, _ACK_S)
+    async def _make_room(self) -> int:
+        """How many records may be sent now, without more than `cdc_in_flight` being unacknowledged."""
+        limit = self._settings.cdc_in_flight
+        chunk = min(self._chunk, limit)
+        while self._window and (
+            sum(sent.count for _, sent in self._window) + chunk > limit
+            or sum(sent.bytes for _, sent in self._window) > _IN_FLIGHT_BYTES
+        ):
+            await self._confirm_oldest()
+        return chunk
+
+    async def _refuse_hole(self, reader: LogReader) -> None:
+        horizon = await reader.horizon()
+        if horizon > self.position + 1:
+            raise LogHole(
+                f"the stream {self._settings.stream!r} ends at {self.position}, the log begins at {horizon}: "
+                "what lies between was dropped before it was published; remove the stream, it is made anew "
+                "from the log"
+            )
+        raise LogHole(
+            f"record {self.position + 1} is missing from the log, and later ones are there: "
+            "restore it from a backup; nothing is published past a hole"
+        )
+
+    async def _confirm_oldest(self) -> None:
+        chain, sent = self._window.popleft()
+        await chain.confirm(sent, _ACK_S)
 
     def _drop_window(self) -> None:
-        for _, _, acknowledged in self._window:
-            acknowledged.cancel()
+        for chain, sent in self._window:
+            chain.forget(sent)
         self._window.clear()
+
+
+def _id_of(body: bytes | None) -> str:
+    with suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(body or b"")["id"])
+    return "a message of somebody else"

@@ -29,7 +29,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, StorageType, StreamConfig
-from nats.js.errors import NotFoundError
+from nats.js.errors import BadRequestError, NotFoundError
 
 from clock.time_source import steady_s
 from tocsin.core.bus import connect_bus
@@ -38,6 +38,7 @@ from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
 _WRONG_LAST_SEQUENCE = 10071
+_OTHER_SETTINGS = 10058
 _OUTAGE = (NatsError, TocsinError, OSError, TimeoutError)
 
 
@@ -56,6 +57,7 @@ class Lease:
         self._campaign: asyncio.Task[None] | None = None
         self._resigned = threading.Event()
         self._stopping = threading.Event()
+        self._complained = False
 
     @property
     def held(self) -> bool:
@@ -63,10 +65,9 @@ class Lease:
 
     async def wait_until_held(self) -> None:
         while not self.held:
-            self._changed.clear()
-            if self.held:
-                return
             await self._changed.wait()
+            # Cleared before `held` is asked again: a change in between sets it anew.
+            self._changed.clear()
 
     def resign(self) -> None:
         """Give the lease back and stand again; for a leader that Postgres refused."""
@@ -94,17 +95,23 @@ class Lease:
             try:
                 bus = await connect_bus(self._settings, f"lease {self.role}")
             except _OUTAGE as error:
-                _log.debug("lease waits for nats", role=self.role, error=error)
-                await asyncio.sleep(self._ttl_s / 4)
+                await self._wait_out(error)
                 continue
             try:
                 await self._contend(bus)
-            except _OUTAGE as error:
-                _log.debug("lease interrupted", role=self.role, error=error)
-                await asyncio.sleep(self._ttl_s / 8)
+            except (
+                Exception
+            ) as error:  # a thread that dies in silence would leave the role without us for ever
+                await self._wait_out(error)
             finally:
                 with suppress(*_OUTAGE):
                     await bus.close()
+
+    async def _wait_out(self, error: Exception) -> None:
+        log = _log.debug if self._complained else _log.warning
+        log("lease waits for nats", role=self.role, error=error)
+        self._complained = True
+        await asyncio.sleep(self._ttl_s / 4)
 
     async def _contend(self, bus: Client) -> None:
         await _make_bucket(bus, self._settings)
@@ -119,6 +126,7 @@ class Lease:
             while not self._stopping.is_set():
                 heard.clear()
                 revision = await self._take(bus) if revision is None else await self._renew(bus, revision)
+                self._complained = False
                 if revision is None:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._ttl_s / 4):
@@ -126,9 +134,10 @@ class Lease:
                 elif await self._rest_or_resign():
                     await self._release(bus, revision)
                     revision = None
+                    # Whoever else stands goes first.
+                    await asyncio.sleep(self._ttl_s / 4)
         finally:
-            if revision is not None:
-                await self._release(bus, revision)
+            await self._release(bus, revision)
 
     async def _rest_or_resign(self) -> bool:
         """A third of the TTL, cut short by a resignation."""
@@ -142,6 +151,7 @@ class Lease:
 
     async def _take(self, bus: Client) -> int | None:
         """The revision if the key was free and we got it."""
+        self._resigned.clear()
         expected, holder = await _last(bus, self._settings, self._subject)
         if holder is not None and holder != self.holder:
             return None
@@ -151,7 +161,7 @@ class Lease:
         return revision
 
     async def _renew(self, bus: Client, revision: int) -> int | None:
-        """The new revision, or None if the lease is lost. An unanswered renewal is repeated until the deadline."""
+        """The new revision, or None if the lease is lost. Unanswered, it is repeated until the deadline."""
         while steady_s() < self._deadline_s:
             try:
                 renewed = await self._write(bus, revision)
@@ -177,21 +187,30 @@ class Lease:
         revision = await _compare_and_set(
             bus, self._subject, self.holder.encode(), headers, timeout=self._ttl_s / 3
         )
-        if revision is not None:
+        if revision is not None and not self._resigned.is_set():
             self._deadline_s = asked_s + self._ttl_s
             with suppress(RuntimeError):  # the listener's loop may be closing
                 self._listener.call_soon_threadsafe(self._changed.set)
         return revision
 
-    async def _release(self, bus: Client, revision: int) -> None:
+    async def _release(self, bus: Client, revision: int | None) -> None:
+        """Give the key up. `revision` may be behind: a write that was cancelled under way can have arrived."""
         self._deadline_s = 0.0
-        headers = {
-            "Nats-Expected-Last-Subject-Sequence": str(revision),
-            "KV-Operation": "DEL",
-        }
+        if not bus.is_connected:
+            return
         with suppress(*_OUTAGE):
-            await _compare_and_set(bus, self._subject, b"", headers, timeout=self._ttl_s / 4)
-            _log.info("lease released", role=self.role, holder=self.holder)
+            async with asyncio.timeout(self._ttl_s / 2):
+                while not await self._delete(bus, revision):
+                    revision, holder = await _last(bus, self._settings, self._subject)
+                    if holder != self.holder:
+                        return
+                _log.info("lease released", role=self.role, holder=self.holder)
+
+    async def _delete(self, bus: Client, revision: int | None) -> bool:
+        if revision is None:
+            return False
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(revision), "KV-Operation": "DEL"}
+        return await _compare_and_set(bus, self._subject, b"", headers, timeout=self._ttl_s / 4) is not None
 
 
 @asynccontextmanager
@@ -214,20 +233,26 @@ async def current_holder(bus: Client, settings: Settings, role: str) -> str | No
 
 
 async def _make_bucket(bus: Client, settings: Settings) -> None:
-    await bus.jetstream(timeout=2).add_stream(
-        StreamConfig(
-            name=f"KV_{settings.lease_bucket}",
-            subjects=[f"$KV.{settings.lease_bucket}.>"],
-            max_msgs_per_subject=1,
-            discard=DiscardPolicy.NEW,
-            storage=StorageType.FILE,
-            num_replicas=settings.stream_replicas,
-            allow_rollup_hdrs=True,
-            deny_delete=True,
-            allow_direct=False,
-            allow_msg_ttl=True,
-        )
+    js = bus.jetstream(timeout=2)
+    bucket = StreamConfig(
+        name=f"KV_{settings.lease_bucket}",
+        subjects=[f"$KV.{settings.lease_bucket}.>"],
+        max_msgs_per_subject=1,
+        discard=DiscardPolicy.NEW,
+        storage=StorageType.FILE,
+        num_replicas=settings.stream_replicas,
+        allow_rollup_hdrs=True,
+        deny_delete=True,
+        allow_direct=False,
+        allow_msg_ttl=True,
     )
+    try:
+        await js.add_stream(bucket)
+    except BadRequestError as error:
+        if error.err_code != _OTHER_SETTINGS:
+            raise
+        # Made by an earlier start with, say, another number of replicas.
+        await js.update_stream(bucket)
 
 
 async def _compare_and_set(

@@ -31,7 +31,9 @@ class NewEvent:
     id: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
-async def append_events(connection: Connection, events: Sequence[NewEvent], *, epoch: int | None = None) -> int:
+async def append_events(
+    connection: Connection, events: Sequence[NewEvent], *, epoch: int | None = None
+) -> int:
     """The seq of the last one. With `epoch`, also the proof that we still lead."""
     columns = {
         name: [getattr(event, name) for event in events]

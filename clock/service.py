@@ -1,7 +1,7 @@
 """The clock as a service: campaign, take over, fire what is due, sleep until the next.
 
-Guarantee: it fires only while its lease holds, and Postgres refuses it if it is wrong about that. It sleeps until
-the next known `fire_at`, at most one tick, so that a timer armed for the very near future is seen in
+Guarantee: it fires only while its lease holds, and Postgres refuses it if it is wrong about that. It sleeps
+until the next known `fire_at`, at most one tick, so that a timer armed for the very near future is seen in
 time. On failure: `Service` starts it again; a lost lease or a superseded epoch sends it back to campaign.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
 import psycopg
@@ -46,9 +46,9 @@ class Clock:
                     lease.resign()
 
     async def _lead(self, lease: Lease) -> None:
-        connection = await connect(self._settings, "clock")
-        watch = await connect(self._settings, "clock backstop")
-        try:
+        async with AsyncExitStack() as sessions:
+            connection = await self._session(sessions, "clock")
+            watch = await self._session(sessions, "clock backstop")
             await refuse_unmigrated(connection)
             term = await begin_term(
                 connection,
@@ -62,18 +62,24 @@ class Clock:
                 self.on_leading(term.epoch)
             housekeeping = asyncio.create_task(self._keep_house(watch, term))
             try:
-                await self._fire_while(lease, connection, term)
+                await self._fire_while(lease, connection, term, housekeeping)
             finally:
                 housekeeping.cancel()
-                with suppress(asyncio.CancelledError, psycopg.Error):
-                    await housekeeping
-        finally:
-            await connection.close()
-            await watch.close()
+                await asyncio.wait({housekeeping})
 
-    async def _fire_while(self, lease: Lease, connection: Connection, term: Term) -> None:
+    async def _session(self, sessions: AsyncExitStack, name: str) -> Connection:
+        connection = await connect(self._settings, name)
+        sessions.push_async_callback(connection.close)
+        return connection
+
+    async def _fire_while(
+        self, lease: Lease, connection: Connection, term: Term, housekeeping: asyncio.Task[None]
+    ) -> None:
         time = DatabaseTime()
         while lease.held:
+            if housekeeping.done():
+                # Without the backstop a late commit would wait for the next takeover: begin a new term instead.
+                housekeeping.result()
             next_at = await self._look(connection, term, time)
             now = time.now()
             if next_at is not None and next_at > now:
@@ -109,12 +115,15 @@ class Clock:
         while True:
             if steady_s() - extended_s > _EXTEND_S:
                 extended_s = steady_s()
-                await watch.execute(statement("clock/extend_log"))
+                await self._extend_log(watch)
             began_s = steady_s()
-            row = await (
-                await watch.execute(statement("clock/oldest_due"), {"kind": KIND, "mark": term.mark_at})
-            ).fetchone()
-            if row and row[0] is not None:
-                term.lower_mark(row[0])
+            await term.look_back(watch)
             # A few percent duty, however long the scan takes.
             await asyncio.sleep(max(_BACKSTOP_S, 20 * (steady_s() - began_s)))
+
+    async def _extend_log(self, watch: Connection) -> None:
+        try:
+            await watch.execute(statement("clock/extend_log"))
+        except psycopg.errors.LockNotAvailable as error:
+            # Somebody reads or backs up the log; there is room for hundreds of thousands of records more.
+            _log.warning("the log could not be extended, trying again", error=error)

@@ -1,8 +1,9 @@
-"""Schedule ticks: from locked rows to the arrays of one batch, by a pure plan.
+"""Schedule ticks: from locked rows to the columns of one batch, by a pure plan.
 
-Guarantee: `plan` puts every row into exactly one of settled, left (its schedule is being edited) and failed
-(its own recurrence or policy cannot be evaluated), and what it settles is in the order of the rows. Equal
-ticks (same recurrence, policy, nominal time) are decided once.
+Guarantee: `plan` puts every row that it considers into exactly one of settled, left alone (its schedule is being
+edited) and failed (its own recurrence or policy cannot be evaluated), in the order of the rows. Equal ticks
+(same recurrence, policy, nominal time) are decided once. An occurrence that is done is never fired again: its
+tick moves on without an event (I1).
 """
 
 from __future__ import annotations
@@ -11,121 +12,165 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-from uuid import UUID
+from functools import lru_cache
+from typing import NamedTuple
 
+from clock.columns import microseconds_of, numbers, plain_texts, texts
 from timers.catch_up import Decision, Missed, Policy, decide
-from timers.identity import event_id, spread_of
+from timers.identity import event_id_text, spread_of
 from timers.recurrence import Recurrence, parse_spec
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.
 EVENTS_PER_BATCH = 5_000
+_NO_SPREAD = timedelta(0)
 
 
 class TickRow(NamedTuple):
-    """One row of clock/lock_due_ticks."""
+    """One row of clock/lock_due_ticks; `ref` is the schedule's id."""
 
     ctid: str
     ref: str
     fire_at: datetime
     nominal_at: datetime
-    last_nominal_at: datetime | None
-    schedule_id: UUID | None
     generation: int
-    recurrence: str
+    recurrence: str | None
+    """None if the schedule is at another generation: an edit of it is committing."""
+    policy: str
     owner: str
     name: str
-    spread: timedelta
-    catch_up: str
-    window: timedelta | None
-    grace: timedelta | None
-    max_catch_up: int
+    done_until: datetime | None
+    """Set if this occurrence, and perhaps later ones, are done already."""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a decision means for each row that shares it, ready to be written."""
+
+    fires: tuple[tuple[str, int, int], ...]
+    """(identity, nominal time, due time)"""
+    missed: tuple[str, int, str] | None
+    """(identity, nominal time, payload)"""
+    next_at: int | None
+    next_fire_at: int | None
+    done_until: int
+    end_status: str
+
+
+@dataclass(slots=True)
 class TickPlan:
-    """Column arrays for the statements that settle the batch."""
+    """Columns for the statements that settle the batch."""
 
-    rearm: dict[str, list[Any]] = field(default_factory=lambda: _columns("ctids next_fire_at next_at done_until"))
-    remove: list[str] = field(default_factory=list)
-    end: dict[str, list[Any]] = field(default_factory=lambda: _columns("ids statuses done_until"))
-    events: dict[str, list[Any]] = field(
-        default_factory=lambda: _columns("ids schedules ts fire_at origins types payloads")
+    rearm: tuple[list[str], list[int], list[int], list[int]] = field(default_factory=lambda: ([], [], [], []))
+    end: tuple[list[str], list[str], list[str], list[int]] = field(default_factory=lambda: ([], [], [], []))
+    events: tuple[list[str], list[str], list[int], list[int | None], list[str | None]] = field(
+        default_factory=lambda: ([], [], [], [], [])
     )
-    failed: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[TickRow, str]] = field(default_factory=list)
     settled: int = 0
     considered: int = 0
+    fires: int = 0
 
-    @property
-    def fires(self) -> int:
-        return self.events["origins"].count("scheduled")
+    def rearm_columns(self) -> dict[str, str]:
+        ctids, next_fire_at, next_at, done_until = self.rearm
+        return {
+            "ctids": plain_texts(ctids),
+            "next_fire_at": numbers(next_fire_at),
+            "next_at": numbers(next_at),
+            "done_until": numbers(done_until),
+        }
+
+    def end_columns(self) -> dict[str, str]:
+        ctids, ids, statuses, done_until = self.end
+        return {
+            "ctids": plain_texts(ctids),
+            "ids": plain_texts(ids),
+            "statuses": plain_texts(statuses),
+            "done_until": numbers(done_until),
+        }
+
+    def event_columns(self) -> dict[str, str]:
+        ids, schedules, ts, fire_at, missed = self.events
+        return {
+            "ids": plain_texts(ids),
+            "schedules": plain_texts(schedules),
+            "ts": numbers(ts),
+            "fire_at": numbers(fire_at),
+            "missed": texts(missed),
+        }
 
 
 def plan(rows: Sequence[TickRow], now: datetime) -> TickPlan:
     result = TickPlan()
-    decided: dict[tuple[Any, ...], tuple[Recurrence, Decision]] = {}
+    decided: dict[tuple[object, ...], Settled] = {}
     for row in rows:
-        if len(result.events["ids"]) >= EVENTS_PER_BATCH:
+        if len(result.events[0]) >= EVENTS_PER_BATCH:
             break
         result.considered += 1
-        if row.schedule_id is None:
+        if row.recurrence is None:
             continue
         try:
-            spread = spread_of(row.owner, row.name, row.spread)
-            policy_key = (spread, row.catch_up, row.window, row.grace, row.max_catch_up)
-            key = (row.recurrence, row.nominal_at, policy_key)
-            known = decided.get(key)
-            if known is None:
-                known = decided[key] = _decide(row, spread, now)
+            policy = _policy(row.policy)
+            spread = spread_of(row.owner, row.name, policy.spread) if policy.spread else _NO_SPREAD
+            key = (row.recurrence, row.policy, row.nominal_at, row.done_until, spread)
+            settled = decided.get(key)
+            if settled is None:
+                settled = decided[key] = _settled(row, row.recurrence, policy, spread, now)
         except Exception as error:  # whatever it is, it belongs to this row alone
-            result.failed.append((row.ref, f"{type(error).__name__}: {error}"))
+            result.failed.append((row, f"{type(error).__name__}: {error}"))
             continue
-        _settle(result, row, spread, *known)
+        _settle(result, row, settled)
     return result
 
 
-def _decide(row: TickRow, spread: timedelta, now: datetime) -> tuple[Recurrence, Decision]:
-    recurrence = parse_spec(json.loads(row.recurrence))
-    policy = Policy(row.catch_up, row.window, row.grace, row.max_catch_up, spread)
-    return recurrence, decide(recurrence, policy, row.nominal_at, now)
+@lru_cache(maxsize=65_536)
+def _recurrence(text: str) -> Recurrence:
+    return parse_spec(json.loads(text))
 
 
-def _settle(
-    result: TickPlan, row: TickRow, spread: timedelta, recurrence: Recurrence, decision: Decision
-) -> None:
-    assert row.schedule_id is not None
-    result.settled += 1
-    if decision.missed is not None:
-        _add_missed(result, row, row.schedule_id, recurrence, decision.missed)
-    for occurrence in decision.fires:
-        identity = recurrence.identity(occurrence)
-        _add_event(
-            result,
-            (
-                event_id(row.schedule_id, row.generation, identity),
-                row.schedule_id,
-                occurrence.at,
-                occurrence.at + spread,
-                "scheduled",
-                None,
-                None,
-            ),
-        )
-    if decision.following is None:
-        result.remove.append(row.ctid)
-        _append(
-            result.end,
-            (row.schedule_id, "fired" if "at" in recurrence.spec and decision.fires else "ended", decision.done_until),
-        )
+@lru_cache(maxsize=1_024)
+def _policy(text: str) -> Policy:
+    """From clock/lock_due_ticks: empty for the defaults, else its fields in microseconds."""
+    if not text:
+        return Policy()
+    catch_up, max_catch_up, spread, window, grace = text.split("|")
+    return Policy(
+        catch_up,
+        timedelta(microseconds=int(window)) if window else None,
+        timedelta(microseconds=int(grace)) if grace else None,
+        int(max_catch_up),
+        timedelta(microseconds=int(spread)),
+    )
+
+
+def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: datetime) -> Settled:
+    recurrence = _recurrence(text)
+    if row.done_until is None:
+        own = Policy(policy.catch_up, policy.window, policy.grace, policy.max_catch_up, spread)
+        decision = decide(recurrence, own, row.nominal_at, now)
     else:
-        following = decision.following.at
-        _append(result.rearm, (row.ctid, following + spread, following, decision.done_until))
+        decision = Decision((), None, recurrence.occurrence_after(row.done_until), row.done_until)
+    following = decision.following
+    return Settled(
+        fires=tuple(
+            (recurrence.identity(one), microseconds_of(one.at), microseconds_of(one.at + spread))
+            for one in decision.fires
+        ),
+        missed=None if decision.missed is None else _missed(recurrence, decision.missed),
+        next_at=None if following is None else microseconds_of(following.at),
+        next_fire_at=None if following is None else microseconds_of(following.at + spread),
+        done_until=microseconds_of(decision.done_until),
+        end_status=_end_status(recurrence, decision),
+    )
 
 
-def _add_missed(
-    result: TickPlan, row: TickRow, schedule_id: UUID, recurrence: Recurrence, missed: Missed
-) -> None:
-    first = recurrence.identity(missed.first)
+def _end_status(recurrence: Recurrence, decision: Decision) -> str:
+    if decision.following is not None:
+        return "active"
+    # A one-shot that was missed did not fire; whatever else runs out has ended.
+    return "fired" if "at" in recurrence.spec and decision.missed is None else "ended"
+
+
+def _missed(recurrence: Recurrence, missed: Missed) -> tuple[str, int, str]:
     payload = {
         "count": missed.count,
         "at_least": missed.at_least,
@@ -133,28 +178,33 @@ def _add_missed(
         "last": missed.last.at.isoformat(),
         "reason": missed.reason,
     }
-    _add_event(
-        result,
-        (
-            event_id(schedule_id, row.generation, f"missed/{first}"),
-            schedule_id,
-            missed.last.at,
-            None,
-            "derived",
-            "schedule-missed",
-            json.dumps(payload),
-        ),
-    )
+    identity = f"missed/{recurrence.identity(missed.first)}"
+    return identity, microseconds_of(missed.last.at), json.dumps(payload)
 
 
-def _columns(names: str) -> dict[str, list[Any]]:
-    return {name: [] for name in names.split()}
-
-
-def _append(columns: dict[str, list[Any]], values: tuple[Any, ...]) -> None:
-    for column, value in zip(columns.values(), values, strict=True):
-        column.append(value)
-
-
-def _add_event(result: TickPlan, values: tuple[Any, ...]) -> None:
-    _append(result.events, values)
+def _settle(result: TickPlan, row: TickRow, settled: Settled) -> None:
+    result.settled += 1
+    ids, schedules, ts, fire_at, missed = result.events
+    if settled.missed is not None:
+        identity, last_at, payload = settled.missed
+        ids.append(event_id_text(row.ref, row.generation, identity))
+        schedules.append(row.ref)
+        ts.append(last_at)
+        fire_at.append(None)
+        missed.append(payload)
+    for identity, nominal_at, due_at in settled.fires:
+        ids.append(event_id_text(row.ref, row.generation, identity))
+        schedules.append(row.ref)
+        ts.append(nominal_at)
+        fire_at.append(due_at)
+        missed.append(None)
+    result.fires += len(settled.fires)
+    if settled.next_at is None or settled.next_fire_at is None:
+        for column, value in zip(result.end[:3], (row.ctid, row.ref, settled.end_status), strict=True):
+            column.append(value)
+        result.end[3].append(settled.done_until)
+        return
+    result.rearm[0].append(row.ctid)
+    result.rearm[1].append(settled.next_fire_at)
+    result.rearm[2].append(settled.next_at)
+    result.rearm[3].append(settled.done_until)

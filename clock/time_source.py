@@ -37,6 +37,7 @@ class TimeSource(Protocol):
 class DatabaseTime:
     def __init__(self) -> None:
         self._offset: timedelta | None = None
+        self._span = timedelta(0)
         self.jumps = 0
 
     @property
@@ -46,18 +47,20 @@ class DatabaseTime:
     def observe(self, database_now: datetime, asked_s: float, answered_s: float) -> timedelta:
         """Take a reading; returns how far the database's clock jumped since the last one (0 if it did not).
 
-        The reading happened somewhere between asking and being answered: a difference smaller than that
-        span is not a jump.
+        A reading happened somewhere between asking and being answered: a difference that the spans of the two
+        readings explain is not a jump. Counting from the answer makes `now` late by at most the span, never early.
         """
         offset = database_now - (_EPOCH + timedelta(seconds=answered_s))
+        span = timedelta(seconds=answered_s - asked_s)
         jumped = timedelta(0)
         if self._offset is not None:
             difference = offset - self._offset
-            if abs(difference) > _JUMP + timedelta(seconds=answered_s - asked_s):
+            if abs(difference) > _JUMP + span + self._span:
                 jumped = difference
                 self.jumps += 1
                 _log.warning("the database's clock jumped", by_s=difference.total_seconds())
         self._offset = offset
+        self._span = span
         return jumped
 
     def now(self) -> datetime:

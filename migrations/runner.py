@@ -1,4 +1,10 @@
-"""Apply what is missing; refuse a history that was rewritten."""
+"""Apply what is missing; refuse a history that was rewritten.
+
+Guarantee: all missing versions are applied together or not at all, by one migrator while the others wait; a
+service refuses a database that lacks a version, has an edited one, or has one this program does not know.
+Why one transaction: an upgrade that fails half-way leaves the database at the version it had.
+On failure: `Refused` names the version and the way out.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +45,7 @@ async def migrate(connection: Connection, known: tuple[Version, ...] | None = No
     applied_now: list[str] = []
     async with connection.transaction():
         await connection.execute(statement("migrations/lock_migrations"))
+        await connection.execute(statement("migrations/bound_locks"))
         await connection.execute(statement("migrations/create_migration_table"))
         applied = await _applied(connection)
         _refuse_rewritten_history(applied, known)

@@ -1,16 +1,18 @@
 """Apply: documents become versions and schedules, all or nothing, in one transaction.
 
-Guarantees: what is unchanged is left alone, so that applying a file again does nothing, and a schedule that a person
-paused stays paused until its document changes. New versions hold for the events after the
+Guarantees: what is unchanged is left alone, so that applying a file again does nothing, and a schedule that
+a person paused stays paused until its document changes. New versions hold for the events after the
 `rules-applied` event of the same transaction. On failure nothing was applied.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from clock.record_log import NewEvent, append_events
@@ -18,6 +20,7 @@ from rules.loading import Document, Loaded, recurrence_arguments
 from schemas.documents import ScheduleDocument
 from timers.schedules import Act, ScheduleSpec, cancel_schedule, find_schedule, put_schedule
 from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.errors import Refused
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,16 @@ async def apply(connection: Connection, loaded: Loaded, act: Act) -> Applied:
 
 
 async def _apply(connection: Connection, loaded: Loaded, act: Act) -> Applied:
-    await connection.execute(statement("rules/lock_rules"))
-    rows = await (await connection.execute(statement("rules/list_current_documents"))).fetchall()
-    current = {(kind, name): (version, document) for kind, name, version, document in rows}
+    await _take_turn(connection)
+    rows = await (await connection.execute(statement("rules/list_newest_documents"))).fetchall()
+    newest = {
+        (kind, name): (version, document if holds else None) for kind, name, version, document, holds in rows
+    }
     changes: list[Change] = []
     changed: list[tuple[Document, int]] = []
     for document in loaded.documents:
-        version, before = current.get((document.kind, document.name), (0, None))
-        same = before == document.data
+        version, before = newest.get((document.kind, document.name), (0, None))
+        same = before is not None and _canonical(before) == _canonical(document.data)
         next_at = None
         if isinstance(document.model, ScheduleDocument):
             await _cancel_moved(connection, document.model, before, act)
@@ -63,18 +68,34 @@ async def _apply(connection: Connection, loaded: Loaded, act: Act) -> Applied:
                 next_at = row["nominal_at"]
         if not same:
             changed.append((document, version + 1))
-        outcome = "unchanged" if same else "changed" if version else "added"
+        outcome = "unchanged" if same else "added" if before is None else "changed"
         changes.append(Change(document.kind, document.name, outcome, next_at))
     seq = await _record(connection, changed, act) if changed else None
     return Applied(tuple(changes), seq)
+
+
+async def _take_turn(connection: Connection) -> None:
+    try:
+        await connection.execute(statement("rules/lock_rules"))
+    except LockNotAvailable:
+        raise Refused("somebody else applies rules at this moment: try again when they are done") from None
+
+
+def _canonical(data: dict[str, Any]) -> object:
+    """As it compares before and after Postgres, which writes 1e23 with all its digits."""
+    return json.loads(
+        json.dumps(data), parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits)
+    )
 
 
 async def _cancel_moved(
     connection: Connection, document: ScheduleDocument, before: dict[str, Any] | None, act: Act
 ) -> None:
     """A schedule is known by owner and name: one whose owner changed is another, and the former ends."""
-    if before is not None and before.get("owner", "") != document.owner:
-        await cancel_schedule(connection, before.get("owner", ""), document.name, act)
+    if before is None or before["owner"] == document.owner:
+        return
+    if await find_schedule(connection, before["owner"], document.name) is not None:
+        await cancel_schedule(connection, before["owner"], document.name, act)
 
 
 def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:

@@ -1,7 +1,7 @@
 """The workers' durable consumers on the record stream.
 
-Guarantee: all workers of a namespace share one consumer per purpose, so each message is with one worker at a time;
-the ack wait is its lease. A message that no worker acknowledges comes back.
+Guarantee: all workers of a namespace share one consumer per purpose, so each message is with one worker at
+a time; the ack wait is its lease. A message that no worker acknowledges comes back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Dispatch: events of the stream start the actions of the rules that match them.
 
-Guarantee (I7): an action starts at most once per (action_rule, event), however often the message is delivered and to
-however many workers: the row's uniqueness decides. A batch is acknowledged after its one transaction
-committed. On failure nothing is acknowledged, and the batch comes back.
+Guarantee (I7): an action starts at most once per (action_rule, event), however often the message is
+delivered and to however many workers: the row's uniqueness decides. A batch is acknowledged after its one
+transaction committed. On failure nothing is acknowledged, and the batch comes back.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ class Dispatcher:
             bus = await connect_bus(self._settings, "worker dispatch")
             try:
                 puller = await open_consumer(
-                    bus, self._settings, "rules", f"{self._settings.subjects}.event.>", self._settings.worker_batch
+                    bus,
+                    self._settings,
+                    "rules",
+                    f"{self._settings.subjects}.event.>",
+                    self._settings.worker_batch,
                 )
                 while True:
                     messages = await puller.next_batch()

@@ -1,7 +1,7 @@
 """An event as it crosses to JetStream: CloudEvents 1.0, structured JSON, our fields as extension attributes.
 
-Guarantee: the body's `id` is the row's id and `seq` its place in commit order, which is also its sequence in the
-stream. Attributes without a value are left out. Fields are only ever added within `v1`.
+Guarantee: the body's `id` is the row's id and `seq` its place in commit order, which is also its sequence
+in the stream. Attributes without a value are left out. Fields are only ever added within `v1`.
 """
 
 from __future__ import annotations

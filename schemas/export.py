@@ -14,6 +14,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from schemas.documents import KINDS
+from schemas.event import Event
+from schemas.step import ActionStep
+from schemas.tombstone import Tombstone
 
 DIRECTORY = Path(__file__).parent / "json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -50,6 +53,9 @@ def _rules_file() -> dict[str, object]:
 SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
     **{kind: _of_model(model) for kind, model in KINDS.items()},
     "rules": _rules_file,
+    "event": _of_model(Event),
+    "action-step": _of_model(ActionStep),
+    "tombstone": _of_model(Tombstone),
 }
 
 

@@ -36,3 +36,7 @@ def event_subject(prefix: str, origin: str, type: str, name: str, owner: str) ->
 
 def action_subject(prefix: str, name: str) -> str:
     return f"{prefix}.action.{token(name)}"
+
+
+def tombstone_subject(prefix: str, kind: str) -> str:
+    return f"{prefix}.tombstone.{kind}"

@@ -5,14 +5,17 @@ never fires retroactively: the next occurrence lies after `now` and after everyt
 again changes nothing; every act is in `audit` with who and via what. Edits of one schedule take
 turns (an advisory lock), and the tick is locked before the schedule, as the clock does.
 
+The decision rests on what was read before the tick's lock was there. A fire that commits in between is seen by the
+tick (`last_nominal_at`) or by the schedule's status, and the edit begins again from the new state.
+
 On failure: `Refused` names the state that forbids the act, or who changed the schedule meanwhile.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,39 +24,38 @@ from psycopg.types.json import Jsonb
 
 from timers.identity import spread_of
 from timers.recurrence import Recurrence, parse, parse_spec
+from timers.schedule_spec import Act, ScheduleSpec, checked
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
 
+__all__ = [
+    "FINISHED",
+    "Act",
+    "Put",
+    "ScheduleSpec",
+    "cancel_schedule",
+    "find_schedule",
+    "list_schedules",
+    "pause_schedule",
+    "put_schedule",
+    "record_act",
+    "resume_schedule",
+]
+
 FINISHED = ("fired", "ended", "cancelled", "failed")
-_CONTENT = ("recurrence", "spread", "catch_up", "window", "grace", "max_catch_up", "type", "payload", "action")
-
-
-@dataclass(frozen=True)
-class Act:
-    """Who does something, through what, at which instant."""
-
-    who: str
-    via: str
-    now: datetime
-
-
-@dataclass(frozen=True)
-class ScheduleSpec:
-    """What a schedule should be. `recurrence` holds keyword arguments of `timers.recurrence.parse`."""
-
-    name: str
-    recurrence: Mapping[str, Any]
-    owner: str = ""
-    spread: timedelta = timedelta(0)
-    catch_up: str = "latest"
-    window: timedelta | None = None
-    grace: timedelta | None = None
-    max_catch_up: int = 100
-    type: str = "schedule-fired"
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    action: str | None = None
-    enabled: bool = True
-    source: str = "api"
+# How often one edit begins again because a fire overtook it.
+_TURNS = 20
+_CONTENT = (
+    "recurrence",
+    "spread",
+    "catch_up",
+    "window",
+    "grace",
+    "max_catch_up",
+    "type",
+    "payload",
+    "action",
+)
 
 
 @dataclass(frozen=True)
@@ -69,56 +71,67 @@ class Put:
 Row = dict[str, Any]
 
 
+class _OvertakenError(Exception):
+    """The clock consumed the tick between our reading and our lock."""
+
+
 async def put_schedule(
     connection: Connection, spec: ScheduleSpec, act: Act, *, if_generation: int | None = None
 ) -> Put:
-    await _lock(connection, spec.owner, spec.name)
-    row = await find_schedule(connection, spec.owner, spec.name)
-    recurrence = _recurrence_of(spec, row, act.now)
-    if spec.spread and spec.spread >= recurrence.minimum_distance():
-        raise InvalidInput(
-            f"the spread of schedule {spec.name!r} is not shorter than the distance between its occurrences: "
-            "shorten it"
+    """Add it, change it, or find it as it should be."""
+    spec = checked(spec)
+
+    async def put(row: Row | None) -> Put:
+        if row is None:
+            if if_generation is not None:
+                raise _unknown(spec.owner, spec.name)
+            return await _add(connection, spec, act)
+        await _check_generation(connection, row, if_generation)
+        content = _content(spec, _recurrence_of(spec, row, act.now))
+        differences = tuple(key for key in _CONTENT if row[key] != content[key])
+        if not differences and _stands(row["status"], spec.enabled):
+            return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
+        status = "active" if spec.enabled else "paused"
+        return await _edit(
+            connection, row, {**content, "source": spec.source}, status, act, "edit", differences
         )
-    content = _content(spec, recurrence)
-    if row is None:
-        return await _add(connection, spec, content, recurrence, act)
-    _check_generation(row, if_generation)
-    differences = tuple(key for key in _CONTENT if row[key] != content[key])
-    enabled = row["status"] != "paused"
-    if not differences and enabled == spec.enabled and row["status"] != "cancelled":
-        return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
-    status = "active" if spec.enabled else "paused"
-    return await _edit(connection, row, {**content, "source": spec.source}, status, act, "edit", differences)
+
+    return await _taking_turns(connection, spec.owner, spec.name, put)
 
 
 async def pause_schedule(
     connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
 ) -> Put:
-    row = await _locked(connection, owner, name, if_generation)
-    if row["status"] == "paused":
-        return Put("unchanged", row["id"], row["generation"], None)
-    _refuse_unless(row, ("active",), "paused")
-    return await _edit(connection, row, _row_content(row), "paused", act, "pause")
+    async def pause(row: Row) -> Put:
+        if row["status"] == "paused":
+            return Put("unchanged", row["id"], row["generation"], None)
+        _refuse_unless(row, ("active",), "paused")
+        return await _edit(connection, row, _row_content(row), "paused", act, "pause")
+
+    return await _changing(connection, owner, name, if_generation, pause)
 
 
 async def resume_schedule(
     connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
 ) -> Put:
-    row = await _locked(connection, owner, name, if_generation)
-    if row["status"] == "active":
-        return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
-    _refuse_unless(row, ("paused",), "resumed")
-    return await _edit(connection, row, _row_content(row), "active", act, "resume")
+    async def resume(row: Row) -> Put:
+        if row["status"] == "active":
+            return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
+        _refuse_unless(row, ("paused",), "resumed")
+        return await _edit(connection, row, _row_content(row), "active", act, "resume")
+
+    return await _changing(connection, owner, name, if_generation, resume)
 
 
 async def cancel_schedule(
     connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
 ) -> Put:
-    row = await _locked(connection, owner, name, if_generation)
-    if row["status"] in FINISHED:
-        return Put("unchanged", row["id"], row["generation"], None)
-    return await _edit(connection, row, _row_content(row), "cancelled", act, "cancel")
+    async def cancel(row: Row) -> Put:
+        if row["status"] in FINISHED:
+            return Put("unchanged", row["id"], row["generation"], None)
+        return await _edit(connection, row, _row_content(row), "cancelled", act, "cancel")
+
+    return await _changing(connection, owner, name, if_generation, cancel)
 
 
 async def find_schedule(connection: Connection, owner: str, name: str) -> Row | None:
@@ -163,26 +176,61 @@ async def record_act(
     )
 
 
-async def _lock(connection: Connection, owner: str, name: str) -> None:
-    await connection.execute(statement("timers/lock_schedule"), {"owner": owner, "name": name})
+async def _taking_turns(
+    connection: Connection, owner: str, name: str, change: Callable[[Row | None], Awaitable[Put]]
+) -> Put:
+    """Run one edit at a time of this schedule, in one transaction; again when a fire overtook it."""
+    async with connection.transaction():
+        await connection.execute(statement("timers/lock_schedule"), {"owner": owner, "name": name})
+        for _ in range(_TURNS):
+            row = await find_schedule(connection, owner, name)
+            try:
+                async with connection.transaction():
+                    return await change(row)
+            except _OvertakenError:
+                continue
+        raise Refused(f"schedule {name!r} fires faster than it can be changed: try again")
 
 
-async def _locked(connection: Connection, owner: str, name: str, if_generation: int | None) -> Row:
-    await _lock(connection, owner, name)
-    row = await find_schedule(connection, owner, name)
-    if row is None:
-        of_owner = f" of owner {owner!r}" if owner else ""
-        raise Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
-    _check_generation(row, if_generation)
-    return row
+async def _changing(
+    connection: Connection,
+    owner: str,
+    name: str,
+    if_generation: int | None,
+    change: Callable[[Row], Awaitable[Put]],
+) -> Put:
+    async def known(row: Row | None) -> Put:
+        if row is None:
+            raise _unknown(owner, name)
+        await _check_generation(connection, row, if_generation)
+        return await change(row)
+
+    return await _taking_turns(connection, owner, name, known)
 
 
-def _check_generation(row: Row, expected: int | None) -> None:
-    if expected is not None and row["generation"] != expected:
-        raise Refused(
-            f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: it was changed at "
-            f"{row['updated_at']:%Y-%m-%d %H:%M:%S}Z; `tocsin audit {row['name']}` says by whom"
+def _unknown(owner: str, name: str) -> Refused:
+    of_owner = f" of owner {owner!r}" if owner else ""
+    return Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
+
+
+async def _check_generation(connection: Connection, row: Row, expected: int | None) -> None:
+    if expected is None or row["generation"] == expected:
+        return
+    act = await (
+        await connection.execute(
+            statement("timers/find_last_act"), {"owner": row["owner"], "name": row["name"]}
         )
+    ).fetchone()
+    who, via, at = act or ("somebody", "sql", row["updated_at"])
+    raise Refused(
+        f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: {who} changed it via {via} "
+        f"at {at:%Y-%m-%d %H:%M:%S}Z; look at it again before you change it"
+    )
+
+
+def _stands(status: str, enabled: bool) -> bool:
+    """Whether a schedule of this status needs no change; what has finished stays so until its content changes."""
+    return status in ("fired", "ended", "failed") or status == ("active" if enabled else "paused")
 
 
 def _refuse_unless(row: Row, allowed: tuple[str, ...], participle: str) -> None:
@@ -191,15 +239,31 @@ def _refuse_unless(row: Row, allowed: tuple[str, ...], participle: str) -> None:
 
 
 def _recurrence_of(spec: ScheduleSpec, row: Row | None, now: datetime) -> Recurrence:
-    """An edit that leaves the recurrence's text alone keeps its anchor: re-applying a file moves nothing."""
+    """An edit that leaves the recurrence's text alone keeps where it counts from: re-applying a file moves nothing."""
     arguments = {"hash_id": spec.name, **spec.recurrence}
-    if row is not None and "anchor" not in arguments:
-        kept = row["recurrence"].get("anchor")
-        if kept is not None:
-            before = parse(**arguments, anchor=parse_instant(kept))
-            if before.spec == row["recurrence"]:
-                return before
-    return parse(**{"anchor": now, **arguments})
+    recurrence = _kept(arguments, row["recurrence"]) if row is not None else None
+    recurrence = recurrence or parse(**{"anchor": now, **arguments})
+    if spec.spread and spec.spread >= recurrence.minimum_distance():
+        raise InvalidInput(
+            f"the spread {spec.spread} of schedule {spec.name!r} is not shorter than the distance between its "
+            f"occurrences ({recurrence.minimum_distance()}): shorten it"
+        )
+    return recurrence
+
+
+def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | None:
+    """The stored recurrence, if it says the same but for what was filled in when it was first put."""
+    if "anchor" in arguments:
+        return None
+    filled_in: dict[str, Any] = {}
+    if "anchor" in stored:
+        filled_in["anchor"] = parse_instant(stored["anchor"])
+    elif "rrule" in arguments and "dtstart" in stored and arguments.get("dtstart") is None:
+        filled_in["dtstart"] = stored["dtstart"]
+    if not filled_in:
+        return None
+    before = parse(**{**arguments, **filled_in})
+    return before if before.spec == stored else None
 
 
 def parse_instant(text: str) -> datetime:
@@ -215,15 +279,16 @@ def _row_content(row: Row) -> Row:
     return {key: row[key] for key in (*_CONTENT, "source")}
 
 
-async def _add(
-    connection: Connection, spec: ScheduleSpec, content: Row, recurrence: Recurrence, act: Act
-) -> Put:
+async def _add(connection: Connection, spec: ScheduleSpec, act: Act) -> Put:
+    recurrence = _recurrence_of(spec, None, act.now)
+    content = _content(spec, recurrence)
     identity = uuid.uuid4()
-    row = {"id": identity, "owner": spec.owner, "name": spec.name, "generation": 1}
+    row = {"id": identity, "owner": spec.owner, "name": spec.name, "generation": 1, "spread": spec.spread}
+    status = "active" if spec.enabled else "paused"
     next_at = None
     if spec.enabled:
         next_at = _next_occurrence(row, recurrence, act.now, None)
-        await _arm(connection, {**row, "spread": spec.spread}, next_at, None)
+        await _arm(connection, {**row, "tick_done_until": None}, next_at, None)
     await connection.execute(
         statement("timers/insert_schedule"),
         {
@@ -231,14 +296,14 @@ async def _add(
             "id": identity,
             "owner": spec.owner,
             "name": spec.name,
-            "status": "active" if spec.enabled else "paused",
+            "status": status,
             "source": spec.source,
             "who": act.who,
             "via": act.via,
             "now": act.now,
         },
     )
-    await record_act(connection, act, "add", row, None, _audited(content))
+    await record_act(connection, act, "add", row, None, _audited(content, status, 1, next_at))
     return Put("added", identity, 1, next_at)
 
 
@@ -251,26 +316,20 @@ async def _edit(
     verb: str,
     differences: tuple[str, ...] = (),
 ) -> Put:
-    recurrence = parse_spec(content["recurrence"])
     generation = row["generation"] + 1
     next_at: datetime | None = None
     done_until = row["last_occurrence"]
     if status == "active":
+        next_at = _next_occurrence(row, parse_spec(content["recurrence"]), act.now, done_until)
         changed = {**row, "generation": generation, "spread": content["spread"]}
-        while True:
-            next_at = _next_occurrence(row, recurrence, act.now, done_until)
-            if await _arm(connection, changed, next_at, done_until):
-                break
-            # A fire committed between our reading and our lock: what it did is done.
-            fresh = await find_schedule(connection, row["owner"], row["name"])
-            assert fresh is not None
-            done_until = fresh["last_occurrence"]
+        if not await _arm(connection, changed, next_at, done_until):
+            raise _OvertakenError
     else:
         removed = await (
             await connection.execute(statement("timers/disarm_tick"), {"ref": str(row["id"])})
         ).fetchone()
         done_until = removed[0] or done_until if removed else done_until
-    await connection.execute(
+    updated = await connection.execute(
         statement("timers/update_schedule"),
         {
             **_parameters(content),
@@ -278,13 +337,16 @@ async def _edit(
             "id": row["id"],
             "status": status,
             "generation": generation,
+            "seen_generation": row["generation"],
+            "seen_status": row["status"],
             "last_occurrence": done_until,
             "now": act.now,
         },
     )
-    old = {**_audited(row), "status": row["status"], "generation": row["generation"]}
-    new = {**_audited(content), "status": status, "generation": generation}
-    await record_act(connection, act, verb, row, old, new)
+    if updated.rowcount == 0:
+        raise _OvertakenError
+    old = _audited(row, row["status"], row["generation"], row["nominal_at"])
+    await record_act(connection, act, verb, row, old, _audited(content, status, generation, next_at))
     return Put("changed", row["id"], generation, next_at, differences)
 
 
@@ -309,6 +371,7 @@ async def _arm(connection: Connection, row: Row, next_at: datetime, done_until: 
             "fire_at": next_at + spread_of(row["owner"], row["name"], row["spread"]),
             "nominal_at": next_at,
             "done_until": done_until,
+            "seen_done_until": row["tick_done_until"],
             "generation": row["generation"],
         },
     )
@@ -319,10 +382,11 @@ def _parameters(content: Row) -> Row:
     return {**content, "recurrence": Jsonb(content["recurrence"]), "payload": Jsonb(content["payload"])}
 
 
-def _audited(content: Mapping[str, Any]) -> Row:
-    """What of a schedule is worth keeping in the audit, as JSON."""
-    return {
+def _audited(content: Mapping[str, Any], status: str, generation: int, next_at: datetime | None) -> Row:
+    """What of a schedule is worth keeping in the audit, as JSON: `next_at` names the occurrence an edit replaced."""
+    kept = {
         key: str(value) if isinstance(value, timedelta) else value
         for key, value in content.items()
         if key in _CONTENT and value is not None
     }
+    return {**kept, "status": status, "generation": generation, "next_at": next_at and next_at.isoformat()}

@@ -1,6 +1,7 @@
 -- Lock due ticks in key order and read their schedules. Rows somebody else holds are skipped, never waited for.
 -- Index: timer_due. A row whose schedule is at another generation belongs to an edit that is committing:
--- it comes back without its schedule and is left alone.
+-- it comes back without its recurrence and is left alone. `policy` is empty for the defaults, which most have;
+-- `done_until` is null unless the tick's occurrence is done already (I1).
 with due as materialized (
     select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.generation
     from tocsin.timer t
@@ -12,8 +13,19 @@ with due as materialized (
     limit %(limit)s
     for update skip locked
 )
-select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.last_nominal_at, s.id, s.generation,
-       s.recurrence::text, s.owner, s.name, s.spread, s.catch_up, s."window", s.grace, s.max_catch_up
+select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.generation, s.recurrence::text,
+       case
+           when s.catch_up = 'latest' and s.spread = '0' and s."window" is null and s.grace is null
+               and s.max_catch_up = 100
+           then ''
+           else concat(s.catch_up, '|', s.max_catch_up,
+                       '|', (extract(epoch from s.spread) * 1000000)::bigint,
+                       '|', (extract(epoch from s."window") * 1000000)::bigint,
+                       '|', (extract(epoch from s.grace) * 1000000)::bigint)
+       end,
+       s.owner, s.name,
+       case when due.nominal_at <= greatest(due.last_nominal_at, s.last_occurrence)
+            then greatest(due.last_nominal_at, s.last_occurrence) end
 from due
 left join tocsin.schedule s
     on s.id = due.ref::uuid and s.generation = due.generation and s.status = 'active'

@@ -27,7 +27,8 @@ create table tocsin.schedule (
     grace interval check (grace >= '0'),
     max_catch_up integer not null default 100 check (max_catch_up between 1 and 10000),
     type text not null default 'schedule-fired' check (type ~ '^[A-Za-z0-9_-]{1,128}$'),
-    payload jsonb not null default '{}',
+    -- As large as an event's: what cannot be fired is refused when it is stored.
+    payload jsonb not null default '{}' check (octet_length(payload::text) <= 229376),
     action text,
     status text not null default 'active'
         check (status in ('active', 'paused', 'fired', 'ended', 'cancelled', 'failed')),
@@ -47,8 +48,9 @@ create table tocsin.timer (
     kind text not null check (kind in ('schedule-tick', 'for-sustain', 'runbook-wait', 'watchdog')),
     ref text not null check (length(ref) between 1 and 256),
     key text not null default '' check (length(key) <= 256),
-    fire_at timestamptz not null,
-    nominal_at timestamptz not null,
+    -- Instants that every client can read back: one row that cannot be read would stop the scan of all.
+    fire_at timestamptz not null check (fire_at between '0001-01-03 00:00Z' and '9999-12-30 00:00Z'),
+    nominal_at timestamptz not null check (nominal_at between '0001-01-03 00:00Z' and '9999-12-30 00:00Z'),
     last_nominal_at timestamptz,
     generation bigint not null default 1,
     payload jsonb not null default '{}',
@@ -97,11 +99,11 @@ declare
     is_new boolean;
 begin
     if arm.kind = 'schedule-tick' then
-        raise exception 'schedule ticks are armed by their schedule only: use tocsin.schedule_once'
+        raise exception 'schedule ticks are armed by their schedule only: put the schedule'
             using errcode = 'TS002';
     end if;
-    if not isfinite(arm.fire_at) then
-        raise exception 'fire_at % is not an instant: give a finite timestamptz', arm.fire_at
+    if arm.fire_at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
+        raise exception 'fire_at % is not an instant of the years 1 to 9999: give one', arm.fire_at
             using errcode = 'TS002';
     end if;
     insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload, generation)
@@ -122,7 +124,7 @@ language plpgsql volatile
 as $$
 begin
     if cancel.kind = 'schedule-tick' then
-        raise exception 'schedule ticks are cancelled with their schedule: use tocsin.schedule_cancel'
+        raise exception 'schedule ticks are cancelled with their schedule: cancel the schedule'
             using errcode = 'TS002';
     end if;
     delete from tocsin.timer t where t.kind = cancel.kind and t.ref = cancel.ref and t.key = cancel.key;
@@ -137,6 +139,10 @@ as $$
 declare
     cancelled bigint;
 begin
+    if cancel_all.kind = 'schedule-tick' then
+        raise exception 'schedule ticks are cancelled with their schedule: cancel the schedule'
+            using errcode = 'TS002';
+    end if;
     with victims as (
         select t.kind, t.ref, t.key
         from tocsin.timer t

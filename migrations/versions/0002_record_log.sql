@@ -139,6 +139,11 @@ declare
     at timestamptz;
     records integer := cardinality(events) + cardinality(steps);
 begin
+    -- An older snapshot would see an older epoch and an older head.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'the record log is appended to in read committed transactions, not in %',
+            current_setting('transaction_isolation') using errcode = 'TS003';
+    end if;
     perform pg_advisory_xact_lock(hashtext('tocsin.log'));
     -- A new statement, so a new snapshot: it sees what the previous holder of the lock committed.
     select h.epoch, greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
@@ -195,3 +200,4 @@ end
 $$;
 
 revoke all on tocsin.event, tocsin.action_step, tocsin.log_commit, tocsin.log_head from public;
+revoke all on function tocsin.append, tocsin.take_over, tocsin.extend_log from public;

@@ -43,7 +43,7 @@ def recurrence_of(schedule: ScheduleDocument, *, anchor: datetime | None, hash_i
 
 
 def recurrence_arguments(schedule: ScheduleDocument) -> dict[str, Any]:
-    """What the document says of `timers.recurrence.parse`; the anchor is the schedule's, not the document's."""
+    """What the document says, for `timers.recurrence.parse`; the anchor and hash come from the schedule."""
     return {
         "cron": schedule.cron,
         "rrule": schedule.rrule,

@@ -1,5 +1,6 @@
 -- Start each action once per (action_rule, event): a redelivered message inserts nothing (I7). The first step of
--- what was inserted is appended as due, in the same transaction; nothing is appended when all lost.
+-- what was inserted is appended as due, in the same transaction; nothing is appended when all lost. The conflict has
+-- no target: the id follows from rule and event, and a race would otherwise be an error of whichever index is first.
 with started as (
     insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, owner, state, started_at,
                                correlation_id)
@@ -9,7 +10,7 @@ with started as (
                 %(event_seqs)s::bigint[], %(documents)s::jsonb[], %(owners)s::text[], %(correlations)s::uuid[])
         as d (id, name, action_rule, event_id, event_seq, document, owner, correlation_id)
     order by d.action_rule, d.event_id
-    on conflict (action_rule, event_id) do nothing
+    on conflict do nothing
     returning id, name, owner, event_id, event_seq, correlation_id
 )
 select count(*), case when count(*) > 0 then tocsin.append(

@@ -42,13 +42,24 @@ def test_durable_decides_what_reaches_the_disk(warm_path: Path, durable: bool, e
 def test_settings_of_the_caller_do_not_steer_the_server(
     warm_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"PGPORT": "1", "PGDATA": "/nowhere", "PGUSER": "x", "PGDATABASE": "y"}.items():
+    steering = {
+        "PGPORT": "1",
+        "PGDATA": "/nowhere",
+        "PGUSER": "x",
+        "PGDATABASE": "y",
+        "PGDATESTYLE": "German",
+    }
+    for name, value in steering.items():
         monkeypatch.setenv(name, value)
-    with embedded_postgres(warm_path, durable=False) as postgres, psycopg.connect(postgres.url) as connection:
-        assert connection.execute("select current_user, current_database()").fetchone() == (
-            "postgres",
-            "postgres",
-        )
+    with embedded_postgres(warm_path, durable=False) as postgres:
+        # A client reads this one too, and would tell the server.
+        monkeypatch.delenv("PGDATESTYLE")
+        with psycopg.connect(postgres.url) as connection:
+            assert connection.execute("select current_user, current_database()").fetchone() == (
+                "postgres",
+                "postgres",
+            )
+            assert connection.execute("show datestyle").fetchone() == ("ISO, MDY",)
 
 
 def test_postgres_16_runs_and_its_data_are_refused_by_18(tmp_path: Path) -> None:

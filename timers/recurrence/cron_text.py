@@ -1,6 +1,6 @@
 """The cron dialect: what an expression may say, and its one plain spelling.
 
-Guarantee: an accepted expression has five fields and means the same in every cron. The result is plain:
+Guarantee: an accepted expression has five fields and one meaning. The result is plain:
 aliases are expanded and `H` is replaced by a number that depends on the schedule's identity alone, so it
 stays the same in every process and after every upgrade.
 
@@ -51,7 +51,8 @@ class Field:
 
     @property
     def size(self) -> int:
-        return self.high - self.low + 1
+        """How many different values there are: Sunday is both 0 and 7."""
+        return self.high - self.low + 1 - (self.high == 7)
 
 
 FIELDS = (
@@ -74,7 +75,12 @@ def plain_cron(text: str, hash_id: str) -> str:
         _check_field(position, field, resolved, text)
         plain.append(resolved)
     _check_days(plain[_DAY], plain[_WEEKDAY], text)
-    return " ".join(plain)
+    joined = " ".join(plain)
+    if len(joined) > MAX_CHARACTERS:  # or it could not be read again
+        raise refuse(
+            text, f"it is longer than {MAX_CHARACTERS} characters once H is resolved: shorten its lists"
+        )
+    return joined
 
 
 def is_interval_like(plain: str) -> bool:
@@ -92,7 +98,7 @@ def _split(text: str) -> list[str]:
         raise refuse(
             text, f"{len(text)} characters are too many, at most {MAX_CHARACTERS}: use several schedules"
         )
-    if not text.isascii() or not text.isprintable():
+    if not text.isascii() or not text.strip().isprintable():
         raise refuse(text, "use ASCII digits, letters and spaces only")
     lowered = text.lower()
     if lowered.startswith("@"):
@@ -133,7 +139,8 @@ def _resolve_hashed(field: Field, part: str, seed: str, text: str) -> str:
     step = int(match[3])
     if not 1 <= step <= high - low + 1:
         raise refuse(text, f"the step of {part!r} in {field.name} must be from 1 to {high - low + 1}")
-    return ",".join(str(value) for value in range(low + number % step, high + 1, step))
+    first = low + number % step
+    return str(first) if first == high else f"{first}-{high}/{step}"
 
 
 def _check_field(position: int, field: Field, part: str, text: str) -> None:
@@ -179,11 +186,7 @@ def _check_range(field: Field, item: str, text: str) -> None:
 
 
 def _check_step(field: Field, item: str, step: str | None, text: str) -> None:
-    largest = (
-        field.size - 1
-        if field.low == 0 and field.high != 7
-        else field.size - (field.high == 7) - (field.low == 1)
-    )
+    largest = field.size - 1
     if step is not None and not 1 <= int(step) <= largest:
         raise refuse(text, f"the step of {item!r} in {field.name} must be from 1 to {largest}")
 

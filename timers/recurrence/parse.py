@@ -84,9 +84,20 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
     kind, text = given[0]
     if isinstance(exdates, str) or isinstance(rdates, str):
         raise InvalidInput("exdates and rdates are lists of wall times: put the text in a list")
-    for name, value in ((kind, text), ("tz", tz), ("dst_gap", dst_gap), ("dst_fold", dst_fold)):
+    texts = (
+        (kind, text),
+        ("tz", tz),
+        ("dst_gap", dst_gap),
+        ("dst_fold", dst_fold),
+        ("dtstart", dtstart or ""),
+    )
+    for name, value in (
+        *texts,
+        *(("exdates", each) for each in exdates),
+        *(("rdates", each) for each in rdates),
+    ):
         if not isinstance(value, str):
-            raise InvalidInput(f"{name} {value!r} is not a text: put it in quotes")
+            raise InvalidInput(f"{name} {str(value)[:80]!r} is not a text: put it in quotes")
     asked = Asked(
         kind=kind,
         text=text,
@@ -138,7 +149,12 @@ def _parse_spec_text(text: str) -> Recurrence:
 @lru_cache(maxsize=_SIZE)
 def _parse_asked(asked: Asked) -> Recurrence:
     _check(asked)
-    recurrence = _by_key(_key(_canonical(asked)))
+    try:
+        recurrence = _by_key(_key(_canonical(asked)))
+    except OverflowError:
+        raise InvalidInput(
+            f"{asked.kind} {asked.text[:128]!r} leaves the calendar: check its dates"
+        ) from None
     if recurrence.occurrence_after(_FIRST_LOOK) is None:
         raise InvalidInput(
             f"{recurrence.describe()} never fires: check its days, dst_gap, UNTIL, starts_at and ends_at"
@@ -167,9 +183,7 @@ def _check(asked: Asked) -> None:
     if asked.dst_fold not in _FOLDS:
         raise InvalidInput(f"dst_fold {asked.dst_fold!r} is unknown: use {', '.join(_FOLDS)}")
     if asked.kind != "rrule" and (asked.dtstart is not None or asked.exdates or asked.rdates):
-        raise InvalidInput(
-            f"dtstart, exdates and rdates belong to an rrule, not to {asked.kind} {asked.text!r}"
-        )
+        raise InvalidInput(f"dtstart, exdates and rdates belong to an rrule, not to {asked.kind}")
     if asked.starts_at is not None and asked.ends_at is not None and asked.ends_at < asked.starts_at:
         raise InvalidInput(
             f"ends_at {format_instant(asked.ends_at)} is before starts_at {format_instant(asked.starts_at)}"
@@ -190,7 +204,9 @@ def _canonical(asked: Asked) -> dict[str, object]:
         return spec | _canonical_every(text, asked.anchor)
     if asked.kind == "rrule":
         lists = (asked.exdates, asked.rdates)
-        return spec | canonical_rule(text, asked.dtstart, lists, asked.anchor, zone(asked.tz))
+        return spec | canonical_rule(
+            text, asked.dtstart, lists, asked.anchor, (zone(asked.tz), asked.dst_fold)
+        )
     at = parse_at(text)
     return spec | {"at": at.isoformat() if at.tzinfo is None else format_instant(at)}
 

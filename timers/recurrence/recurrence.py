@@ -18,6 +18,8 @@ from tocsin.core.errors import InvalidInput
 
 _INSTANT = timedelta(microseconds=1)
 _MEMO_SIZE = 64
+# The first days of the calendar have no wall time west of Greenwich, and nothing fires in them.
+_BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
 
 class Recurrence:
@@ -115,6 +117,8 @@ class Recurrence:
     def _find(self, instant: datetime) -> Occurrence | None:
         if self._starts_after is not None and instant < self._starts_after:
             instant = self._starts_after
+        elif instant < _BEGINNING:
+            instant = _BEGINNING
         try:
             found = self._source.after(instant)
         except OverflowError:
@@ -153,7 +157,10 @@ def bounds(starts_at: datetime | None, ends_at: datetime | None) -> Bounds:
 def as_utc(instant: datetime, what: str) -> datetime:
     if instant.tzinfo is None:
         raise InvalidInput(f"{what} {instant.isoformat()!r} has no timezone: give an aware datetime")
-    return instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    try:
+        return instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(f"{what} {instant.isoformat()!r} is outside the calendar in UTC") from None
 
 
 def format_instant(instant: datetime) -> str:

@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _END = datetime.max  # noqa: DTZ901 - naive wall time
 _MAX_DATES = 1000
-_MAX_DAYS_COUNTED = 40_000  # a century of days, under 100 ms
+_FARTHEST_COUNT = timedelta(days=36_600)  # a century, counted in under 100 ms
 _LARGEST_WINDOW = 64
 _UNITS = {"HOURLY": timedelta(hours=1), "MINUTELY": timedelta(minutes=1), "SECONDLY": _SECOND}
 
@@ -140,15 +140,16 @@ def canonical_rule(
     dtstart: str | None,
     lists: tuple[Sequence[str], Sequence[str]],
     anchor: datetime | None,
-    tz: ZoneInfo,
+    policy: tuple[ZoneInfo, str],
 ) -> dict[str, object]:
     """The part of the specification an rrule has: `rrule`, `dtstart` and, when there are any, its dates."""
+    tz, dst_fold = policy
     rule = parse_rule(text)
     start = _whole_seconds(dtstart, "dtstart") if dtstart is not None else None
     if start is None:
         start = to_wall(anchor or _EPOCH, tz).replace(microsecond=0)
     spec: dict[str, object] = {
-        "rrule": str(_with_wall_until(text, rule, start, tz)),
+        "rrule": str(_ending(text, rule, start, tz, dst_fold)),
         "dtstart": start.isoformat(),
     }
     for name, texts in zip(("exdates", "rdates"), lists, strict=True):
@@ -175,7 +176,8 @@ def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> Source:
     return ElapsedRule(every, until, frozenset(exdates), extra, tz)
 
 
-def _with_wall_until(text: str, rule: Rule, dtstart: datetime, tz: ZoneInfo) -> Rule:
+def _ending(text: str, rule: Rule, dtstart: datetime, tz: ZoneInfo, dst_fold: str) -> Rule:
+    """The same rule with neither COUNT nor, for wall time, an UNTIL in UTC."""
     if rule.until is not None:
         until, is_utc = parse_until(rule.until)
         if rule.runs_on_elapsed_time():
@@ -186,7 +188,10 @@ def _with_wall_until(text: str, rule: Rule, dtstart: datetime, tz: ZoneInfo) -> 
     if rule.count is None:
         return rule
     if rule.runs_on_elapsed_time():
-        last_at = resolve(dtstart, tz).first + (rule.count - 1) * rule.interval * _UNITS[rule.freq]
+        try:
+            last_at = _start(dtstart, tz, dst_fold) + (rule.count - 1) * rule.interval * _UNITS[rule.freq]
+        except OverflowError:
+            return rule.ending(None)  # the calendar ends before the count
         return rule.ending(f"{last_at:%Y%m%dT%H%M%S}Z")
     last = _last_counted(text, rule, dtstart)
     return rule.ending(None if last is None else f"{last:%Y%m%dT%H%M%S}")
@@ -201,17 +206,13 @@ def _last_counted(text: str, rule: Rule, dtstart: datetime) -> datetime | None:
             counted, last = counted + 1, wall
             if counted == rule.count:
                 return last
-            if _days_searched(rule, dtstart, wall) > _MAX_DAYS_COUNTED:
-                raise refuse(text, f"COUNT={rule.count} reaches too far: use UNTIL")
+            if wall - dtstart > _FARTHEST_COUNT:
+                raise refuse(text, f"COUNT={rule.count} reaches more than a century ahead: use UNTIL")
     except BudgetSpent:
         if last is None:
             raise refuse(text, "it never fires: no day matches all its BY parts") from None
         return last
     return None
-
-
-def _days_searched(rule: Rule, dtstart: datetime, wall: datetime) -> int:
-    return (wall - dtstart).days // (1 if rule.freq == "YEARLY" else rule.interval)
 
 
 def _until_instant(rule: Rule, tz: ZoneInfo) -> datetime | None:

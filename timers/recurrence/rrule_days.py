@@ -12,8 +12,9 @@ On failure: `BudgetSpent`, which the callers turn into "never fires".
 """
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from dateutil import rrule as dateutil_rrule
 
@@ -21,11 +22,9 @@ from timers.recurrence.rrule_text import SUB_DAILY, Rule
 
 # Days looked at without a result: 54 years of a YEARLY or DAILY rule, a few milliseconds.
 BUDGET = 20_000
-# Matching days without one turn of an interval within them; each costs more than a day passed over.
+# Matching days in which the interval has no turn; each costs more than a day passed over.
 EMPTY_DAYS = 6_000
 
-_DAY = timedelta(days=1)
-_UNITS = {"HOURLY": timedelta(hours=1), "MINUTELY": timedelta(minutes=1)}
 _BY_NAMES = ("BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS")
 
 
@@ -56,11 +55,13 @@ def walls(rule: Rule, dtstart: datetime, after: datetime) -> Iterator[datetime]:
 
 def times_of_day(rule: Rule, dtstart: datetime) -> tuple[timedelta, ...]:
     """A superset of the times of day the rule can name."""
-    if rule.freq in SUB_DAILY and _DAY % (rule.interval * _UNITS[rule.freq]) == timedelta(0):
-        midnight = dtstart.replace(hour=0, minute=0, second=0)
-        return tuple(wall - midnight for wall in _turns_of_day(rule, dtstart, dtstart.date()))
-    hours = rule.numbers.get("BYHOUR") or (range(24) if rule.freq in SUB_DAILY else (dtstart.hour,))
-    minutes = rule.numbers.get("BYMINUTE") or (range(60) if rule.freq == "MINUTELY" else (dtstart.minute,))
+    if rule.freq in SUB_DAILY:
+        clockwork = _clockwork(rule, dtstart)
+        if clockwork.turns % rule.interval:
+            clockwork = clockwork._replace(interval=1)  # the times move from day to day: any may come
+        return _times(clockwork, _phase(clockwork, dtstart, dtstart))
+    hours = rule.numbers.get("BYHOUR") or (dtstart.hour,)
+    minutes = rule.numbers.get("BYMINUTE") or (dtstart.minute,)
     seconds = rule.numbers.get("BYSECOND") or (dtstart.second,)
     return tuple(
         timedelta(hours=hour, minutes=minute, seconds=second)
@@ -135,33 +136,56 @@ def _sub_daily(rule: Rule, dtstart: datetime, after: datetime) -> Iterator[datet
     arguments: dict[str, Any] = {**by, "byhour": (0,), "byminute": (0,), "bysecond": (0,)}
     if rule.days:
         arguments["byweekday"] = [day for _, day in rule.days]
-    fruitless = 0
-    for midnight in _from_dateutil(daily, arguments, dtstart, max(after, dtstart) - _DAY):
+    clockwork = _clockwork(rule, dtstart)
+    fruitless, searched_from = 0, max(after, dtstart)
+    for midnight in _from_dateutil(daily, arguments, dtstart, max(after, dtstart)):
         fruitless += 1
-        for wall in _turns_of_day(rule, dtstart, midnight.date()):
-            fruitless = 0
-            yield wall
-        if fruitless > EMPTY_DAYS:
+        for time in _times(clockwork, _phase(clockwork, dtstart, midnight)):
+            fruitless, searched_from = 0, midnight
+            yield midnight + time
+        if fruitless > EMPTY_DAYS or (midnight - searched_from).days > BUDGET:
             raise BudgetSpent
 
 
-def _turns_of_day(rule: Rule, dtstart: datetime, day: date) -> Iterator[datetime]:
-    step = rule.interval * _UNITS[rule.freq]
-    origin = dtstart.replace(minute=0, second=0) if rule.freq == "HOURLY" else dtstart.replace(second=0)
-    hours = rule.numbers.get("BYHOUR")
-    minutes = rule.numbers.get("BYMINUTE")
-    seconds = rule.numbers.get("BYSECOND") or (dtstart.second,)
-    midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - naive wall time
-    turn = origin + -((origin - midnight) // step) * step
-    while turn < midnight:
-        turn += step
-    while turn - midnight < _DAY:
-        if hours is None or turn.hour in hours:
-            if rule.freq == "HOURLY":
-                chosen = minutes or (dtstart.minute,)
-            else:
-                chosen = (turn.minute,) if minutes is None or turn.minute in minutes else ()
-            for minute in chosen:
-                for second in seconds:
-                    yield turn.replace(minute=minute, second=second)
-        turn += step
+class _Clockwork(NamedTuple):
+    """What of a sub-daily rule chooses times within a day; `turns` is how many of its units a day has."""
+
+    turns: int
+    interval: int
+    hours: tuple[int, ...]
+    minutes: tuple[int, ...]
+    seconds: tuple[int, ...]
+
+
+def _clockwork(rule: Rule, dtstart: datetime) -> _Clockwork:
+    hourly = rule.freq == "HOURLY"
+    return _Clockwork(
+        turns=24 if hourly else 1440,
+        interval=rule.interval,
+        hours=rule.numbers.get("BYHOUR") or tuple(range(24)),
+        minutes=rule.numbers.get("BYMINUTE") or ((dtstart.minute,) if hourly else tuple(range(60))),
+        seconds=rule.numbers.get("BYSECOND") or (dtstart.second,),
+    )
+
+
+def _phase(clockwork: _Clockwork, dtstart: datetime, day: datetime) -> int:
+    """How many units after the last turn of the interval the day begins."""
+    since = dtstart.hour if clockwork.turns == 24 else dtstart.hour * 60 + dtstart.minute
+    return ((day.toordinal() - dtstart.toordinal()) * clockwork.turns - since) % clockwork.interval
+
+
+@lru_cache(maxsize=4096)
+def _times(clockwork: _Clockwork, phase: int) -> tuple[timedelta, ...]:
+    """The times of a day that begins in that phase: all days of a phase have the same."""
+    first = -phase % clockwork.interval
+    chosen: list[tuple[int, int]] = []
+    for turn in range(first, clockwork.turns, clockwork.interval):
+        if clockwork.turns == 24:
+            chosen += [(turn, minute) for minute in clockwork.minutes if turn in clockwork.hours]
+        elif turn // 60 in clockwork.hours and turn % 60 in clockwork.minutes:
+            chosen.append(divmod(turn, 60))
+    return tuple(
+        timedelta(hours=hour, minutes=minute, seconds=second)
+        for hour, minute in chosen
+        for second in clockwork.seconds
+    )

@@ -11,6 +11,7 @@ so the next fire is the first wall time that resolves to a later instant, and no
 On failure: beyond the calendar's end `OverflowError`, which `Recurrence` turns into "no more fires".
 """
 
+from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,7 +24,8 @@ from timers.recurrence.zones import zone
 _ZERO = timedelta(0)
 _INSTANT = timedelta(microseconds=1)
 _SAMPLE_YEARS = range(2007, 2038)
-_MAX_TIMES_OF_DAY = 2880
+# Clocks move by whole minutes: a change cannot bring times on whole minutes closer than one.
+_FINEST_SHIFT = timedelta(minutes=1)
 
 
 class Resolved(NamedTuple):
@@ -167,9 +169,9 @@ class EveryDay:
 
     def next_wall(self, after: datetime) -> datetime | None:
         midnight = after.replace(hour=0, minute=0, second=0, microsecond=0)
-        for time in self._times:
-            if midnight + time > after:
-                return midnight + time
+        position = bisect_right(self._times, after - midnight)
+        if position < len(self._times):
+            return midnight + self._times[position]
         return midnight + timedelta(days=1) + self._times[0]
 
     def times_of_day(self) -> tuple[timedelta, ...]:
@@ -178,13 +180,14 @@ class EveryDay:
 
 def _shortest(source: FixedTime | IntervalLike, times: tuple[timedelta, ...], tz: str) -> timedelta:
     """The shortest distance on an ordinary day, and around every kind of transition the zone has."""
+    if not times:
+        return timedelta.max
     day = timedelta(days=1)
     shortest = min(
-        (later - earlier for earlier, later in zip(times, (*times[1:], times[0] + day), strict=True)),
-        default=day,
+        later - earlier for earlier, later in zip(times, (*times[1:], times[0] + day), strict=True)
     )
-    if len(times) > _MAX_TIMES_OF_DAY:
-        return min(shortest, timedelta(seconds=1))
+    if shortest <= _FINEST_SHIFT:
+        return shortest if shortest == _FINEST_SHIFT else timedelta(seconds=1)
     for transition in _kinds_of_transition(tz):
         instant, end = transition - 2 * day, transition + 2 * day
         previous: datetime | None = None

@@ -1,7 +1,8 @@
--- An edit: a new generation. Phase 2, after the tick was moved or removed.
+-- An edit: a new generation. Phase 2, after the tick was moved or removed. No row: the clock ended the schedule
+-- while we waited for its tick, so what the caller decided rests on an old state.
 update tocsin.schedule
 set recurrence = %(recurrence)s, spread = %(spread)s, catch_up = %(catch_up)s, "window" = %(window)s,
     grace = %(grace)s, max_catch_up = %(max_catch_up)s, type = %(type)s, payload = %(payload)s, action = %(action)s,
     status = %(status)s, source = %(source)s, generation = %(generation)s,
     last_occurrence = %(last_occurrence)s, updated_at = %(now)s
-where id = %(id)s
+where id = %(id)s and generation = %(seen_generation)s and status = %(seen_status)s

@@ -1,10 +1,10 @@
 """How a command finds the servers of a `tocsin up` that runs in the same directory.
 
-Guarantee: the variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` always win. Without them, the addresses are those that
-the running `up` wrote into its data directory `.tocsin`; it removes them when it stops.
+Guarantee: the variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` always win. Without them, the addresses are
+those that the running `up` wrote into its data directory `.tocsin`; it removes them when it stops.
 
-Why: after `tocsin up` in one terminal, `tocsin upcoming` in another should simply work.
-On failure: a note left by a killed `up` names a server that does not answer, and the error says its address.
+Why: after `tocsin up` in one terminal, `tocsin upcoming` in another should simply work. On failure: a note
+left by a killed `up` names a server that does not answer, and the error says its address.
 """
 
 from __future__ import annotations

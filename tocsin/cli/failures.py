@@ -1,9 +1,9 @@
 """What a failing command prints, and its exit code.
 
 Guarantee: every `TocsinError` ends as `tocsin: message` on stderr and its `exit_code`, without a traceback.
-Problems of rules files keep their bare `file:line:column: message` form, one per line, so that an editor can jump
-to them. A server that vanished in the middle of a command is unreachable too. Anything else is a defect
-and keeps its traceback.
+Problems of rules files keep their bare `file:line:column: message` form, one per line, so that an editor
+can jump to them. A server that vanished in the middle of a command is unreachable too. Anything else is a
+defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
 
 
 def sentence(error: TocsinError) -> str:
-    # Only the errors of rules files have `problems`; importing their class would cost every command its start.
+    # Only errors of rules files have `problems`; importing their class would slow every command's start.
     return str(error) if hasattr(error, "problems") else f"tocsin: {error}"
 
 

@@ -79,8 +79,23 @@ def countdown(distance: timedelta) -> str:
     return f"{text} ago" if distance < timedelta(0) and seconds else f"in {text}"
 
 
+def due_text(distance: timedelta) -> str:
+    """The countdown of something that is pending: what is past is not history, it is due."""
+    return countdown(distance) if distance >= timedelta(0) else "due now"
+
+
+def title(owner: str, name: str) -> str:
+    """How a schedule is called on a screen."""
+    return f"{owner}/{name}" if owner else name
+
+
 def compact(value: object) -> str:
-    return json_text(value) if isinstance(value, dict | list) else str(value)
+    """A value of a row on one line: JSON where it has parts, the plain text otherwise."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict | list):
+        return json_text(value)
+    return _plain(value) if isinstance(value, datetime | timedelta | UUID) else str(value)
 
 
 def _fraction(at: datetime) -> str:

@@ -1,7 +1,7 @@
 """What a command needs from outside: its settings, a migrated database, a connection to NATS.
 
-Guarantee: each is opened for the length of a block and closed after it; logs go to stderr, and from a one-shot
-command only warnings do, so that stdout is the command's answer and nothing else.
+Guarantee: each is opened for the length of a block and closed after it; logs go to stderr, and from a
+one-shot command only warnings do, so that stdout is the command's answer and nothing else.
 """
 
 from __future__ import annotations

@@ -31,8 +31,14 @@ async def connect_bus(settings: Settings, name: str) -> Client:
             "no nats is named: set TOCSIN_NATS, for example nats://localhost:4222, "
             "or run `tocsin up`, which brings its own"
         )
-    urls = [url.strip() for url in settings.nats.split(",")]
+    urls = [url.strip() for url in settings.nats.split(",") if url.strip()]
     await _probe(urls)
+    last_error: list[Exception] = []
+
+    async def note_error(error: Exception) -> None:
+        last_error[:] = [error]
+        _log.debug("nats connection", error=error)
+
     try:
         async with asyncio.timeout(_CONNECT_S):
             return await nats.connect(
@@ -45,10 +51,11 @@ async def connect_bus(settings: Settings, name: str) -> Client:
                 ping_interval=5,
                 max_outstanding_pings=2,
                 pending_size=16 * 1024 * 1024,
-                error_cb=_note_error,
+                error_cb=note_error,
             )
     except (NatsError, OSError, TimeoutError) as error:
-        raise Unreachable(_sentence(urls, error)) from None
+        # A timeout says less than what the server answered, such as a refused password.
+        raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
 
 
 async def _probe(urls: list[str]) -> None:
@@ -56,6 +63,8 @@ async def _probe(urls: list[str]) -> None:
     for url in urls:
         parts = urlsplit(url if "//" in url else f"nats://{url}")
         try:
+            if not parts.hostname:
+                raise ValueError(f"{parts.geturl().rpartition('@')[2]!r} names no host")
             async with asyncio.timeout(_PROBE_S):
                 reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 4222)
                 banner = await reader.readline()
@@ -74,7 +83,3 @@ def _sentence(urls: list[str], error: BaseException | None) -> str:
     shown = ", ".join(url.rpartition("@")[2] for url in urls)
     reason = str(error) or type(error).__name__
     return f"cannot reach nats at {shown} ({reason}): start it, or set TOCSIN_NATS to a reachable server"
-
-
-async def _note_error(error: Exception) -> None:
-    _log.debug("nats connection", error=error)

@@ -9,7 +9,6 @@ On failure: deadlocks and serialization failures are retried in `retrying`, ever
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -53,9 +52,10 @@ async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> 
             f"cannot reach postgres at {_shown(conninfo)} ({_first_line(error)}): "
             "start it, or set TOCSIN_POSTGRES to a reachable server"
         ) from None
-    except psycopg.ProgrammingError as error:
+    except (psycopg.ProgrammingError, UnicodeError):
+        # What libpq says about it quotes parts of the string, and any part may be of the password.
         raise Unreachable(
-            f"TOCSIN_POSTGRES={_shown(conninfo)!r} is not a connection string ({_first_line(error)}): "
+            f"TOCSIN_POSTGRES={_shown(conninfo)!r} is not a connection string: "
             "write postgresql://user@host:5432/database"
         ) from None
     await refuse_old_server(connection)
@@ -98,20 +98,34 @@ async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
 
 
 def _session(settings: Settings, name: str) -> dict[str, Any]:
-    """Half the lease TTL is the longest that a frozen process of ours may keep its locks."""
+    """Half the lease TTL is the longest that a frozen process of ours may keep its locks.
+
+    Read committed, whatever the server's default is: `tocsin.append` must see what the last holder of the log did.
+    """
     frozen_ms = int(settings.lease_ttl_s * 500)
     options = {
         "idle_in_transaction_session_timeout": frozen_ms,
         "lock_timeout": int(settings.lease_ttl_s * 1000),
         "timezone": "UTC",
+        "default_transaction_isolation": r"read\ committed",
         "search_path": "tocsin,public",
     }
     return {
         "application_name": f"tocsin {name}",
         "connect_timeout": 5,
         "tcp_user_timeout": int(settings.lease_ttl_s * 1000),
-        "options": " ".join(f"-c {key}={value}" for key, value in options.items()),
+        "options": " ".join(
+            [_own_options(settings), *(f"-c {key}={value}" for key, value in options.items())]
+        ),
     }
+
+
+def _own_options(settings: Settings) -> str:
+    """What the operator's connection string says, kept before ours."""
+    try:
+        return str(conninfo_to_dict(settings.postgres).get("options", ""))
+    except psycopg.ProgrammingError:
+        return ""
 
 
 def _conninfo(settings: Settings) -> str:
@@ -124,11 +138,13 @@ def _conninfo(settings: Settings) -> str:
 
 
 def _shown(conninfo: str) -> str:
-    """The address without its password."""
+    """The address without its password, even where the string is too broken to tell what that is."""
     try:
         parts = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
-        return re.sub(r"(:)[^:@/]*(@)", r"\1***\2", conninfo)
+        if "@" in conninfo:
+            return "***@" + conninfo.rpartition("@")[2]
+        return "***" if "=" in conninfo else conninfo
     host = parts.get("host") or "the local socket"
     return f"{host}:{parts.get('port', 5432)}/{parts.get('dbname', parts.get('user', ''))}"
 

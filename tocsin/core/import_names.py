@@ -3,9 +3,10 @@
 Guarantee: after `refuse_shadowed_names`, `import clock` and its siblings mean our packages, as far as the
 metadata of the installed distributions can tell.
 
-Why: the rooms of the house have plain names (`clock`, `rules`, `schemas`). Two distributions that install the
-same top-level name overwrite each other's files, and what runs then is nobody's program. It reads the metadata
-of every distribution, 0.1 s or more, so only what runs for long asks for it (`up`, `run`, `doctor`).
+Why: the rooms of the house have plain names (`clock`, `rules`, `schemas`). Two distributions that install
+the same top-level name overwrite each other's files, and what runs then is nobody's program. It reads the
+metadata of every distribution, 0.1 s or more, so only what runs for long asks for it (`up`, `run`,
+`doctor`).
 
 On failure: `Refused`, with the name and the distributions that claim it.
 """

@@ -25,10 +25,11 @@ _LEVELS = {
 
 def configure_logs(settings: Settings) -> None:
     console = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
-    renderer: Any = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    # The console renders a traceback by itself; in JSON it has to become a field first.
+    renderers: list[Any] = (
+        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
         if console
-        else structlog.processors.JSONRenderer(ensure_ascii=False)
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     )
     structlog.configure(
         processors=[
@@ -36,7 +37,7 @@ def configure_logs(settings: Settings) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _one_line_errors,
-            renderer,
+            *renderers,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.log_level]),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),

@@ -1,10 +1,14 @@
 """Pulling from a JetStream consumer without waiting for a full batch.
 
-Guarantee: `next_batch` returns as soon as one message is there, with everything that has arrived by then, and an
-empty list when nothing came in time. nats-py's own `fetch` of several messages waits for all of them or
-its time-out, which would add that time-out to every reaction.
+Guarantee: `next_batch` returns as soon as one message is there, with everything that has arrived by then,
+and an empty list when nothing came in time. nats-py's own `fetch` of several messages waits for all of them
+or its time-out, which would add that time-out to every reaction.
 
-On failure: a consumer that is gone (its stream was made anew) is `ConsumerGone`; make it again.
+Why each request has a reply subject of its own: the server ends every request with a status. One that
+belongs to an older request must not end the newer one, or requests would multiply.
+
+On failure: a request that was lost with its connection is repeated after the reconnect. A consumer that is
+gone (its stream was made anew) is `ConsumerGone`; make it again.
 """
 
 from __future__ import annotations
@@ -21,7 +25,6 @@ from tocsin.core.errors import TocsinError
 
 _EXPIRES_S = 5.0
 _LOST_S = _EXPIRES_S + 2.0
-_GONE = ("404", "409", "503")
 
 
 class ConsumerGone(TocsinError):
@@ -37,11 +40,14 @@ class Puller:
         self._batch = batch
         self._outstanding = 0
         self._asked_s = 0.0
+        self._request = 0
+        self._connection = 0
 
     @classmethod
     async def open(cls, bus: Client, stream: str, consumer: str, batch: int) -> Puller:
         inbox = bus.new_inbox()
-        subscription = await bus.subscribe(inbox)
+        # No limit of bytes: the batch bounds what can come, and beyond a limit nats-py drops messages.
+        subscription = await bus.subscribe(f"{inbox}.*", pending_bytes_limit=-1)
         return cls(bus, subscription, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
 
     async def next_batch(self, timeout_s: float = 1.0) -> list[Msg]:
@@ -58,21 +64,31 @@ class Puller:
         return found
 
     async def _ask(self) -> None:
-        """Keep one request with the server; one that was lost with a connection is given up after a while."""
-        if self._outstanding > 0 and time.monotonic() - self._asked_s < _LOST_S:
+        """Keep one request with the server."""
+        is_lost = (
+            time.monotonic() - self._asked_s > _LOST_S or self._bus.stats["reconnects"] != self._connection
+        )
+        if self._outstanding > 0 and not is_lost:
             return
-        request = {"batch": self._batch, "expires": int(_EXPIRES_S * 1e9)}
+        self._request += 1
         self._outstanding = self._batch
         self._asked_s = time.monotonic()
-        await self._bus.publish(self._subject, json.dumps(request).encode(), reply=self._inbox)
+        self._connection = self._bus.stats["reconnects"]
+        request = {"batch": self._batch, "expires": int(_EXPIRES_S * 1e9)}
+        reply = f"{self._inbox}.{self._request}"
+        await self._bus.publish(self._subject, json.dumps(request).encode(), reply=reply)
 
     def _is_record(self, message: Msg) -> bool:
         status = (message.headers or {}).get("Status") if not message.data else None
         if status is None:
             self._outstanding -= 1
             return True
+        if message.subject != f"{self._inbox}.{self._request}":
+            return False
         self._outstanding = 0
         description = str((message.headers or {}).get("Description", ""))
-        if status == "503" or (status in _GONE and "eleted" in description):
-            raise ConsumerGone(f"the consumer {self._subject.rpartition('.')[2]!r} is gone: {status} {description}")
+        if status == "503" or "eleted" in description:
+            raise ConsumerGone(
+                f"the consumer {self._subject.rpartition('.')[2]!r} is gone: {status} {description}"
+            )
         return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import psycopg
 import structlog
@@ -33,6 +33,7 @@ class Service:
         self.restarts = 0
         self._run = run
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
 
     @property
     def running(self) -> bool:
@@ -41,14 +42,16 @@ class Service:
     def start(self) -> None:
         if self.running:
             raise RuntimeError(f"the service {self.name!r} runs already")
+        self._stopping = False
         self._task = asyncio.create_task(self._supervise(), name=self.name)
 
     async def stop(self) -> None:
         if self._task is None:
             return
+        self._stopping = True
         self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+        # Not `await self._task`: that would swallow the cancellation of whoever stops us.
+        await asyncio.wait({self._task})
         self._task = None
 
     async def _supervise(self) -> None:
@@ -58,15 +61,28 @@ class Service:
             try:
                 await self._run()
                 return
+            except asyncio.CancelledError as error:
+                if self._is_cancelled():
+                    raise
+                _log.exception(
+                    "service crashed: it was cancelled from inside", service=self.name, error=error
+                )
             except _ORDINARY as error:
                 _log.warning("service waits", service=self.name, error=error)
             except Exception as error:
                 _log.exception("service crashed", service=self.name, error=error)
+            if self._is_cancelled():
+                # Its cleanup failed on the way out: that must not look like a crash to start again from.
+                return
             self.restarts += 1
             if time.monotonic() - began > _HEALTHY_S:
                 delay_s = _FIRST_DELAY_S
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, _LONGEST_DELAY_S)
+
+    def _is_cancelled(self) -> bool:
+        task = asyncio.current_task()
+        return self._stopping or (task is not None and task.cancelling() > 0)
 
 
 @asynccontextmanager

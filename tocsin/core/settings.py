@@ -63,7 +63,7 @@ class Settings(BaseSettings):
         default=200.0,
         description="longest wait of the publisher in ms when no NOTIFY arrives (a pooler may swallow it)",
     )
-    stream_max_age_h: Annotated[float, Field(ge=1.0)] = Field(
+    stream_max_age_h: Annotated[float, Field(ge=1.0, le=876_000.0)] = Field(
         default=168.0,
         description="hours that JetStream keeps messages; the table keeps them independently",
     )

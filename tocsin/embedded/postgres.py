@@ -191,7 +191,7 @@ def _sync_directory(directory: Path) -> None:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+        return [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").split("\n")]
     except OSError:
         return []
 
@@ -214,7 +214,7 @@ def _is_postgres_of(pid: int, cluster: Path) -> bool:
             return (_PROC / str(pid) / "cwd").readlink() == cluster
         except PermissionError:
             # A process of another account: its name is all it shows.
-            return _lines(_PROC / str(pid) / "comm") == ["postgres"]
+            return _lines(_PROC / str(pid) / "comm")[:1] == ["postgres"]
         except OSError:
             return False
     listing = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, check=False)

@@ -174,6 +174,9 @@ def test_macros_may_be_nested_twice_and_not_three_times() -> None:
     assert is_match(two, payload={"l": [[1, 2]], "m": []})
     with pytest.raises(ExpressionInvalid, match="macros are nested 3 deep, at most 2 are accepted"):
         compile_event_condition("payload.l.exists(a, a.all(b, b.exists(c, true)))")
+    in_the_list = "[payload.l.exists(a, a.all(b, b.exists(c, true)))].exists(d, d)"
+    with pytest.raises(ExpressionInvalid, match="macros are nested 3 deep"):
+        compile_event_condition(in_the_list)
 
 
 def test_an_unknown_schedule_in_a_condition_is_refused_when_the_schedules_are_known() -> None:
@@ -185,6 +188,11 @@ def test_an_unknown_schedule_in_a_condition_is_refused_when_the_schedules_are_kn
         ExpressionError(1, 13, "unknown schedule 'hartbeat', did you mean 'heartbeat'?"),
         ExpressionError(1, 59, "unknown schedule 'x', no schedule of this name is defined"),
     )
+
+
+def test_a_condition_may_ask_for_events_without_a_schedule() -> None:
+    condition = compile_event_condition('schedule == ""', known_schedules={"heartbeat"})
+    assert is_match(condition, schedule=None)
 
 
 def test_the_variable_of_a_macro_is_not_taken_for_the_schedule() -> None:

@@ -31,6 +31,7 @@ from tests.rules.expressions.events import event
         ("schedule in [owner]", None),
         ('"a" in [schedule]', None),
         ("schedule in payload.l", None),
+        ('schedule in {"a": "b"}', None),
         ('["a"].exists(schedule, schedule == "a")', None),
         ('(schedule == "a") == false', None),
         ("seq == 1", None),

@@ -73,7 +73,7 @@ def test_an_anchor_does_not_reach_into_the_next_document() -> None:
         ("1: a", (1, 1, "the key 1 must be text, put it in quotes")),
         ("true: a", (1, 1, "the key true must be text, put it in quotes")),
         ("~: a", (1, 1, "the key ~ must be text, put it in quotes")),
-        ("{: a}", (1, 2, "the key null must be text, put it in quotes")),
+        ("{? : a}", (1, 4, "the key null must be text, put it in quotes")),
         ("? [a]\n: b", (1, 3, "a key must be text, not a list or a mapping")),
         ("a: &x b\n? *x\n: c", (2, 3, "a key must be text, not an alias")),
         ("a: &x {b: 1}\nc:\n  <<: *x", (3, 3, "merge keys are not supported, write the keys out")),
@@ -104,8 +104,7 @@ def test_what_is_ambiguous_or_hostile_is_refused_with_its_place(
 
 
 def test_a_lone_surrogate_written_as_an_escape_is_refused() -> None:
-    line, column, _ = refused('a: "\\ud800"')
-    assert (line, column) in {(1, 4), (1, 7), (1, 6)}
+    assert refused('a: "\\ud800"') == (1, 7, "not valid YAML: found invalid Unicode character escape code")
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])

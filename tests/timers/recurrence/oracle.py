@@ -28,10 +28,25 @@ EXPRESSIONS = (
     # fixed times, at and around the hours at which clocks change
     *("0 0 * * *", "30 0 * * *", "0 1 * * *", "30 1 * * *", "59 1 * * *", "0 2 * * *", "15 2 * * *"),
     *("30 2 * * *", "0 3 * * *", "30 23 * * *", "59 23 * * *", "0 1-3 * * *", "0,30 1-3 * * *"),
-    *("15,45 0-4 * * *", "5/10 1-3 * * *", "0-59 2 * * *", "0 0,12 * * *", "0 22-2 * * *", "10,40 23,0,1 * * *"),
+    *(
+        "15,45 0-4 * * *",
+        "5/10 1-3 * * *",
+        "0-59 2 * * *",
+        "0 0,12 * * *",
+        "0 22-2 * * *",
+        "10,40 23,0,1 * * *",
+    ),
     # days
     *("30 1 * * sun", "30 2 * * sat,sun", "0 0 * * mon-fri", "30 2 * * fri-mon", "30 1 * 11 sun"),
-    *("30 2 8-14 * *", "0 0 1 * *", "0 0 l * *", "30 2 l * *", "30 1 * * sun#1", "30 2 * * 0#2", "30 2 * * l0"),
+    *(
+        "30 2 8-14 * *",
+        "0 0 1 * *",
+        "0 0 l * *",
+        "30 2 l * *",
+        "30 1 * * sun#1",
+        "30 2 * * 0#2",
+        "30 2 * * l0",
+    ),
     *("0 1 1w * *", "30 2 15w * *", "0 2 1,15 * mon", "30 2 28-31 mar,oct *", "0 0 29 2 *", "0 3 */2 * *"),
     *("0 0 * 3-11/2 *", "30 1 * * 0-6/3"),
     # interval-like: a leading star in minute or hour
@@ -43,8 +58,8 @@ YEARS = (2007, 2037)
 
 _MINUTE = timedelta(minutes=1)
 _MARGIN = timedelta(hours=26)
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_WEEKDAYS = "sun mon tue wed thu fri sat".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 
 
 @dataclass
@@ -84,7 +99,9 @@ class Expression:
         number = (day.weekday() + 1) % 7
         if "#" in item:
             name, turn = item.split("#")
-            seen = sum(1 for earlier in range(1, day.day + 1) if day.replace(day=earlier).weekday() == day.weekday())
+            seen = sum(
+                1 for earlier in range(1, day.day + 1) if day.replace(day=earlier).weekday() == day.weekday()
+            )
             return number in _values(name, 0, 7, _WEEKDAYS) and seen == int(turn)
         if item.startswith("l") and len(item) == 2:
             return number == int(item[1]) % 7 and (day + timedelta(days=7)).month != day.month
@@ -168,7 +185,9 @@ def matching(expression: Expression, seen: Window) -> list[datetime]:
     return found
 
 
-def expected(expression: Expression, seen: Window, walls: list[datetime], gap: str, fold: str) -> list[datetime]:
+def expected(
+    expression: Expression, seen: Window, walls: list[datetime], gap: str, fold: str
+) -> list[datetime]:
     """The fires in (start, end] of the window, in order; `walls` are the ones `matching` gave."""
     if expression.interval_like:
         return sorted(instant for wall in set(walls) for instant in seen.by_wall.get(wall, []))

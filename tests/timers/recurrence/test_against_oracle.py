@@ -45,7 +45,9 @@ def test_every_expression_fires_as_the_oracle_counts_around_changes_of_the_clock
     assert compared > 1000
 
 
-@pytest.mark.parametrize("zone", ["Australia/Lord_Howe", "America/New_York", "Pacific/Apia", "Antarctica/Troll"])
+@pytest.mark.parametrize(
+    "zone", ["Australia/Lord_Howe", "America/New_York", "Pacific/Apia", "Antarctica/Troll"]
+)
 def test_the_hours_around_a_change_agree_under_all_policies(zone: str) -> None:
     for text in ("0 * * * *", "30 2 * * *", "0,30 1-3 * * *", "15,45 0-4 * * *", "10,40 23,0,1 * * *"):
         expression = read(text)
@@ -54,7 +56,9 @@ def test_the_hours_around_a_change_agree_under_all_policies(zone: str) -> None:
             for gap, fold in oracle.POLICIES:
                 recurrence = parse(cron=text, tz=zone, dst_gap=gap, dst_fold=fold)
                 found = [each.at for each in recurrence.occurrences(seen.start, seen.end, 100_000)]
-                assert found == oracle.expected(expression, seen, walls, gap, fold), f"{text} {zone} {gap} {fold}"
+                assert found == oracle.expected(expression, seen, walls, gap, fold), (
+                    f"{text} {zone} {gap} {fold}"
+                )
 
 
 @pytest.mark.parametrize("text", oracle.EXPRESSIONS)

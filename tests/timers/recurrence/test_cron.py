@@ -98,6 +98,13 @@ def test_special_days(text: str, dates: list[str]) -> None:
     assert found == dates
 
 
+def test_the_nearest_weekday_never_leaves_the_month() -> None:
+    sunday_at_the_end = cron_pattern("0 0 28w 2 *").next_wall(datetime(2027, 1, 1))
+    assert sunday_at_the_end == datetime(2027, 2, 26)
+    saturday_at_the_start = cron_pattern("0 0 1w * *").next_wall(datetime(2028, 6, 30))
+    assert saturday_at_the_start == datetime(2028, 7, 3)
+
+
 def test_seconds_and_microseconds_do_not_hide_the_next_minute() -> None:
     pattern = cron_pattern("30 8 * * *")
     assert pattern.next_wall(datetime(2026, 1, 1, 8, 29, 59, 999_999)) == datetime(2026, 1, 1, 8, 30)

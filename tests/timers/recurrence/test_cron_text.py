@@ -1,11 +1,13 @@
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from timers.recurrence import parse
+from timers.recurrence import parse, parse_spec
 from timers.recurrence.cron_text import is_interval_like, plain_cron
 from tocsin.core.errors import InvalidInput
 
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSED = {
     "5-5 * * * *": "equal range",
     "0 0 * * sun-sun": "equal range",
@@ -25,6 +27,10 @@ REFUSED = {
     "0 */24 * * *": "from 1 to 23",
     "*/99999999999 * * * *": "cannot be read",
     "*/0 * * * *": "from 1 to 59",
+    "0 0 */31 * *": "from 1 to 30",
+    "0 0 1 */12 *": "from 1 to 11",
+    "0 0 * * */7": "from 1 to 6",
+    "H/5 3 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23 jan,feb,mar,apr,may,jun,jul,aug,sep,oct *": "H is",
     "0-30/0 * * * *": "from 1 to 59",
     "٣ * * * *": "ASCII",
     "0 0 ２ * *": "ASCII",
@@ -111,7 +117,8 @@ def test_hostile_expressions_are_refused_at_once(number: int) -> None:
         ("@monthly", "0 0 1 * *"),
         ("@yearly", "0 0 1 1 *"),
         ("@Annually", "0 0 1 1 *"),
-        ("  0   8 *\t* MON-FRI", None),
+        ("  0   8 *  * MON-FRI\n", "0 8 * * mon-fri"),
+        ("0 8 *\t* *", None),
         ("0 8 * * MON-FRI", "0 8 * * mon-fri"),
         ("0 0 ? * 0-7", "0 0 ? * 0-7"),
     ],
@@ -148,11 +155,23 @@ def test_h_stays_within_its_range_and_its_days_exist_in_every_month() -> None:
 
 
 def test_h_with_a_step_covers_the_field_evenly() -> None:
-    for number in range(50):
-        minutes = [int(minute) for minute in plain_cron("H/15 * * * *", str(number)).split()[0].split(",")]
-        assert len(minutes) == 4
-        assert [minute - minutes[0] for minute in minutes] == [0, 15, 30, 45]
-        assert minutes[0] < 15
+    seen = set()
+    for number in range(60):
+        minute = plain_cron("H/15 3 * * *", str(number)).split()[0]
+        times = parse(cron=f"{minute} 3 * * *").occurrences(DAY, DAY + timedelta(days=1), 10)
+        minutes = [each.at.minute for each in times]
+        assert [each - minutes[0] for each in minutes] == [0, 15, 30, 45]
+        seen.add(minutes[0])
+    assert len(seen) > 10
+
+
+@pytest.mark.parametrize(
+    "text", ["H/1 H/1 H/1 H/1 *", "H/2 H H * *", "H/59 3 * * *", "H/30 3 * * H/3", "H H * H H(1-5)"]
+)
+def test_every_resolved_h_can_be_read_again(text: str) -> None:
+    for number in range(80):
+        recurrence = parse(cron=text, hash_id=str(number))
+        assert parse_spec(recurrence.spec) is recurrence
 
 
 @pytest.mark.parametrize(

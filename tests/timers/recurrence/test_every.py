@@ -52,7 +52,10 @@ def test_the_latest_is_arithmetic_over_any_outage() -> None:
 
 def test_counting_respects_starts_at_and_ends_at() -> None:
     recurrence = parse(
-        every="10s", anchor=ANCHOR, starts_at=ANCHOR + timedelta(seconds=20), ends_at=ANCHOR + timedelta(seconds=50)
+        every="10s",
+        anchor=ANCHOR,
+        starts_at=ANCHOR + timedelta(seconds=20),
+        ends_at=ANCHOR + timedelta(seconds=50),
     )
     far = timedelta(days=1)
     assert recurrence.count_between(ANCHOR - far, ANCHOR + far) == (4, False)

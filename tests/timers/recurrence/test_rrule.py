@@ -63,6 +63,8 @@ def test_wall_times_equal_those_of_dateutil_wherever_we_start(seed: int) -> None
             ours = list(islice(walls(rule, dtstart, dtstart - timedelta(seconds=1)), COMPARED_PER_RULE))
         except BudgetSpent:
             ours = []
+        # dateutil takes seconds for a rule that fires once in decades
+        ours = [wall for wall in ours if wall.year < dtstart.year + 20]
         if not ours:
             silent += 1  # dateutil would search to the year 9999
             continue
@@ -78,9 +80,18 @@ def test_wall_times_equal_those_of_dateutil_wherever_we_start(seed: int) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["FREQ=DAILY;INTERVAL=3", "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH;WKST=SU", "FREQ=MONTHLY;INTERVAL=5;BYMONTHDAY=31"]
-    + ["FREQ=YEARLY;INTERVAL=2;BYDAY=20MO", "FREQ=YEARLY;BYWEEKNO=53", "FREQ=MONTHLY;BYDAY=MO,TU,WE;BYSETPOS=-1"]
-    + ["FREQ=HOURLY;INTERVAL=7;BYDAY=MO", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", "FREQ=YEARLY", "FREQ=MONTHLY"],
+    [
+        "FREQ=DAILY;INTERVAL=3",
+        "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH;WKST=SU",
+        "FREQ=MONTHLY;INTERVAL=5;BYMONTHDAY=31",
+        "FREQ=YEARLY;INTERVAL=2;BYDAY=20MO",
+        "FREQ=YEARLY;BYWEEKNO=53",
+        "FREQ=MONTHLY;BYDAY=MO,TU,WE;BYSETPOS=-1",
+        "FREQ=HOURLY;INTERVAL=7;BYDAY=MO",
+        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29",
+        "FREQ=YEARLY",
+        "FREQ=MONTHLY",
+    ],
 )
 def test_an_old_dtstart_gives_the_same_dates_as_counting_from_it(text: str) -> None:
     dtstart = datetime(2012, 1, 31, 8, 30)
@@ -92,7 +103,9 @@ def test_an_old_dtstart_gives_the_same_dates_as_counting_from_it(text: str) -> N
 
 
 def test_the_first_week_counts_whole_for_setpos_as_the_rfc_says() -> None:
-    recurrence = parse(rrule="FREQ=WEEKLY;BYDAY=MO,WE,FR;BYSETPOS=1", dtstart="2026-03-04T09:00")  # a Wednesday
+    recurrence = parse(
+        rrule="FREQ=WEEKLY;BYDAY=MO,WE,FR;BYSETPOS=1", dtstart="2026-03-04T09:00"
+    )  # a Wednesday
     assert recurrence.next_after(datetime(2026, 3, 1, tzinfo=UTC)) == datetime(2026, 3, 9, 9, tzinfo=UTC)
 
 
@@ -133,14 +146,38 @@ def test_count_of_elapsed_time_becomes_an_instant() -> None:
     assert [each.at for each in found] == [datetime(2026, 3, 8, hour, tzinfo=UTC) for hour in (1, 6, 11)]
 
 
+def test_count_of_elapsed_time_starts_where_the_rule_starts_in_a_fold() -> None:
+    recurrence = parse(
+        rrule="FREQ=HOURLY;COUNT=3", dtstart="2026-11-01T01:30", tz=NEW_YORK, dst_fold="second"
+    )
+    found = recurrence.occurrences(datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), 99)
+    assert [f"{each.at:%H:%M}" for each in found] == ["06:30", "07:30", "08:30"]
+
+
 def test_a_count_beyond_the_calendar_is_no_limit() -> None:
-    recurrence = parse(rrule="FREQ=YEARLY;INTERVAL=5000;COUNT=3", dtstart="2026-01-01T00:00")
-    assert recurrence.spec["rrule"] == "FREQ=YEARLY;INTERVAL=5000"
+    hourly = parse(rrule="FREQ=HOURLY;INTERVAL=1000000;COUNT=10000", dtstart="2026-01-01T00:00")
+    assert hourly.spec["rrule"] == "FREQ=HOURLY;INTERVAL=1000000"
+    daily = parse(rrule="FREQ=DAILY;COUNT=100", dtstart="9999-12-01T00:00")
+    assert daily.spec["rrule"] == "FREQ=DAILY"
+
+
+def test_a_count_that_reaches_more_than_a_century_ahead_is_refused() -> None:
+    assert parse(rrule="FREQ=YEARLY;COUNT=100", dtstart="2026-01-01T00:00").spec["rrule"] == (
+        "FREQ=YEARLY;UNTIL=21250101T000000"
+    )
+    with pytest.raises(InvalidInput, match="century"):
+        parse(rrule="FREQ=YEARLY;INTERVAL=500;COUNT=3", dtstart="2026-01-01T00:00")
 
 
 @pytest.mark.parametrize(
     ("until", "last_day"),
-    [("20260310T085959", 9), ("20260310T090000", 10), ("20260310", 10), ("20260310T130000Z", 10), ("20260310T125959Z", 9)],
+    [
+        ("20260310T085959", 9),
+        ("20260310T090000", 10),
+        ("20260310", 10),
+        ("20260310T130000Z", 10),
+        ("20260310T125959Z", 9),
+    ],
 )
 def test_until_is_inclusive_in_every_spelling(until: str, last_day: int) -> None:
     recurrence = parse(rrule=f"FREQ=DAILY;UNTIL={until}", dtstart="2026-03-07T09:00", tz=NEW_YORK)
@@ -158,7 +195,12 @@ def test_exdates_take_out_and_rdates_put_in() -> None:
         rdates=["2026-03-10T10:00", "2026-03-18T12:00", "2026-02-27T09:00", "2026-03-16T09:00"],
     )
     found = recurrence.occurrences(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 20, tzinfo=UTC), 99)
-    assert [f"{each.at:%m-%d %H:%M}" for each in found] == ["02-27 09:00", "03-02 09:00", "03-10 10:00", "03-16 09:00"]
+    assert [f"{each.at:%m-%d %H:%M}" for each in found] == [
+        "02-27 09:00",
+        "03-02 09:00",
+        "03-10 10:00",
+        "03-16 09:00",
+    ]
 
 
 def test_exdates_and_rdates_apply_to_elapsed_time_as_well() -> None:
@@ -170,15 +212,21 @@ def test_exdates_and_rdates_apply_to_elapsed_time_as_well() -> None:
         rdates=["2026-03-10T11:20", "2026-03-11T09:00"],
     )
     found = recurrence.occurrences(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC), 99)
-    assert [f"{each.at:%d %H:%M}" for each in found] == ["10 09:00", "10 11:20", "10 12:00", "10 13:00", "11 09:00"]
+    assert [f"{each.at:%d %H:%M}" for each in found] == [
+        "10 09:00",
+        "10 11:20",
+        "10 12:00",
+        "10 13:00",
+        "11 09:00",
+    ]
     assert recurrence.minimum_distance() == timedelta(minutes=20)
 
 
 @pytest.mark.parametrize("value", ["2026-03-10", "2026-03-10T09:00Z", "noon", "2026-03-10T09:00:00.5", ""])
 def test_dates_must_be_wall_times(value: str) -> None:
     for arguments in ({"dtstart": value}, {"exdates": [value]}, {"rdates": [value]}):
-        with pytest.raises(InvalidInput, match="wall time|whole seconds"):
-            parse(rrule="FREQ=DAILY", **arguments)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match=r"wall time|whole seconds"):
+            parse(rrule="FREQ=DAILY", **arguments)
 
 
 def test_too_many_dates_are_refused() -> None:
@@ -201,7 +249,9 @@ def test_dates_that_are_asked_out_of_order_do_not_confuse_the_window() -> None:
     shuffled = instants[:]
     random.Random(5).shuffle(shuffled)
     fresh = parse(rrule="FREQ=WEEKLY;BYDAY=FR,WE,MO;UNTIL=22000101", dtstart="2020-01-01T09:00")
-    assert {instant: fresh.next_after(instant) for instant in shuffled} == dict(zip(instants, in_order, strict=True))
+    assert {instant: fresh.next_after(instant) for instant in shuffled} == dict(
+        zip(instants, in_order, strict=True)
+    )
 
 
 def test_a_rule_before_its_dtstart_begins_with_it() -> None:
@@ -210,7 +260,14 @@ def test_a_rule_before_its_dtstart_begins_with_it() -> None:
 
 
 def test_a_rule_at_the_end_of_the_calendar_is_finished() -> None:
-    for text in ("FREQ=DAILY", "FREQ=YEARLY", "FREQ=WEEKLY", "FREQ=MONTHLY", "FREQ=HOURLY", "FREQ=HOURLY;BYHOUR=3"):
+    for text in (
+        "FREQ=DAILY",
+        "FREQ=YEARLY",
+        "FREQ=WEEKLY",
+        "FREQ=MONTHLY",
+        "FREQ=HOURLY",
+        "FREQ=HOURLY;BYHOUR=3",
+    ):
         for tz in ("UTC", NEW_YORK, "Asia/Tokyo"):
             recurrence = parse(rrule=text, dtstart="2026-03-10T09:00", tz=tz)
             assert recurrence.next_after(datetime(9999, 12, 31, 23, 59, tzinfo=UTC)) is None
@@ -220,5 +277,7 @@ def test_the_shortest_distance_of_a_rule() -> None:
     assert parse(rrule="FREQ=WEEKLY", dtstart="2026-03-10T09:00").minimum_distance() == timedelta(days=1)
     quarter = parse(rrule="FREQ=MINUTELY;INTERVAL=45;BYDAY=MO", dtstart="2026-03-10T09:00")
     assert quarter.minimum_distance() == timedelta(minutes=45)
-    two = parse(rrule="FREQ=DAILY;BYHOUR=9,12;BYMINUTE=0,20", dtstart="2026-03-10T09:00", rdates=["2026-03-11T12:05"])
+    two = parse(
+        rrule="FREQ=DAILY;BYHOUR=9,12;BYMINUTE=0,20", dtstart="2026-03-10T09:00", rdates=["2026-03-11T12:05"]
+    )
     assert two.minimum_distance() == timedelta(minutes=5)

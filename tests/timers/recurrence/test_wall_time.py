@@ -12,7 +12,9 @@ AUTUMN = datetime(2026, 11, 1, tzinfo=UTC)  # 02:00 becomes 01:00 at 06:00Z
 DAY = timedelta(days=1, hours=4)
 
 
-def fires(cron: str, day: datetime, *, gap: str = "forward", fold: str = "first", tz: str = NEW_YORK) -> list[Occurrence]:
+def fires(
+    cron: str, day: datetime, *, gap: str = "forward", fold: str = "first", tz: str = NEW_YORK
+) -> list[Occurrence]:
     recurrence = parse(cron=cron, tz=tz, dst_gap=gap, dst_fold=fold)
     start = day + timedelta(hours=4)
     return recurrence.occurrences(start, start + timedelta(hours=24), 10_000)
@@ -80,13 +82,17 @@ def test_interval_like_runs_in_both_passes_and_not_in_the_gap() -> None:
 
 
 def test_interval_like_ignores_the_policies_of_fixed_times() -> None:
-    assert clocks(fires("30 * * * *", AUTUMN, fold="second")) == clocks(fires("30 * * * *", AUTUMN, fold="first"))
+    assert clocks(fires("30 * * * *", AUTUMN, fold="second")) == clocks(
+        fires("30 * * * *", AUTUMN, fold="first")
+    )
     assert clocks(fires("*/20 2 * * *", SPRING, gap="forward")) == []
 
 
 def test_interval_like_fires_on_the_transition_itself_when_it_matches() -> None:
     assert "07:00" in clocks(fires("0 * * * *", SPRING))
-    assert clocks(fires("*/30 2 * * *", datetime(2026, 10, 3, 8, tzinfo=UTC), tz="Australia/Lord_Howe")) == ["15:30"]
+    assert clocks(fires("*/30 2 * * *", datetime(2026, 10, 3, 8, tzinfo=UTC), tz="Australia/Lord_Howe")) == [
+        "15:30"
+    ]
 
 
 def test_a_half_hour_shift_keeps_every_hour_of_an_hourly_job() -> None:
@@ -137,6 +143,7 @@ def test_resolve_tells_plain_fold_and_gap_apart() -> None:
         ("30 2,3 * * *", "first", NEW_YORK, timedelta(minutes=30)),
         ("*/5 * * * *", "first", NEW_YORK, timedelta(minutes=5)),
         ("0,50 * * * *", "first", "UTC", timedelta(minutes=10)),
+        ("* * * * *", "first", NEW_YORK, timedelta(minutes=1)),
         ("0 * * * *", "first", "Australia/Lord_Howe", timedelta(minutes=60)),
         ("30 * * * *", "first", "Australia/Lord_Howe", timedelta(minutes=30)),
     ],

@@ -1,0 +1,120 @@
+"""Fires a second of schedule ticks, against the raw SQL loop on the same tables in the same run.
+
+`--distinct` gives every schedule a cron of its own; the limit is then the smaller of the raw loop and the bare
+next-fire rate of those expressions on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from bench.database import bench_servers, migrated
+from clock.term import BEGINNING, begin_term
+from timers.recurrence import parse, parse_spec
+from tocsin.core.db import Connection, statement
+
+T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+NOW = T0 + timedelta(seconds=2)
+BATCH = 1000
+
+
+def run(arguments: list[str]) -> dict[str, object]:
+    parser = argparse.ArgumentParser(prog="python -m bench fire")
+    parser.add_argument("--due", type=int, default=100_000)
+    parser.add_argument("--pending", type=int, default=1_000_000)
+    parser.add_argument("--distinct", action="store_true")
+    options = parser.parse_args(arguments)
+    with bench_servers() as servers:
+        return asyncio.run(_measure(servers, options.due, options.pending, options.distinct))
+
+
+async def _measure(servers: Any, due: int, pending: int, distinct: bool) -> dict[str, object]:
+    async with migrated(servers) as (_, connection):
+        specs = _specs(due if distinct else 1)
+        await _fill(connection, due, pending, specs)
+        raw_s = await _raw(connection, due)
+        await _arm(connection)
+        ours_s = await _ours(connection, due)
+    limit = raw_per_s = due / raw_s
+    report: dict[str, object] = {"name": "fire --distinct" if distinct else "fire", "due": due, "pending": pending}
+    if distinct:
+        bare = _bare_next_fires(specs)
+        limit = min(raw_per_s, bare)
+        report |= {"bare_next_fires_per_s": bare}
+    ours = due / ours_s
+    return report | {"raw_per_s": raw_per_s, "ours": ours, "limit": limit, "ratio": ours / limit, "goal": 0.5}
+
+
+def _specs(count: int) -> list[dict[str, object]]:
+    if count == 1:
+        return [parse(every="1h", anchor=T0).spec]
+    times = itertools.product(range(60), range(24), range(1, 29), range(1, 13))
+    return [
+        parse(cron=f"{minute} {hour} {day} {month} *", tz="America/New_York").spec
+        for minute, hour, day, month in itertools.islice(times, 0, None, max(1, 483_840 // count))
+    ][:count]
+
+
+async def _fill(connection: Connection, due: int, pending: int, specs: Sequence[dict[str, object]]) -> None:
+    await connection.execute(statement("bench/fill_pending"), {"at": T0 + timedelta(days=365), "count": pending})
+    await connection.execute(
+        statement("bench/fill_schedules"),
+        {"recurrences": [Jsonb(spec) for spec in specs], "count": due, "at": T0},
+    )
+    await _arm(connection)
+
+
+async def _arm(connection: Connection) -> None:
+    await connection.execute(statement("bench/arm_schedules"), {"at": T0})
+    await connection.execute(statement("bench/analyze"))
+    await connection.execute(statement("bench/checkpoint"))
+
+
+async def _raw(connection: Connection, due: int) -> float:
+    """The loop to beat. It writes beyond the log's own sequence, in the partition that lies ahead."""
+    sql = (Path(__file__).parent / "raw_fire.sql").read_bytes()
+    sql = b"\n".join(line for line in sql.splitlines() if not line.startswith(b"--"))
+    mark: tuple[datetime, str] = (BEGINNING, "")
+    done = 0
+    began = time.perf_counter()
+    while done < due:
+        row = await (
+            await connection.execute(
+                sql,
+                {"mark": mark[0], "mark_ref": mark[1], "now": NOW, "limit": BATCH, "base": 1_000_000 + done},
+            )
+        ).fetchone()
+        assert row is not None
+        done += row[0]
+        mark = (row[1], row[2])
+    return time.perf_counter() - began
+
+
+async def _ours(connection: Connection, due: int) -> float:
+    term = await begin_term(connection, "bench", batch=BATCH)
+    fired = 0
+    began = time.perf_counter()
+    while fired < due:
+        batch = await term.run_once(NOW)
+        fired += batch.fires
+        if not batch.more and fired < due:
+            raise RuntimeError(f"only {fired} of {due} fired")
+    return time.perf_counter() - began
+
+
+def _bare_next_fires(specs: Sequence[dict[str, object]]) -> float:
+    """Cold: each expression is asked once, as a due schedule does."""
+    recurrences = [parse_spec(spec) for spec in specs]
+    began = time.perf_counter()
+    for recurrence in recurrences:
+        recurrence.next_after(NOW + timedelta(hours=1))
+    return len(recurrences) / (time.perf_counter() - began)

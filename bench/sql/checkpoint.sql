@@ -1,0 +1,2 @@
+-- Neither loop pays for the pages that filling dirtied.
+checkpoint

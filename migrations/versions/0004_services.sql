@@ -1,0 +1,152 @@
+-- Services: schedule once and cancel, inside the caller's own transaction. Audit only: a stranger's transaction never
+-- touches the record log, which it would hold until it commits.
+
+-- One fire at an instant; an instant in the past is due at once. Idempotent by (owner, name): the same content again
+-- returns the row with `deduped`, other content is an error that names the difference.
+create function tocsin.schedule_once(
+    owner text,
+    name text,
+    at timestamptz,
+    payload jsonb default '{}',
+    type text default 'schedule-fired',
+    action text default null,
+    created_by text default current_user,
+    created_via text default 'sql'
+) returns table (id uuid, status text, generation bigint, fire_at timestamptz, deduped boolean)
+language plpgsql volatile
+as $$
+declare
+    before tocsin.schedule;
+    now timestamptz := tocsin.instant();
+    wanted jsonb := jsonb_build_object(
+        'at', to_char(schedule_once.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+              || case when date_part('microseconds', schedule_once.at)::bigint % 1000000 <> 0
+                      then to_char(schedule_once.at at time zone 'UTC', '.US') else '' end || 'Z',
+        'tz', 'UTC', 'dst_gap', 'forward', 'dst_fold', 'first');
+    difference text;
+begin
+    if schedule_once.at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
+        raise exception 'at % is not an instant of the years 1 to 9999: give one', schedule_once.at
+            using errcode = 'TS002';
+    end if;
+    perform pg_advisory_xact_lock(
+        hashtextextended('tocsin.schedule/' || schedule_once.owner || '/' || schedule_once.name, 0));
+    select s.* into before from tocsin.schedule s
+    where s.owner = schedule_once.owner and s.name = schedule_once.name;
+    if found then
+        difference := concat_ws(', ',
+            case when before.recurrence <> wanted then format('at is %s, not %s',
+                 coalesce(before.recurrence ->> 'at', 'a recurrence'), wanted ->> 'at') end,
+            case when before.payload <> schedule_once.payload then 'the payload differs' end,
+            case when before.type <> schedule_once.type then format('type is %s, not %s', before.type, schedule_once.type) end,
+            case when before.action is distinct from schedule_once.action then format('action is %s, not %s',
+                 coalesce(before.action, 'none'), coalesce(schedule_once.action, 'none')) end);
+        if difference <> '' then
+            raise exception 'schedule % of owner % exists with other content: %; cancel it, or use another name',
+                quote_literal(schedule_once.name), quote_literal(schedule_once.owner), difference using errcode = 'TS004';
+        end if;
+        return query
+            select before.id, before.status, before.generation,
+                   (select t.fire_at from tocsin.timer t
+                    where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''),
+                   true;
+        return;
+    end if;
+    id := gen_random_uuid();
+    status := 'active';
+    generation := 1;
+    fire_at := greatest(schedule_once.at, now);
+    deduped := false;
+    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at)
+    values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at);
+    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
+                                 updated_at)
+    values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
+            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now);
+    insert into tocsin.audit (at, who, via, verb, kind, owner, name, new)
+    values (now, schedule_once.created_by, schedule_once.created_via, 'add', 'schedule', schedule_once.owner,
+            schedule_once.name,
+            jsonb_build_object('recurrence', wanted, 'type', schedule_once.type, 'payload', schedule_once.payload,
+                               'status', 'active', 'generation', 1));
+    return next;
+end
+$$;
+
+-- Cancel one schedule. False: there is none, or it has finished. A fire in progress is waited for: it wins.
+create function tocsin.schedule_cancel(
+    owner text,
+    name text,
+    who text default current_user,
+    via text default 'sql'
+) returns boolean
+language plpgsql volatile
+as $$
+declare
+    schedule_id uuid;
+    before tocsin.schedule;
+    done timestamptz;
+    now timestamptz := tocsin.instant();
+begin
+    perform pg_advisory_xact_lock(
+        hashtextextended('tocsin.schedule/' || schedule_cancel.owner || '/' || schedule_cancel.name, 0));
+    select s.id into schedule_id from tocsin.schedule s
+    where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
+    if not found then
+        return false;
+    end if;
+    delete from tocsin.timer t
+    where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
+    returning t.last_nominal_at into done;
+    -- Read after the tick's lock, so that what a fire in progress did is seen.
+    select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
+    if before.status not in ('active', 'paused') then
+        return false;
+    end if;
+    update tocsin.schedule s
+    set status = 'cancelled', generation = s.generation + 1, updated_at = now,
+        last_occurrence = greatest(s.last_occurrence, done)
+    where s.id = schedule_id;
+    insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
+    values (now, schedule_cancel.who, schedule_cancel.via, 'cancel', 'schedule', before.owner, before.name,
+            jsonb_build_object('recurrence', before.recurrence, 'status', before.status,
+                               'generation', before.generation),
+            jsonb_build_object('recurrence', before.recurrence, 'status', 'cancelled',
+                               'generation', before.generation + 1));
+    return true;
+end
+$$;
+
+-- Cancel all schedules of an owner, or of a type, or both. Refuses to cancel everything. Returns how many.
+create function tocsin.schedule_cancel_all(
+    owner text default null,
+    type text default null,
+    who text default current_user,
+    via text default 'sql'
+) returns bigint
+language plpgsql volatile
+as $$
+declare
+    one record;
+    cancelled bigint := 0;
+begin
+    if schedule_cancel_all.owner is null and schedule_cancel_all.type is null then
+        raise exception 'name an owner or a type whose schedules to cancel' using errcode = 'TS002';
+    end if;
+    for one in
+        select s.owner, s.name
+        from tocsin.schedule s
+        where s.status in ('active', 'paused')
+          and (schedule_cancel_all.owner is null or s.owner = schedule_cancel_all.owner)
+          and (schedule_cancel_all.type is null or s.type = schedule_cancel_all.type)
+        order by s.id
+    loop
+        if tocsin.schedule_cancel(one.owner, one.name, schedule_cancel_all.who, schedule_cancel_all.via) then
+            cancelled := cancelled + 1;
+        end if;
+    end loop;
+    return cancelled;
+end
+$$;
+
+-- `explain` finds what was missed by its schedule; only such rows are in the index.
+create index event_missed on tocsin.event (schedule, seq) where type = 'schedule-missed';

@@ -1,0 +1,76 @@
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from rules.expressions import RuleIndex, compile_event_condition
+from rules.loading import load_files, recurrence_of
+from rules.loading.yaml_tree import read_documents
+from schemas.documents import ActionDocument, ActionRuleDocument, ScheduleDocument
+from schemas.export import text_of
+from schemas.placeholders import fill, fill_text
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUICKSTART = EXAMPLES / "quickstart.yaml"
+START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_an_example_loads_on_its_own(path: Path) -> None:
+    assert load_files([path]).documents
+
+
+def test_an_editor_accepts_the_quickstart() -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(text_of("rules")))
+    for node in read_documents(QUICKSTART.read_text(encoding="utf-8")):
+        validator.validate(node.value)
+
+
+def next_fires(name: str, count: int) -> list[datetime]:
+    model = next(one.model for one in load_files([QUICKSTART]).of_kind("schedule") if one.name == name)
+    assert isinstance(model, ScheduleDocument)
+    recurrence = recurrence_of(model, anchor=START, hash_id=name)
+    return [fire.at for fire in recurrence.occurrences(START, START + timedelta(days=9), count)]
+
+
+def test_the_heartbeat_shows_something_within_five_seconds() -> None:
+    assert next_fires("heartbeat", 2) == [START + timedelta(seconds=5), START + timedelta(seconds=10)]
+
+
+def test_the_digest_is_due_at_eight_in_new_york_on_weekdays() -> None:
+    assert [fire.isoformat() for fire in next_fires("daily-digest", 6)] == [
+        f"2026-11-{day}T13:00:00+00:00" for day in (16, 17, 18, 19, 20, 23)
+    ]
+
+
+def test_each_fire_of_the_quickstart_starts_its_own_action() -> None:
+    loaded = load_files([QUICKSTART])
+    rules = {one.name: one.model for one in loaded.of_kind("action_rule")}
+    index = RuleIndex(
+        {
+            name: compile_event_condition(rule.when)
+            for name, rule in rules.items()
+            if isinstance(rule, ActionRuleDocument)
+        }
+    )
+    fired = {"origin": "scheduled", "type": "schedule-fired", "ts": START, "payload": {}}
+    assert index.matching(fired | {"schedule": "heartbeat"}) == ["show-heartbeat"]
+    assert index.matching(fired | {"schedule": "daily-digest"}) == ["send-digest"]
+    assert index.matching(fired | {"schedule": "daily-digest", "origin": "derived"}) == []
+
+
+def test_the_actions_of_the_quickstart_say_what_fired() -> None:
+    loaded = load_files([QUICKSTART])
+    actions = {one.name: one.model for one in loaded.of_kind("action")}
+    heartbeat = next(one.data for one in loaded.documents if one.name == "heartbeat")
+    event = {"schedule": "heartbeat", "ts": START, "payload": heartbeat["payload"]}
+    log, digest = actions["log-heartbeat"], actions["request-digest"]
+    assert isinstance(log, ActionDocument)
+    assert isinstance(digest, ActionDocument)
+    assert log.log is not None
+    assert digest.publish is not None
+    said = fill_text(log.log.message, event)
+    assert said == "heartbeat fired for 2026-11-16T12:00:00Z: the clock is alive"
+    assert fill(digest.publish.payload, event) == {"report": "open-alarms", "for": "2026-11-16T12:00:00Z"}

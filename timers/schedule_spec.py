@@ -1,0 +1,106 @@
+"""What a schedule should be, and who wants it so: values that are checked before they reach the database.
+
+Guarantee: what `checked` lets through can be stored and fired. Its payload is what JSON makes of it, so that
+putting the same schedule again compares equal. On failure: `InvalidInput` names the value and the bound.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from tocsin.core.errors import InvalidInput
+
+CATCH_UPS = ("latest", "all", "none")
+SOURCES = ("api", "rules")
+LONGEST_NAME = 128
+MOST_CATCH_UP = 10_000
+LARGEST_PAYLOAD_BYTES = 229_376
+_TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+@dataclass(frozen=True)
+class Act:
+    """Who does something, through what, at which instant."""
+
+    who: str
+    via: str
+    now: datetime
+
+    def __post_init__(self) -> None:
+        if self.now.tzinfo is None:
+            raise InvalidInput(f"now {self.now.isoformat()} is naive: give an aware instant")
+
+
+@dataclass(frozen=True)
+class ScheduleSpec:
+    """What a schedule should be. `recurrence` holds keyword arguments of `timers.recurrence.parse`."""
+
+    name: str
+    recurrence: Mapping[str, Any]
+    owner: str = ""
+    spread: timedelta = timedelta(0)
+    catch_up: str = "latest"
+    window: timedelta | None = None
+    grace: timedelta | None = None
+    max_catch_up: int = 100
+    type: str = "schedule-fired"
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    action: str | None = None
+    enabled: bool = True
+    source: str = "api"
+
+
+def checked(spec: ScheduleSpec) -> ScheduleSpec:
+    """The same, with its payload as JSON returns it; or `InvalidInput`."""
+    _check_text("name", spec.name, shortest=1)
+    _check_text("owner", spec.owner, shortest=0)
+    of_it = f"of schedule {spec.name!r}"
+    if not _TYPE.fullmatch(spec.type):
+        raise InvalidInput(f"the type {spec.type!r} {of_it} is not 1 to 128 letters, digits, '_' or '-'")
+    for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
+        if value not in allowed:
+            raise InvalidInput(f"the {key} {value!r} {of_it} is unknown: use one of {', '.join(allowed)}")
+    if not 1 <= spec.max_catch_up <= MOST_CATCH_UP:
+        raise InvalidInput(
+            f"the max_catch_up {spec.max_catch_up} {of_it} is not between 1 and {MOST_CATCH_UP}"
+        )
+    for key, duration in (("spread", spec.spread), ("window", spec.window), ("grace", spec.grace)):
+        if duration is not None and duration < timedelta(0):
+            raise InvalidInput(f"the {key} {duration} {of_it} is negative: give a duration of 0s or more")
+    return replace(spec, payload=_as_json(spec.payload, of_it))
+
+
+def _check_text(key: str, text: str, *, shortest: int) -> None:
+    if not shortest <= len(text) <= LONGEST_NAME:
+        raise InvalidInput(
+            f"the {key} {text[:150]!r} has {len(text)} characters: give it {shortest} to {LONGEST_NAME}"
+        )
+    if "\0" in text or not _is_unicode(text):
+        raise InvalidInput(f"the {key} {text!r} holds a character that cannot be stored: leave it out")
+
+
+def _as_json(payload: Mapping[str, Any], of_it: str) -> dict[str, Any]:
+    try:
+        text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"the payload {of_it} is not JSON ({error}): use texts, numbers, lists and maps"
+        ) from None
+    if not _is_unicode(text) or "\\u0000" in text:
+        raise InvalidInput(f"the payload {of_it} holds a character that cannot be stored: leave it out")
+    if len(text.encode()) > LARGEST_PAYLOAD_BYTES:
+        raise InvalidInput(
+            f"the payload {of_it} has {len(text.encode())} bytes: at most {LARGEST_PAYLOAD_BYTES} fit into an event"
+        )
+    as_json: dict[str, Any] = json.loads(text)
+    return as_json
+
+
+def _is_unicode(text: str) -> bool:
+    """False for lone surrogates, which no UTF-8 database can hold."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,6 @@
+-- Who changed a schedule last, and via what. Index: audit_subject.
+select who, via, at
+from tocsin.audit
+where kind = 'schedule' and owner = %(owner)s and name = %(name)s
+order by id desc
+limit 1

@@ -1,0 +1,72 @@
+"""What the doctor asks NATS: version, leaders, the stream against the log, the workers' consumers."""
+
+from __future__ import annotations
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from cdc.log_reader import LogReader
+from clock.lease import current_holder
+from migrations.runner import refuse_unmigrated
+from tocsin.cli.findings import Finding, leader, log_lag, worker_lag
+from tocsin.cli.printing import utc_text
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
+
+_TIMEOUT_S = 3.0
+# The durable consumers of `rules.worker`, by purpose.
+_CONSUMERS = {"dispatch": "rules", "perform": "actions"}
+
+
+async def look_at_bus(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
+    js = bus.jetstream(timeout=_TIMEOUT_S)
+    address = bus.connected_url.netloc.rpartition("@")[2] if bus.connected_url else "?"
+    found = [Finding("ok", "nats", f"{_version(bus)} at {address}")]
+    try:
+        await js.account_info()
+    except (NatsError, TimeoutError):
+        remedy = "start nats-server with JetStream (-js), or in the right account"
+        return [*found, Finding("red", "jetstream", "it does not answer", remedy)]
+    if connection is not None and await _migrated(connection):
+        found += await _log(js, bus, settings, connection)
+    found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
+    for purpose, consumer in _CONSUMERS.items():
+        try:
+            info = await js.consumer_info(settings.stream, consumer)
+            found.append(worker_lag(purpose, info.num_pending, info.num_ack_pending or 0))
+        except NotFoundError:
+            found.append(worker_lag(purpose, None, 0))
+    return found
+
+
+def _version(bus: Client) -> str:
+    found = bus.connected_server_version
+    return f"{found.major}.{found.minor}.{found.patch}"
+
+
+async def _log(
+    js: JetStreamContext, bus: Client, settings: Settings, connection: Connection
+) -> list[Finding]:
+    # The stream before the head: a commit between the two readings must not look like a stream that is ahead.
+    try:
+        last = int((await js.stream_info(settings.stream)).state.last_seq)
+    except NotFoundError:
+        last = None
+    head = await LogReader(connection).head()
+    row = await (await connection.execute(statement("cdc/read_leader"))).fetchone()
+    assert row is not None
+    epoch, _, taken_at = row
+    holder = await current_holder(bus, settings, "clock")
+    since = f" since {utc_text(taken_at)}" if holder is not None and taken_at is not None else ""
+    return [leader("clock", holder, f", epoch {epoch}{since}"), log_lag(head, last, settings.stream)]
+
+
+async def _migrated(connection: Connection) -> bool:
+    try:
+        await refuse_unmigrated(connection)
+    except TocsinError:
+        return False
+    return True

@@ -1,0 +1,38 @@
+"""What the doctor asks Postgres: version, migrations, clock offset, timers."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from clock.time_source import wall_now
+from migrations.runner import refuse_unmigrated, versions
+from timers.working_set import database_now, list_timers
+from tocsin.cli.findings import Finding, clock_offset, split_remedy, timers
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import TocsinError
+
+_PARKED_SHOWN = 100
+
+
+async def look_at_database(connection: Connection) -> list[Finding]:
+    number = connection.info.server_version
+    found = [Finding("ok", "postgres", f"{number // 10000}.{number % 10000} at {_address(connection)}")]
+    try:
+        await refuse_unmigrated(connection)
+    except TocsinError as error:
+        return [*found, Finding("red", "migrations", *split_remedy(error))]
+    found.append(Finding("ok", "migrations", f"at {versions()[-1].name}"))
+    asked_s = time.monotonic()
+    now = await database_now(connection)
+    host = wall_now()
+    found.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
+    parked = await list_timers(connection, parked=True, limit=_PARKED_SHOWN)
+    names = [row["schedule"] or row["ref"] for row in parked]
+    row = await (await connection.execute(statement("timers/read_oldest_armed"))).fetchone()
+    return found + timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
+
+
+def _address(connection: Connection) -> str:
+    info = connection.info
+    return f"{info.host or 'the local socket'}:{info.port}/{info.dbname}"

@@ -1,0 +1,142 @@
+"""What the doctor can find, as pure functions from facts to findings.
+
+Guarantee: whatever is red comes with a remedy. The bounds are generous: a finding is for a person, and a busy
+machine is not a sick one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from tocsin.core.errors import TocsinError
+from tocsin.core.import_names import refuse_shadowed_names
+
+_SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
+_OFFSET = timedelta(seconds=1)
+_OVERDUE = timedelta(seconds=10)
+_LAG = 1000
+
+
+class Finding(NamedTuple):
+    state: str
+    """ok, info or red"""
+    subject: str
+    text: str
+    remedy: str = ""
+
+
+def split_remedy(error: TocsinError) -> tuple[str, str]:
+    """Our sentences end with what to do, after the last colon and space."""
+    problem, separator, remedy = str(error).rpartition(": ")
+    return (problem, remedy) if separator else (remedy, "see the log of the service")
+
+
+def import_names(running: str) -> list[Finding]:
+    try:
+        refuse_shadowed_names()
+    except TocsinError as error:
+        return [Finding("ok", "tocsin", running), Finding("red", "import names", *split_remedy(error))]
+    return [Finding("ok", "tocsin", running)]
+
+
+def system_tz_version(path: Path = _SYSTEM_TZ) -> str | None:
+    """The release of the host's own tz data; None where the host has none."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = file.readline().split()
+    except OSError:
+        return None
+    return first[-1] if first[:2] == ["#", "version"] else None
+
+
+def tz_data(wheel: str, system: str | None) -> Finding:
+    if system is None or system == wheel:
+        return Finding("ok", "tz data", f"{wheel}, from the tzdata package")
+    return Finding(
+        "info", "tz data", f"{wheel}, from the tzdata package; the host's own copy, {system}, is not used"
+    )
+
+
+def clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> Finding:
+    """The reading happened somewhere within the round trip: that much is not an offset."""
+    offset = database - host
+    side = "ahead of" if offset > timedelta(0) else "behind"
+    text = f"the database is {abs(offset.total_seconds()):.3f} s {side}"
+    text += f" this host (measured within {round_trip.total_seconds():.3f} s)"
+    if abs(offset) <= _OFFSET + round_trip:
+        return Finding("ok", "clocks", text)
+    return Finding(
+        "red",
+        "clocks",
+        text,
+        "everything fires by the database's clock: check NTP on the host of the database first, then here",
+    )
+
+
+def leader(role: str, holder: str | None, detail: str) -> Finding:
+    if holder is None:
+        return Finding(
+            "red", role, f"nobody leads{detail}", f"start one with `tocsin run {role}`, or `tocsin up`"
+        )
+    return Finding("ok", role, f"led by {holder}{detail}")
+
+
+def log_lag(head: int, last: int | None, stream: str) -> Finding:
+    if last is None:
+        if head == 0:
+            return Finding("info", "log", f"empty; the stream {stream!r} is not made yet")
+        return Finding(
+            "red",
+            "log",
+            f"head at seq {head}, and there is no stream {stream!r}",
+            "start a publisher with `tocsin run cdc`: it makes the stream from the log",
+        )
+    text = f"head at seq {head}, stream {stream!r} at {last}, lag {head - last}"
+    if last > head:
+        return Finding(
+            "red",
+            "log",
+            text,
+            "postgres lost commits, or a stranger publishes to the stream: restore a newer backup",
+        )
+    if head - last > _LAG:
+        return Finding("red", "log", text, "see that one `tocsin run cdc` runs, and read its log")
+    return Finding("ok", "log", text)
+
+
+def worker_lag(purpose: str, pending: int | None, unacknowledged: int) -> Finding:
+    subject = f"worker {purpose}"
+    if pending is None:
+        return Finding(
+            "red", subject, "no worker ever ran here", "start one with `tocsin run worker`, or `tocsin up`"
+        )
+    text = f"{pending} messages wait, {unacknowledged} are being worked on"
+    if pending > _LAG:
+        return Finding(
+            "red", subject, text, "start more workers with `tocsin run worker`, and read their logs"
+        )
+    return Finding("ok", subject, text)
+
+
+def timers(parked: Sequence[str], more: bool, oldest_due: datetime | None, now: datetime) -> list[Finding]:
+    found = []
+    if parked:
+        count = f"{len(parked)}{' or more' if more else ''}"
+        text = f"{count} parked after repeated failures: {', '.join(parked[:5])}"
+        found.append(
+            Finding(
+                "red",
+                "timers",
+                text,
+                "`tocsin timers --parked` shows their errors; mend and `schedule add --replace` arms anew",
+            )
+        )
+    if oldest_due is not None and now - oldest_due > _OVERDUE:
+        late_s = (now - oldest_due).total_seconds()
+        found.append(
+            Finding("red", "timers", f"the oldest is overdue by {late_s:.0f} s", "see that a clock leads")
+        )
+    return found or [Finding("ok", "timers", "none parked, none overdue")]

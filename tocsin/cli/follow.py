@@ -1,0 +1,89 @@
+"""Following the record stream live: an ordered consumer that survives whatever happens to the servers.
+
+Guarantee: messages arrive in the order of their sequence, each once, without a hole: the place is ours, not
+the consumer's, and a consumer that was lost (a restart of NATS, an idle hour) is made again right after the
+last message seen. A stream that does not exist yet is waited for.
+
+Why a pull consumer: one message is waited for alone, so that it is shown at once; what is pending behind it
+is fetched together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from nats.errors import Error as NatsError
+from nats.errors import TimeoutError as NatsTimeout
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js.client import JetStreamContext
+
+_WAIT_S = 2.0
+_BATCH = 200
+_IDLE_S = 30.0
+_RETRY_S = 0.1
+
+
+async def follow(bus: Client, stream: str, after: int) -> AsyncIterator[Msg]:
+    """The messages behind `after`, for ever."""
+    js = bus.jetstream(timeout=_WAIT_S)
+    while True:
+        try:
+            subscription = await _subscribe(js, stream, after)
+        except (NatsError, OSError, TimeoutError):
+            await asyncio.sleep(_RETRY_S)
+            continue
+        try:
+            async for message in _messages(subscription):
+                after = message.metadata.sequence.stream
+                yield message
+        except (NatsError, OSError, TimeoutError):
+            await asyncio.sleep(_RETRY_S)
+        finally:
+            with suppress(NatsError, OSError, TimeoutError):
+                await subscription.unsubscribe()
+
+
+async def last_sequence_of(bus: Client, stream: str) -> int:
+    """0 for a stream that does not exist yet."""
+    try:
+        return int((await bus.jetstream(timeout=_WAIT_S).stream_info(stream)).state.last_seq)
+    except NotFoundError:
+        return 0
+
+
+async def _subscribe(js: JetStreamContext, stream: str, after: int) -> JetStreamContext.PullSubscription:
+    return await js.pull_subscribe(
+        ">",
+        stream=stream,
+        config=ConsumerConfig(
+            ack_policy=AckPolicy.NONE,
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=after + 1,
+            inactive_threshold=_IDLE_S,
+            mem_storage=True,
+            num_replicas=1,
+        ),
+    )
+
+
+async def _messages(subscription: JetStreamContext.PullSubscription) -> AsyncIterator[Msg]:
+    pending = 1
+    while True:
+        try:
+            batch = await subscription.fetch(min(max(pending, 1), _BATCH), timeout=_WAIT_S)
+        except NatsTimeout:
+            # Silence is ordinary, and it is also all that a lost consumer says: this tells them apart.
+            await subscription.consumer_info()
+            pending = 1
+            continue
+        for message in batch:
+            yield message
+        pending = batch[-1].metadata.num_pending

@@ -1,0 +1,44 @@
+"""Options that several commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Owner = Annotated[str, typer.Option("--owner", help="Owner of the schedule; none by default.")]
+IfGeneration = Annotated[
+    int | None,
+    typer.Option("--if-generation", help="Only if the schedule is still at this generation."),
+]
+CreatedBy = Annotated[
+    str | None, typer.Option("--created-by", "--by", help="Who is recorded in the audit; you by default.")
+]
+Tz = Annotated[str, typer.Option("--tz", help="IANA timezone of wall times, such as Europe/London.")]
+
+
+def instant_option(text: str, option: str) -> datetime:
+    """An instant needs its offset: a wall time would mean another instant on another host."""
+    from timers.recurrence.once import parse_iso
+
+    parsed = parse_iso(text)
+    if parsed is None or parsed.tzinfo is None:
+        raise InvalidInput(f"{option} {text!r} is not an instant: write it as 2026-03-07T00:00Z")
+    return parsed
+
+
+def person() -> str:
+    """Who sits at this command line."""
+    import getpass
+    import os
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"

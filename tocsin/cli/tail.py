@@ -1,0 +1,69 @@
+"""`tocsin tail`: the record stream as it happens, from JetStream, one line per record."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.failures import finish
+from tocsin.cli.options import Json
+from tocsin.cli.printing import compact, printable, title
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+
+def tail(
+    from_seq: Annotated[
+        int | None, typer.Option("--from-seq", min=1, help="Begin at this seq; at the next one by default.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, help="End after this many; never by default.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Follow the stream of events and action steps; Ctrl-C ends it. With --json, one CloudEvent per line.
+
+    \b
+    Example:
+      tocsin tail --from-seq 1
+    """
+    try:
+        finish(_tail(from_seq, count, as_json))
+    except KeyboardInterrupt:
+        # Ctrl-C is how a person says that they have seen enough.
+        raise typer.Exit(0) from None
+
+
+async def _tail(from_seq: int | None, count: int | None, as_json: bool) -> None:
+    from tocsin.cli.follow import follow, last_sequence_of
+    from tocsin.cli.session import command_settings, message_bus
+
+    settings = command_settings()
+    async with message_bus(settings) as bus:
+        last = await last_sequence_of(bus, settings.stream)
+        after = last if from_seq is None else from_seq - 1
+        if not as_json:
+            typer.echo(f"following {settings.stream!r} from seq {after + 1} (its last is {last})", err=True)
+        shown = 0
+        async for message in follow(bus, settings.stream, after):
+            typer.echo(message.data.decode() if as_json else record_line(message))
+            shown += 1
+            if shown == count:
+                return
+
+
+def record_line(message: Msg) -> str:
+    body: dict[str, Any] = json.loads(message.data)
+    name = body.get("schedule") or body.get("rule") or body.get("action") or ""
+    parts = [
+        str(message.metadata.sequence.stream),
+        body["time"],
+        body.get("origin", "action"),
+        body["type"],
+        title(body.get("owner", ""), name),
+        compact(body["data"]),
+    ]
+    return printable("  ".join(part for part in parts if part))

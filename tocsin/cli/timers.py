@@ -1,0 +1,68 @@
+"""`tocsin timers`: the working set, with what failed and what was parked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.failures import finish
+from tocsin.cli.options import Json
+from tocsin.cli.printing import due_text, print_json, print_table, utc_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+def timers(
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="schedule-tick, for-sustain, runbook-wait or watchdog.")
+    ] = None,
+    parked: Annotated[
+        bool, typer.Option("--parked", help="Only those parked after repeated failures.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List the pending timers, the next to fire first.
+
+    \b
+    Example:
+      tocsin timers --kind schedule-tick
+    """
+    now, rows = finish(_timers(kind, parked, limit))
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        typer.echo("no parked timers" if parked else "no timers are armed")
+        return
+    print_table(
+        ("KIND", "FOR", "FIRES AT", "COUNTDOWN", "ATTEMPTS", "STATE"),
+        (
+            (
+                row["kind"],
+                row["schedule"] or "/".join(part for part in (row["ref"], row["key"]) if part),
+                utc_text(row["fire_at"]),
+                due_text(row["fire_at"] - now),
+                str(row["attempts"]),
+                _state(row),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _state(row: dict[str, Any]) -> str:
+    if row["parked_at"] is not None:
+        return f"parked: {row['last_error']}"
+    return f"failing: {row['last_error']}" if row["last_error"] else "armed"
+
+
+async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime, list[dict[str, Any]]]:
+    from timers.working_set import database_now, list_timers
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        rows = await list_timers(connection, kind=kind, parked=parked, limit=limit)
+        return await database_now(connection), rows

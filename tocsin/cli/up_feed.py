@@ -1,0 +1,96 @@
+"""What `up` looks at while it runs: the stream for what happened, the working set for what comes.
+
+Guarantee: every record behind the head at the start is shown once, in order, also when a server restarts
+under it: the place in the stream is kept here. It only reads; the services know nothing of being watched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from clock.time_source import DatabaseTime, steady_s
+from timers.schedules import find_schedule, list_schedules
+from timers.working_set import database_now
+from tocsin.cli.follow import follow
+from tocsin.cli.schedule_facts import coming_fires, tz_of
+from tocsin.cli.up_lines import Record, line_of
+from tocsin.cli.up_screen import Screen
+from tocsin.cli.up_view import SHOWN_FIRES, State
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect
+from tocsin.core.service import Service
+from tocsin.core.settings import Settings
+
+_FRAME_S = 0.25
+_FRAMES_PER_READING = 4
+_PAUSED_COUNTED = 1000
+
+
+class Feed:
+    def __init__(self, settings: Settings, screen: Screen, state: State, after: int) -> None:
+        self._settings = settings
+        self._screen = screen
+        self._state = state
+        self._after = after
+        self._zones: dict[tuple[str, str], str] = {}
+        self.closed = asyncio.Event()
+
+    async def follow_stream(self) -> None:
+        connection = await connect(self._settings, "up")
+        try:
+            bus = await connect_bus(self._settings, "up")
+            try:
+                async for message in follow(bus, self._settings.stream, self._after):
+                    record = Record(message.metadata.sequence.stream, json.loads(message.data))
+                    await self._learn_zone(connection, record)
+                    self._show(record)
+                    self._after = record.seq
+            finally:
+                await bus.close()
+        finally:
+            await connection.close()
+
+    async def look_ahead(self, services: Sequence[Service]) -> None:
+        time = DatabaseTime()
+        connection = await connect(self._settings, "up")
+        try:
+            frame = 0
+            while True:
+                if frame % _FRAMES_PER_READING == 0:
+                    await self._read_coming(connection, time)
+                frame += 1
+                self._state.now = time.now()
+                self._state.waiting = {one.name: one.restarts for one in services if one.restarts}
+                self._screen_call(lambda: self._screen.refresh(self._state))
+                await asyncio.sleep(_FRAME_S)
+        finally:
+            await connection.close()
+
+    async def _read_coming(self, connection: Connection, time: DatabaseTime) -> None:
+        asked_s = steady_s()
+        now = await database_now(connection)
+        time.observe(now, asked_s, steady_s())
+        rows = await list_schedules(connection, status="active", limit=SHOWN_FIRES)
+        for row in rows:
+            self._zones[row["owner"], row["name"]] = tz_of(row)
+        self._state.coming = coming_fires(rows, len(rows))
+        self._state.paused = len(await list_schedules(connection, status="paused", limit=_PAUSED_COUNTED))
+
+    async def _learn_zone(self, connection: Connection, record: Record) -> None:
+        if record.key[1] and record.key not in self._zones:
+            row = await find_schedule(connection, *record.key)
+            self._zones[record.key] = "UTC" if row is None else tz_of(row)
+
+    def _show(self, record: Record) -> None:
+        line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"))
+        if line is not None:
+            self._screen_call(lambda: self._screen.show(line))
+
+    def _screen_call(self, call: Any) -> None:
+        try:
+            call()
+        except BrokenPipeError:
+            self.closed.set()

@@ -1,0 +1,96 @@
+"""The live view of `up`: what runs where, and the next fires with their countdown. A pure function of
+`State`.
+
+The fires themselves are lines above the view, so that they scroll away into the terminal's history like any
+output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.cli.printing import due_text, local_text, printable, title
+from tocsin.cli.schedule_facts import ComingFire
+from tocsin.cli.up_lines import Line
+
+_COLOURS = {"fired": "green", "missed": "yellow", "action": "cyan", "failed": "red", "event": "dim"}
+SHOWN_FIRES = 8
+
+
+@dataclass
+class State:
+    version: str
+    postgres: str
+    nats: str
+    data: str
+    log: str
+    now: datetime | None = None
+    coming: Sequence[ComingFire] = ()
+    paused: int = 0
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Services that were started again, and how often."""
+
+
+def view(state: State) -> RenderableType:
+    return Panel(
+        Group(_places(state), Text(), _coming(state)),
+        title=f"tocsin {state.version}",
+        title_align="left",
+        subtitle="Ctrl-C stops everything",
+        subtitle_align="right",
+        border_style="blue",
+    )
+
+
+def line_text(line: Line) -> Text:
+    text = Text(f"{line.kind:<6}", style=_COLOURS[line.kind])
+    return text.append(f"  {line.text}", style="").append(f"  seq {line.seq}", style="dim")
+
+
+def restarts_text(state: State) -> str:
+    return ", ".join(f"{name} started again {count} times" for name, count in state.waiting.items())
+
+
+def _places(state: State) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    services = "clock, cdc and worker"
+    if state.waiting:
+        services += f" ({restarts_text(state)})"
+    for name, value in (
+        ("running", services),
+        ("postgres", state.postgres),
+        ("nats", state.nats),
+        ("data", state.data),
+        ("log", state.log),
+    ):
+        grid.add_row(name, Text(printable(value)))
+    return grid
+
+
+def _coming(state: State) -> RenderableType:
+    if state.now is None or not (state.coming or state.paused):
+        return Text(
+            "no fires ahead: add a schedule with `tocsin schedule add` or `tocsin apply`", style="dim"
+        )
+    table = Table.grid(padding=(0, 2))
+    for style in ("bold", "", "green", "yellow"):
+        table.add_column(style=style, no_wrap=style == "green")
+    for fire in state.coming[:SHOWN_FIRES]:
+        table.add_row(
+            Text(printable(title(fire.owner, fire.schedule))),
+            Text(local_text(fire.at, fire.tz)),
+            due_text(fire.fire_at - state.now),
+            Text(printable(fire.note)),
+        )
+    if state.paused:
+        table.add_row(Text(f"{state.paused} paused", style="dim"))
+    return table
