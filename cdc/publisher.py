@@ -41,8 +41,8 @@ _LOOK_S = 2.0
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 5.0
 _REMEDY = (
-    "or somebody else publishes to the stream's subjects; nothing is published until postgres is restored from a "
-    "newer backup, or the stream is removed and made anew from the log"
+    "or somebody else publishes to the stream's subjects; nothing is published until postgres is restored "
+    "from a newer backup, or the stream is removed and made anew from the log"
 )
 
 

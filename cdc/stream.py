@@ -104,7 +104,8 @@ def _refuse_other_config(info: StreamInfo, settings: Settings) -> None:
         if found != expected and not (not found and not expected):
             raise Refused(
                 f"the stream {settings.stream!r} has {name}={_plain(found)}, tocsin needs "
-                f"{_plain(expected)}: correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name of its own"
+                f"{_plain(expected)}: correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name "
+                "of its own"
             )
 
 

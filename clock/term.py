@@ -125,7 +125,7 @@ class Term:
         self._limit = min(self._batch, limit * 2)
         for row, error in planned.failed:
             _log.error("timer failed", kind=KIND, timer=row.ref, schedule=row.name, error=error)
-        self._draining = self._advance(rows, planned.considered, limit, now)
+        self._draining = self._advance(rows, planned, limit, now)
         return Batch(planned.settled, planned.fires, last_seq, self._draining)
 
     async def _write(self, planned: TickPlan, now: datetime) -> int | None:
@@ -150,12 +150,18 @@ class Term:
         await self._at("appended")
         return int(row_of_seq[0]) if row_of_seq else None
 
-    def _advance(self, rows: list[TickRow], considered: int, limit: int, now: datetime) -> bool:
+    def _advance(self, rows: list[TickRow], planned: TickPlan, limit: int, now: datetime) -> bool:
         """Move the mark behind what was considered; true if more may be due."""
+        considered = planned.considered
         more = considered < len(rows) or len(rows) == limit
         self._mark = (rows[considered - 1].fire_at, rows[considered - 1].ref) if more else (now, "")
         if self._lowered is not None:
             self.lower_mark(self._lowered)
+        rearmed_at = planned.first_rearmed_at
+        if rearmed_at is not None and rearmed_at <= now:
+            # A tick within its grace moved to an occurrence that is due as well.
+            self.lower_mark(rearmed_at)
+            return True
         return more
 
     async def _after_error(self, error: psycopg.Error, now: datetime) -> Batch:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from clock.columns import microseconds_of, numbers, plain_texts, texts
+from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
 from timers.recurrence import Recurrence, parse_spec
@@ -69,6 +69,11 @@ class TickPlan:
     settled: int = 0
     considered: int = 0
     fires: int = 0
+
+    @property
+    def first_rearmed_at(self) -> datetime | None:
+        """When the first of the moved ticks is due."""
+        return instant_of(min(self.rearm[1])) if self.rearm[1] else None
 
     def rearm_columns(self) -> dict[str, str]:
         ctids, next_fire_at, next_at, done_until = self.rearm

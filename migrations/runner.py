@@ -35,7 +35,9 @@ class Version:
 @cache
 def versions() -> tuple[Version, ...]:
     folder = files("migrations") / "versions"
-    found = sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    found = sorted(
+        (entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".sql")
+    )
     return tuple(Version(int(name[:4]), name.removesuffix(".sql"), sql) for name, sql in found)
 
 

@@ -33,6 +33,11 @@ from tocsin.core.settings import Settings
 _log = structlog.get_logger()
 _FLUSH_S = 5
 _HEADER_BYTES = 512
+# Of the event, as rules/read_action returns them behind those of the action.
+_EVENT_COLUMNS = (
+    *("seq", "id", "ts", "recorded_at", "origin", "type", "schedule", "rule", "action", "owner"),
+    *("severity", "correlation_id", "payload"),
+)
 # NATS closes the connection of a client that sends a longer line than 4,096 bytes.
 _LONGEST_SUBJECT = 2_000
 # What is kept of a text in the log; the rest is in the world already.
@@ -112,8 +117,8 @@ class Performer:
         """What was filled in is only known now, and NATS would answer it by closing the connection."""
         if len(subject) > _LONGEST_SUBJECT:
             raise InvalidInput(
-                f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_LONGEST_SUBJECT} are "
-                "accepted: use a shorter value in it"
+                f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_LONGEST_SUBJECT} "
+                "are accepted: use a shorter value in it"
             )
         check_subject(subject)
         if subject.split(".")[0] == self._settings.namespace:
@@ -128,10 +133,7 @@ class Performer:
 
 def _facts(row: TupleRow) -> dict[str, Any]:
     """The event that started the action, under the names that rules and placeholders use."""
-    names = (
-        ["seq", "id", "ts", "recorded_at", "origin", "type", "schedule", "rule", "action", "owner", "severity", "correlation_id", "payload"]
-    )
-    facts = dict(zip(names, row[8:], strict=True))
+    facts = dict(zip(_EVENT_COLUMNS, row[8:], strict=True))
     if facts["seq"] is None:
         raise InvalidInput("the event that started this action is no longer in the log")
     return {

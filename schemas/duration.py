@@ -24,7 +24,7 @@ _MAX_CHARACTERS = 32
 _UNITS = (("w", "weeks"), ("d", "days"), ("h", "hours"), ("m", "minutes"), ("s", "seconds"))
 _PLAIN_PATTERN = (
     r"(?=[0-9])(?:(?P<weeks>[0-9]+)w)?(?:(?P<days>[0-9]+)d)?(?:(?P<hours>[0-9]+)h)?"
-    r"(?:(?P<minutes>[0-9]+)m(?!s))?(?:(?P<seconds>[0-9]+)s)?(?:(?P<milliseconds>[0-9]+)ms)?"
+    r"(?:(?P<minutes>[0-9]+)m)?(?:(?P<seconds>[0-9]+)s)?(?:(?P<milliseconds>[0-9]+)ms)?"
 )
 _PLAIN = re.compile(_PLAIN_PATTERN)
 _ISO = re.compile(

@@ -10,6 +10,11 @@ def make_template(url: str) -> None:
     _run(url, sql.SQL("create database tocsin_template"))
 
 
+def create_database(url: str, name: str) -> None:
+    """Empty, for tests of the migrations themselves."""
+    _run(url, sql.SQL("create database {}").format(sql.Identifier(name)))
+
+
 def clone_template(url: str, name: str) -> None:
     _run(
         url,
@@ -21,6 +26,6 @@ def drop_database(url: str, name: str) -> None:
     _run(url, sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
-def _run(url: str, command: sql.Composable) -> None:
+def _run(url: str, command: sql.SQL | sql.Composed) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(command)

@@ -59,6 +59,8 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """The same, with its payload as JSON returns it; or `InvalidInput`."""
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
+    if spec.action is not None:
+        _check_text("action", spec.action, shortest=1)
     of_it = f"of schedule {spec.name!r}"
     if not _TYPE.fullmatch(spec.type):
         raise InvalidInput(f"the type {spec.type!r} {of_it} is not 1 to 128 letters, digits, '_' or '-'")

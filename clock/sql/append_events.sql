@@ -1,9 +1,9 @@
 -- Events given as columns, in order. The last statement before COMMIT.
 select tocsin.append(
-    array_agg(
+    coalesce(array_agg(
         row(e.id, e.ts, e.origin, e.type, e.schedule, e.rule, e.action, e.owner, null, null, null, e.source_event_id,
             coalesce(e.correlation_id, e.id), e.payload)::tocsin.event_input
-        order by e.position),
+        order by e.position), '{}'),
     '{}',
     %(epoch)s)
 from unnest(%(id)s::uuid[], %(ts)s::timestamptz[], %(origin)s::text[], %(type)s::text[], %(schedule)s::text[],

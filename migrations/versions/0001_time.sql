@@ -29,7 +29,7 @@ create table tocsin.schedule (
     type text not null default 'schedule-fired' check (type ~ '^[A-Za-z0-9_-]{1,128}$'),
     -- As large as an event's: what cannot be fired is refused when it is stored.
     payload jsonb not null default '{}' check (octet_length(payload::text) <= 229376),
-    action text,
+    action text check (length(action) between 1 and 128),
     status text not null default 'active'
         check (status in ('active', 'paused', 'fired', 'ended', 'cancelled', 'failed')),
     generation bigint not null default 1,

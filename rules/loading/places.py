@@ -20,7 +20,7 @@ def place_in_file(lines: list[str], node: YamlNode, line: int, column: int) -> t
     text = str(node.value)
     if node.style == "|":
         return _in_literal_block(lines, node, text, line, column) or start
-    if node.end_line != node.line or node.style == ">":
+    if node.end_line != node.line:
         return start
     offset = sum(len(earlier) + 1 for earlier in text.split("\n")[: line - 1]) + column - 1
     if node.style == '"':

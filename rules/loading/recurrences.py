@@ -85,7 +85,7 @@ def _key_at_fault(schedule: ScheduleDocument, message: str) -> str | None:
 
 
 def _check_spread(schedule: ScheduleDocument, recurrence: Recurrence) -> None:
-    if schedule.spread is None or schedule.at is not None:
+    if schedule.spread is None:
         return
     shortest = recurrence.minimum_distance()
     if schedule.spread >= shortest:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.embedded.launching import users_of
 from tocsin.core.errors import Unreachable
 from tocsin.embedded import Nats, binaries, embedded_nats, locks, nats, server
 
@@ -80,11 +81,31 @@ def test_a_restart_insists_on_its_port(tmp_path: Path, monkeypatch: pytest.Monke
         assert running.url == url
 
 
-def test_another_server_on_the_port_is_not_taken_for_ours(tmp_path: Path) -> None:
+def test_another_server_on_the_port_is_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with embedded_nats(tmp_path / "one") as one:
-        other = Nats(tmp_path / "two")
-        assert nats._banner(_port(one))["server_name"] == one._server_name
-        assert other._server_name != one._server_name
+        (tmp_path / "two").mkdir()
+        (tmp_path / "two" / "nats.port").write_text(str(_port(one)))
+        _fake_binary(tmp_path, monkeypatch, "exec sleep 100")
+        monkeypatch.setattr(nats, "_free", lambda _port: True)
+        monkeypatch.setattr(server, "START_WITHIN_S", 0.5)
+        with pytest.raises(Unreachable), embedded_nats(tmp_path / "two"):
+            pass
+
+
+def test_a_restart_that_fails_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with embedded_nats(tmp_path / "data") as running:
+        running.kill()
+        with monkeypatch.context() as broken:
+            _fake_binary(tmp_path, broken, "exec sleep 100")
+            broken.setattr(server, "START_WITHIN_S", 0.3)
+            with pytest.raises(Unreachable):
+                running.start()
+        assert not running.alive
+        assert users_of(tmp_path / "data") == {}
+        running.start()
+        assert running.alive
 
 
 def test_a_failing_server_is_shown_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,13 +116,16 @@ def test_a_pid_file_that_names_a_postgres_of_this_directory_is_respected(
     with embedded_postgres(warm_path, durable=False):
         pass
     cluster = warm_path / "postgres"
+    # The process table knows the real path only.
+    link = warm_path.with_name("link")
+    link.symlink_to(warm_path)
     other = subprocess.Popen(["sleep", "100"], cwd=cluster)
     try:
         (cluster / "postmaster.pid").write_text(f"{other.pid}\n")
         monkeypatch.setattr(server, "START_WITHIN_S", 0.2)
         with (
             pytest.raises(Refused, match=f"is in use by process {other.pid};"),
-            embedded_postgres(warm_path, durable=False),
+            embedded_postgres(link, durable=False),
         ):
             pass
     finally:

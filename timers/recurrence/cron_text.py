@@ -137,10 +137,9 @@ def _resolve_hashed(field: Field, part: str, seed: str, text: str) -> str:
     if match[3] is None:
         return str(low + number % (high - low + 1))
     step = int(match[3])
-    if not 1 <= step <= high - low + 1:
-        raise refuse(text, f"the step of {part!r} in {field.name} must be from 1 to {high - low + 1}")
-    first = low + number % step
-    return str(first) if first == high else f"{first}-{high}/{step}"
+    if not 1 <= step <= high - low:
+        raise refuse(text, f"the step of {part!r} in {field.name} must be from 1 to {high - low}")
+    return f"{low + number % step}-{high}/{step}"
 
 
 def _check_field(position: int, field: Field, part: str, text: str) -> None:

@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import structlog
+
 from cdc.log_reader import LogReader
 from migrations.runner import migrate
 from timers.schedules import list_schedules
@@ -26,12 +28,14 @@ from tocsin.cli.up_screen import screen_for
 from tocsin.cli.up_view import State
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.errors import Unreachable
-from tocsin.core.service import Service, running
+from tocsin.core.service import Service
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
 
+_log = structlog.get_logger()
 _DATABASE = "tocsin"
 _WATCH_S = 0.25
+_STOP_WITHIN_S = 1.0
 _OVERDUE_NAMED = 5
 
 
@@ -76,13 +80,23 @@ async def _run(servers: Servers, feed: Feed, settings: Settings, stop: asyncio.E
     ]
     ends = [asyncio.create_task(end) for end in (stop.wait(), feed.closed.wait(), _until_dead(servers))]
     try:
-        async with running(*services, *watching):
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for each in (*services, *watching):
+            each.start()
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for end in done:
             end.result()
     finally:
         for end in ends:
             end.cancel()
+        await _stop(*watching, *services)
+
+
+async def _stop(*services: Service) -> None:
+    """Together, and not for ever: what is not done in time is cancelled again when the event loop ends."""
+    stops = {asyncio.create_task(each.stop(), name=each.name) for each in services}
+    _, late = await asyncio.wait(stops, timeout=_STOP_WITHIN_S)
+    if late:
+        _log.warning("services did not stop in time", services=sorted(stop.get_name() for stop in late))
 
 
 async def _until_dead(servers: Servers) -> bool:

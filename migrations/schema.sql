@@ -1,0 +1,518 @@
+-- The schema that all migrations add up to. Written by `python -m tests.migrations`; do not edit.
+
+
+table action
+    id uuid not null
+    name text not null
+    action_rule text not null
+    event_id uuid not null
+    event_seq bigint not null
+    document jsonb not null
+    owner text not null default ''::text
+    state text not null
+    step integer not null default 0
+    attempt integer not null default 1
+    started_at timestamp with time zone not null
+    ended_at timestamp with time zone
+    result jsonb
+    error text
+    correlation_id uuid not null
+    constraint action_action_rule_event_id_key UNIQUE (action_rule, event_id)
+    constraint action_pkey PRIMARY KEY (id)
+    constraint action_state_check CHECK ((state = ANY (ARRAY['running'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
+
+table action_step partition by RANGE (seq)
+    seq bigint not null
+    id uuid not null
+    action_id uuid not null
+    name text not null
+    owner text not null default ''::text
+    step integer not null
+    attempt integer not null
+    state text not null
+    recorded_at timestamp with time zone not null
+    correlation_id uuid not null
+    source_event_id uuid
+    result jsonb not null default '{}'::jsonb
+    constraint action_step_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128)))
+    constraint action_step_owner_check CHECK ((length(owner) <= 128))
+    constraint action_step_pkey PRIMARY KEY (seq)
+    constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376))
+    constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
+
+table audit
+    id bigint not null generated always as identity
+    at timestamp with time zone not null
+    who text not null
+    via text not null
+    verb text not null
+    kind text not null
+    owner text not null default ''::text
+    name text not null
+    old jsonb
+    new jsonb
+    constraint audit_pkey PRIMARY KEY (id)
+
+table event partition by RANGE (seq)
+    seq bigint not null
+    id uuid not null
+    ts timestamp with time zone not null
+    recorded_at timestamp with time zone not null
+    origin text not null
+    type text not null
+    schedule text not null default ''::text
+    rule text not null default ''::text
+    action text not null default ''::text
+    owner text not null default ''::text
+    fire_at timestamp with time zone
+    alarm_id uuid
+    severity smallint
+    source_event_id uuid
+    correlation_id uuid not null
+    payload jsonb not null
+    epoch bigint
+    constraint event_action_check CHECK ((length(action) <= 128))
+    constraint event_origin_check CHECK ((origin = ANY (ARRAY['caught'::text, 'caused'::text, 'derived'::text, 'scheduled'::text])))
+    constraint event_owner_check CHECK ((length(owner) <= 128))
+    constraint event_payload_check CHECK ((octet_length((payload)::text) <= 229376))
+    constraint event_pkey PRIMARY KEY (seq)
+    constraint event_rule_check CHECK ((length(rule) <= 128))
+    constraint event_schedule_check CHECK ((length(schedule) <= 128))
+    constraint event_type_check CHECK ((type ~ '^[A-Za-z0-9_-]{1,128}$'::text))
+
+type event_input
+    id uuid
+    ts timestamp with time zone
+    origin text
+    type text
+    schedule text
+    rule text
+    action text
+    owner text
+    fire_at timestamp with time zone
+    alarm_id uuid
+    severity smallint
+    source_event_id uuid
+    correlation_id uuid
+    payload jsonb
+
+table log_commit
+    last_seq bigint not null
+    first_seq bigint not null
+    recorded_at timestamp with time zone not null
+    epoch bigint
+    constraint log_commit_pkey PRIMARY KEY (last_seq)
+
+table log_head
+    only_row boolean not null default true
+    epoch bigint not null default 0
+    floor bigint not null default 0
+    partition_size bigint not null default 1000000
+    holder text
+    holder_pid integer
+    holder_backend_start timestamp with time zone
+    taken_at timestamp with time zone
+    constraint log_head_only_row_check CHECK (only_row)
+    constraint log_head_partition_size_check CHECK ((partition_size > 0))
+    constraint log_head_pkey PRIMARY KEY (only_row)
+
+table rule_version
+    kind text not null
+    name text not null
+    version integer not null
+    document jsonb not null
+    from_seq bigint not null
+    until_seq bigint
+    constraint rule_version_pkey PRIMARY KEY (kind, name, version)
+
+table schedule
+    id uuid not null default gen_random_uuid()
+    owner text not null default ''::text
+    name text not null
+    recurrence jsonb not null
+    spread interval not null default '00:00:00'::interval
+    catch_up text not null default 'latest'::text
+    window interval
+    grace interval
+    max_catch_up integer not null default 100
+    type text not null default 'schedule-fired'::text
+    payload jsonb not null default '{}'::jsonb
+    action text
+    status text not null default 'active'::text
+    generation bigint not null default 1
+    last_occurrence timestamp with time zone
+    source text not null default 'api'::text
+    created_by text not null
+    created_via text not null
+    created_at timestamp with time zone not null
+    updated_at timestamp with time zone not null
+    constraint schedule_action_check CHECK (((length(action) >= 1) AND (length(action) <= 128)))
+    constraint schedule_catch_up_check CHECK ((catch_up = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text])))
+    constraint schedule_grace_check CHECK ((grace >= '00:00:00'::interval))
+    constraint schedule_max_catch_up_check CHECK (((max_catch_up >= 1) AND (max_catch_up <= 10000)))
+    constraint schedule_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128)))
+    constraint schedule_owner_check CHECK ((length(owner) <= 128))
+    constraint schedule_owner_name_key UNIQUE (owner, name)
+    constraint schedule_payload_check CHECK ((octet_length((payload)::text) <= 229376))
+    constraint schedule_pkey PRIMARY KEY (id)
+    constraint schedule_source_check CHECK ((source = ANY (ARRAY['api'::text, 'rules'::text])))
+    constraint schedule_spread_check CHECK ((spread >= '00:00:00'::interval))
+    constraint schedule_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text])))
+    constraint schedule_type_check CHECK ((type ~ '^[A-Za-z0-9_-]{1,128}$'::text))
+    constraint schedule_window_check CHECK (("window" >= '00:00:00'::interval))
+
+table setting
+    name text not null
+    value text not null
+    constraint setting_pkey PRIMARY KEY (name)
+
+type step_input
+    id uuid
+    action_id uuid
+    name text
+    owner text
+    step integer
+    attempt integer
+    state text
+    correlation_id uuid
+    source_event_id uuid
+    result jsonb
+
+table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.05)
+    kind text not null
+    ref text not null
+    key text not null default ''::text
+    fire_at timestamp with time zone not null
+    nominal_at timestamp with time zone not null
+    last_nominal_at timestamp with time zone
+    generation bigint not null default 1
+    payload jsonb not null default '{}'::jsonb
+    attempts integer not null default 0
+    last_error text
+    parked_at timestamp with time zone
+    constraint timer_fire_at_check CHECK (((fire_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (fire_at <= '9999-12-30 00:00:00+00'::timestamp with time zone)))
+    constraint timer_key_check CHECK ((length(key) <= 256))
+    constraint timer_kind_check CHECK ((kind = ANY (ARRAY['schedule-tick'::text, 'for-sustain'::text, 'runbook-wait'::text, 'watchdog'::text])))
+    constraint timer_nominal_at_check CHECK (((nominal_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (nominal_at <= '9999-12-30 00:00:00+00'::timestamp with time zone)))
+    constraint timer_pkey PRIMARY KEY (kind, ref, key)
+    constraint timer_ref_check CHECK (((length(ref) >= 1) AND (length(ref) <= 256)))
+
+CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC)
+
+CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id)
+
+CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text)
+
+CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL)
+
+CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
+
+CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref) WHERE (parked_at IS NULL)
+
+CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    current_epoch bigint;
+    head bigint;
+    at timestamptz;
+    records integer := cardinality(events) + cardinality(steps);
+begin
+    -- An older snapshot would see an older epoch and an older head.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'the record log is appended to in read committed transactions, not in %',
+            current_setting('transaction_isolation') using errcode = 'TS003';
+    end if;
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    -- A new statement, so a new snapshot: it sees what the previous holder of the lock committed.
+    select h.epoch, greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
+        into current_epoch, head from tocsin.log_head h;
+    if expected_epoch is not null and expected_epoch <> current_epoch then
+        raise exception 'deposed: epoch % was superseded by %', expected_epoch, current_epoch
+            using errcode = 'TS001';
+    end if;
+    if records = 0 then
+        return head;
+    end if;
+    at := tocsin.instant();
+    insert into tocsin.event (seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at,
+                              alarm_id, severity, source_event_id, correlation_id, payload, epoch)
+    select head + e.position, e.id, e.ts, at, e.origin, e.type, coalesce(e.schedule, ''), coalesce(e.rule, ''),
+           coalesce(e.action, ''), coalesce(e.owner, ''), e.fire_at, e.alarm_id, e.severity,
+           e.source_event_id, coalesce(e.correlation_id, e.id), coalesce(e.payload, '{}'), expected_epoch
+    from unnest(events) with ordinality as e (id, ts, origin, type, schedule, rule, action, owner, fire_at,
+                                              alarm_id, severity, source_event_id, correlation_id, payload, position);
+    insert into tocsin.action_step (seq, id, action_id, name, owner, step, attempt, state, recorded_at,
+                                    correlation_id, source_event_id, result)
+    select head + cardinality(events) + s.position, s.id, s.action_id, s.name, coalesce(s.owner, ''), s.step,
+           s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}')
+    from unnest(steps) with ordinality as s (id, action_id, name, owner, step, attempt, state, correlation_id,
+                                             source_event_id, result, position);
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    values (head + records, head + 1, at, expected_epoch);
+    perform pg_notify('tocsin_log', '');
+    return head + records;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.arm(kind text, ref text, key text, fire_at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, generation bigint DEFAULT 1)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+    is_new boolean;
+begin
+    if arm.kind = 'schedule-tick' then
+        raise exception 'schedule ticks are armed by their schedule only: put the schedule'
+            using errcode = 'TS002';
+    end if;
+    if arm.fire_at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
+        raise exception 'fire_at % is not an instant of the years 1 to 9999: give one', arm.fire_at
+            using errcode = 'TS002';
+    end if;
+    insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload, generation)
+    values (arm.kind, arm.ref, arm.key, greatest(arm.fire_at, tocsin.instant()), arm.fire_at,
+            arm.payload, arm.generation)
+    on conflict on constraint timer_pkey do update
+        set fire_at = excluded.fire_at, nominal_at = excluded.nominal_at, payload = excluded.payload,
+            generation = excluded.generation, attempts = 0, last_error = null, parked_at = null
+    returning (t.xmax = 0) into is_new;
+    return is_new;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.cancel(kind text, ref text, key text DEFAULT ''::text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if cancel.kind = 'schedule-tick' then
+        raise exception 'schedule ticks are cancelled with their schedule: cancel the schedule'
+            using errcode = 'TS002';
+    end if;
+    delete from tocsin.timer t where t.kind = cancel.kind and t.ref = cancel.ref and t.key = cancel.key;
+    return found;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.cancel_all(ref text, kind text DEFAULT NULL::text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    cancelled bigint;
+begin
+    if cancel_all.kind = 'schedule-tick' then
+        raise exception 'schedule ticks are cancelled with their schedule: cancel the schedule'
+            using errcode = 'TS002';
+    end if;
+    with victims as (
+        select t.kind, t.ref, t.key
+        from tocsin.timer t
+        where t.ref = cancel_all.ref
+          and t.kind in ('for-sustain', 'runbook-wait', 'watchdog')
+          and (cancel_all.kind is null or t.kind = cancel_all.kind)
+        order by t.kind, t.ref, t.key
+        for update
+    )
+    delete from tocsin.timer t using victims v where (t.kind, t.ref, t.key) = (v.kind, v.ref, v.key);
+    get diagnostics cancelled = row_count;
+    return cancelled;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.extend_log(ahead integer DEFAULT 2)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    size bigint;
+    head bigint;
+    start bigint;
+    part text;
+    log_table text;
+    added integer := 0;
+begin
+    perform pg_advisory_xact_lock(hashtext('tocsin.extend_log'));
+    select h.partition_size, greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
+        into size, head from tocsin.log_head h;
+    for range_number in (head / size) .. (head / size + ahead) loop
+        start := range_number * size;
+        foreach log_table in array array['event', 'action_step'] loop
+            part := format('%s_%s', log_table, start);
+            continue when to_regclass('tocsin.' || quote_ident(part)) is not null;
+            execute format(
+                'create table tocsin.%I (like tocsin.%I including defaults including constraints including indexes)',
+                part, log_table);
+            execute format('alter table tocsin.%I add unique (id)', part);
+            execute format('alter table tocsin.%I attach partition tocsin.%I for values from (%s) to (%s)',
+                           log_table, part, start, start + size);
+            added := added + 1;
+        end loop;
+    end loop;
+    return added / 2;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.instant()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$
+    select coalesce(nullif(current_setting('tocsin.now', true), '')::timestamptz, clock_timestamp())
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+    schedule_id uuid;
+    before tocsin.schedule;
+    done timestamptz;
+    now timestamptz := tocsin.instant();
+begin
+    perform pg_advisory_xact_lock(
+        hashtextextended('tocsin.schedule/' || schedule_cancel.owner || '/' || schedule_cancel.name, 0));
+    select s.id into schedule_id from tocsin.schedule s
+    where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
+    if not found then
+        return false;
+    end if;
+    delete from tocsin.timer t
+    where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
+    returning t.last_nominal_at into done;
+    -- Read after the tick's lock, so that what a fire in progress did is seen.
+    select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
+    if before.status not in ('active', 'paused') then
+        return false;
+    end if;
+    update tocsin.schedule s
+    set status = 'cancelled', generation = s.generation + 1, updated_at = now,
+        last_occurrence = greatest(s.last_occurrence, done)
+    where s.id = schedule_id;
+    insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
+    values (now, schedule_cancel.who, schedule_cancel.via, 'cancel', 'schedule', before.owner, before.name,
+            jsonb_build_object('recurrence', before.recurrence, 'status', before.status,
+                               'generation', before.generation),
+            jsonb_build_object('recurrence', before.recurrence, 'status', 'cancelled',
+                               'generation', before.generation + 1));
+    return true;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_all(owner text DEFAULT NULL::text, type text DEFAULT NULL::text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    one record;
+    cancelled bigint := 0;
+begin
+    if schedule_cancel_all.owner is null and schedule_cancel_all.type is null then
+        raise exception 'name an owner or a type whose schedules to cancel' using errcode = 'TS002';
+    end if;
+    for one in
+        select s.owner, s.name
+        from tocsin.schedule s
+        where s.status in ('active', 'paused')
+          and (schedule_cancel_all.owner is null or s.owner = schedule_cancel_all.owner)
+          and (schedule_cancel_all.type is null or s.type = schedule_cancel_all.type)
+        order by s.id
+    loop
+        if tocsin.schedule_cancel(one.owner, one.name, schedule_cancel_all.who, schedule_cancel_all.via) then
+            cancelled := cancelled + 1;
+        end if;
+    end loop;
+    return cancelled;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text)
+ RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
+ LANGUAGE plpgsql
+AS $function$
+declare
+    before tocsin.schedule;
+    now timestamptz := tocsin.instant();
+    wanted jsonb := jsonb_build_object(
+        'at', to_char(schedule_once.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+              || case when date_part('microseconds', schedule_once.at)::bigint % 1000000 <> 0
+                      then to_char(schedule_once.at at time zone 'UTC', '.US') else '' end || 'Z',
+        'tz', 'UTC', 'dst_gap', 'forward', 'dst_fold', 'first');
+    difference text;
+begin
+    if schedule_once.at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
+        raise exception 'at % is not an instant of the years 1 to 9999: give one', schedule_once.at
+            using errcode = 'TS002';
+    end if;
+    perform pg_advisory_xact_lock(
+        hashtextextended('tocsin.schedule/' || schedule_once.owner || '/' || schedule_once.name, 0));
+    select s.* into before from tocsin.schedule s
+    where s.owner = schedule_once.owner and s.name = schedule_once.name;
+    if found then
+        difference := concat_ws(', ',
+            case when before.recurrence <> wanted then format('at is %s, not %s',
+                 coalesce(before.recurrence ->> 'at', 'a recurrence'), wanted ->> 'at') end,
+            case when before.payload <> schedule_once.payload then 'the payload differs' end,
+            case when before.type <> schedule_once.type then format('type is %s, not %s', before.type, schedule_once.type) end,
+            case when before.action is distinct from schedule_once.action then format('action is %s, not %s',
+                 coalesce(before.action, 'none'), coalesce(schedule_once.action, 'none')) end);
+        if difference <> '' then
+            raise exception 'schedule % of owner % exists with other content: %; cancel it, or use another name',
+                quote_literal(schedule_once.name), quote_literal(schedule_once.owner), difference using errcode = 'TS004';
+        end if;
+        return query
+            select before.id, before.status, before.generation,
+                   (select t.fire_at from tocsin.timer t
+                    where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''),
+                   true;
+        return;
+    end if;
+    id := gen_random_uuid();
+    status := 'active';
+    generation := 1;
+    fire_at := greatest(schedule_once.at, now);
+    deduped := false;
+    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at)
+    values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at);
+    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
+                                 updated_at)
+    values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
+            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now);
+    insert into tocsin.audit (at, who, via, verb, kind, owner, name, new)
+    values (now, schedule_once.created_by, schedule_once.created_via, 'add', 'schedule', schedule_once.owner,
+            schedule_once.name,
+            jsonb_build_object('recurrence', wanted, 'type', schedule_once.type, 'payload', schedule_once.payload,
+                               'status', 'active', 'generation', 1));
+    return next;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.take_over(expected_epoch bigint, new_holder text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    taken bigint;
+begin
+    perform pg_terminate_backend(a.pid, 1000)
+    from tocsin.log_head h
+    join pg_stat_activity a on a.pid = h.holder_pid and a.backend_start = h.holder_backend_start
+    where h.epoch = expected_epoch and a.pid <> pg_backend_pid();
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    update tocsin.log_head
+    set epoch = epoch + 1, holder = new_holder, holder_pid = pg_backend_pid(),
+        holder_backend_start = (select backend_start from pg_stat_activity where pid = pg_backend_pid()),
+        taken_at = tocsin.instant()
+    where epoch = expected_epoch
+    returning epoch into taken;
+    return taken;
+end
+$function$
+rights {owner=X/owner}

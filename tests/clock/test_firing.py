@@ -1,0 +1,236 @@
+"""A due tick becomes one event, and the tick moves on."""
+
+from __future__ import annotations
+
+import pytest
+
+from clock import ticks
+from clock.term import begin_term
+from tests.clock.beats import BEAT, ONCE, SECOND, T0, at, drain, fired, put, schedule
+from tests.records import events
+from tests.sessions import Sessions
+from tests.sql import all_rows, one_row
+from timers.identity import event_id_text
+from timers.schedules import Act, pause_schedule
+from tocsin.core.db import Connection
+
+
+async def test_a_due_tick_becomes_one_scheduled_event(connection: Connection) -> None:
+    made = await put(connection, owner="plant", payload={"k": [1, None]}, type="beat-due", action="tell")
+    assert made.next_at == at(10)
+    term = await begin_term(connection, "test")
+
+    assert (await term.run_once(at(9.9))).timers == 0
+    batch = await term.run_once(at(10))
+    assert (batch.timers, batch.fires, batch.more) == (1, 1, False)
+
+    (event,) = await events(connection)
+    assert (event["seq"], event["origin"], event["type"]) == (1, "scheduled", "beat-due")
+    assert (event["schedule"], event["owner"], event["payload"]) == ("beat", "plant", {"k": [1, None]})
+    assert (event["ts"], event["fire_at"], event["action"]) == (at(10), at(10), "tell")
+    assert (event["epoch"], event["correlation_id"]) == (term.epoch, event["id"])
+    assert event["id"].hex == event_id_text(str(made.id), 1, "2026-03-02T08:00:10Z")
+    tick = await one_row(connection, "select * from tocsin.timer")
+    assert (tick["fire_at"], tick["nominal_at"], tick["last_nominal_at"]) == (at(20), at(20), at(10))
+
+
+async def test_an_occurrence_fires_once_however_often_the_clock_looks(connection: Connection) -> None:
+    await put(connection)
+    term = await begin_term(connection, "test")
+    for now in (10, 10, 10.3, 11, 15, 20, 20.2, 29.9):
+        await term.run_once(at(now))
+    assert await fired(connection) == [("beat", at(10)), ("beat", at(20))]
+
+
+async def test_a_one_shot_is_fired_and_leaves_its_row(connection: Connection) -> None:
+    await put(connection, ONCE)
+    term = await begin_term(connection, "test")
+    assert (await term.run_once(at(10))).fires == 1
+    row = await schedule(connection, "once")
+    assert (row["status"], row["last_occurrence"], row["nominal_at"]) == ("fired", at(10), None)
+    assert row["updated_at"] == at(10)
+    assert await all_rows(connection, "select * from tocsin.timer") == []
+
+
+async def test_a_one_shot_that_was_missed_has_ended_and_says_so(connection: Connection) -> None:
+    await put(connection, ONCE, catch_up="none")
+    term = await begin_term(connection, "test")
+    batch = await term.run_once(at(3600))
+    assert (batch.timers, batch.fires) == (1, 0)
+    assert (await schedule(connection, "once"))["status"] == "ended"
+    (event,) = await events(connection)
+    assert (event["origin"], event["type"], event["ts"]) == ("derived", "schedule-missed", at(10))
+
+
+async def test_a_recurrence_that_runs_out_has_ended(connection: Connection) -> None:
+    await put(connection, recurrence={"every": "10s", "ends_at": at(25)})
+    term = await begin_term(connection, "test")
+    for now in (10, 20, 30):
+        await term.run_once(at(now))
+    assert await fired(connection) == [("beat", at(10)), ("beat", at(20))]
+    row = await schedule(connection)
+    assert (row["status"], row["last_occurrence"]) == ("ended", at(20))
+
+
+async def test_what_was_missed_is_one_record_before_what_fires(connection: Connection) -> None:
+    made = await put(connection, owner="plant", payload={"k": 1})
+    term = await begin_term(connection, "test")
+    batch = await term.run_once(at(57))
+    assert (batch.timers, batch.fires) == (1, 1)
+    missed, fire = await events(connection)
+    assert (missed["origin"], missed["type"], missed["schedule"]) == ("derived", "schedule-missed", "beat")
+    assert (missed["owner"], missed["ts"], missed["fire_at"], missed["action"]) == ("plant", at(40), None, "")
+    assert missed["payload"] == {
+        "count": 4,
+        "at_least": False,
+        "first": at(10).isoformat(),
+        "last": at(40).isoformat(),
+        "reason": "a later one fired in their place",
+    }
+    assert missed["id"].hex == event_id_text(str(made.id), 1, "missed/2026-03-02T08:00:10Z")
+    assert (fire["origin"], fire["ts"], fire["payload"]) == ("scheduled", at(50), {"k": 1})
+    tick = await one_row(connection, "select * from tocsin.timer")
+    assert (tick["nominal_at"], tick["last_nominal_at"]) == (at(60), at(50))
+
+
+async def test_each_policy_of_the_schedule_reaches_the_decision(connection: Connection) -> None:
+    await put(connection, name="all", catch_up="all", max_catch_up=2)
+    await put(connection, name="grace", catch_up="none", grace=60 * SECOND)
+    await put(connection, name="window", window=3 * SECOND)
+    term = await begin_term(connection, "test")
+    await drain(term, at(35))
+    assert sorted(await fired(connection)) == [
+        ("all", at(20)),
+        ("all", at(30)),
+        ("grace", at(10)),
+        ("grace", at(20)),
+        ("grace", at(30)),
+    ]
+    assert sorted(await fired(connection, "derived")) == [("all", at(10)), ("window", at(30))]
+
+
+async def test_a_beat_within_its_grace_catches_up_without_waiting_for_a_scan(connection: Connection) -> None:
+    """Sixty late beats of one second: each has its own turn, and all of them come at once."""
+    await put(connection, recurrence={"every": "1s"}, grace=120 * SECOND)
+    term = await begin_term(connection, "test")
+    await drain(term, at(60))
+    assert await fired(connection) == [("beat", at(n)) for n in range(1, 61)]
+
+
+async def test_a_spread_delays_the_fire_and_not_the_nominal_time(connection: Connection) -> None:
+    await put(connection, spread=9 * SECOND)
+    tick = await one_row(connection, "select * from tocsin.timer")
+    term = await begin_term(connection, "test")
+    assert (await term.run_once(at(10))).timers == 0
+    assert (await term.run_once(tick["fire_at"])).fires == 1
+    (event,) = await events(connection)
+    assert (event["ts"], event["fire_at"]) == (at(10), tick["fire_at"])
+    moved = await one_row(connection, "select * from tocsin.timer")
+    assert moved["fire_at"] - tick["fire_at"] == 10 * SECOND
+
+
+async def test_fires_are_recorded_in_the_order_they_were_due(connection: Connection) -> None:
+    for seconds in (7, 3, 9, 1, 5):
+        await put(connection, name=f"every-{seconds}", recurrence={"every": f"{seconds}s"}, grace=60 * SECOND)
+    term = await begin_term(connection, "test", batch=2)
+    await drain(term, at(9.5), most=300)
+    recorded = await fired(connection)
+    first_of_each = dict(reversed(recorded))
+    assert list(dict.fromkeys(name for name, _ in recorded)) == [f"every-{n}" for n in (1, 3, 5, 7, 9)]
+    assert first_of_each == {f"every-{n}": at(n) for n in (1, 3, 5, 7, 9)}
+
+
+async def test_a_burst_on_one_instant_is_fired_once_each_in_small_batches(connection: Connection) -> None:
+    names = [f"beat-{number}" for number in range(95)]
+    for name in names:
+        await put(connection, name=name)
+    term = await begin_term(connection, "test", batch=10)
+    batches = await drain(term, at(10))
+    assert [batch.fires for batch in batches] == [10] * 9 + [5]
+    assert sorted(await fired(connection)) == sorted((name, at(10)) for name in names)
+    assert [event["seq"] for event in await events(connection)] == list(range(1, 96))
+
+
+async def test_catch_up_of_everything_is_cut_into_batches_that_lose_nothing(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticks, "EVENTS_PER_BATCH", 20)
+    for number in range(5):
+        await put(connection, name=f"beat-{number}", catch_up="all")
+    term = await begin_term(connection, "test")
+    batches = await drain(term, at(125))
+    assert [batch.fires for batch in batches] == [24, 24, 12]
+    assert len(set(await fired(connection))) == 60
+
+
+async def test_a_tick_whose_occurrence_is_done_moves_on_without_an_event(connection: Connection) -> None:
+    """However its row came to point back: what is done is not fired again."""
+    await put(connection)
+    await put(connection, ONCE)
+    await connection.execute("update tocsin.timer set last_nominal_at = %s", (at(10),))
+    term = await begin_term(connection, "test")
+    batch = await term.run_once(at(10))
+    assert (batch.timers, batch.fires) == (2, 0)
+    assert await events(connection) == []
+    assert (await schedule(connection))["nominal_at"] == at(20)
+    assert (await schedule(connection, "once"))["status"] == "fired"
+
+
+async def test_the_schedules_own_memory_refuses_a_second_fire_as_well(connection: Connection) -> None:
+    await put(connection)
+    await connection.execute("update tocsin.schedule set last_occurrence = %s", (at(30),))
+    term = await begin_term(connection, "test")
+    assert (await term.run_once(at(10))).fires == 0
+    assert (await schedule(connection))["nominal_at"] == at(40)
+
+
+async def test_a_row_that_somebody_holds_is_skipped_and_fired_later(
+    connection: Connection, sessions: Sessions
+) -> None:
+    for name in ("free", "held"):
+        await put(connection, name=name)
+    holder = await sessions("holder")
+    term = await begin_term(connection, "test")
+    async with holder.transaction():
+        await holder.execute(
+            "select t.ref from tocsin.timer t join tocsin.schedule s on s.id::text = t.ref"
+            " where s.name = 'held' for update of t"
+        )
+        await drain(term, at(10))
+        assert await fired(connection) == [("free", at(10))]
+    # Within two seconds the trailing scan finds it.
+    await drain(term, at(10.2))
+    assert await fired(connection) == [("free", at(10)), ("held", at(10))]
+
+
+async def test_a_tick_of_another_generation_is_left_to_the_edit_it_belongs_to(connection: Connection) -> None:
+    await put(connection)
+    term = await begin_term(connection, "test")
+    await connection.execute("update tocsin.schedule set generation = 2")
+    assert (await term.run_once(at(10))).timers == 0
+    await connection.execute("update tocsin.timer set generation = 2")
+    assert (await term.run_once(at(11))).fires == 1
+
+
+async def test_a_schedule_that_is_not_active_does_not_fire(connection: Connection) -> None:
+    await put(connection)
+    term = await begin_term(connection, "test")
+    await connection.execute("update tocsin.schedule set status = 'paused'")
+    await drain(term, at(10))
+    assert await events(connection) == []
+
+
+async def test_parked_ticks_are_not_looked_at(connection: Connection) -> None:
+    await put(connection)
+    await connection.execute("update tocsin.timer set parked_at = %s", (T0,))
+    term = await begin_term(connection, "test")
+    assert (await term.run_once(at(10))).timers == 0
+
+
+async def test_a_paused_and_resumed_beat_never_repeats_itself(connection: Connection) -> None:
+    await put(connection)
+    term = await begin_term(connection, "test")
+    await term.run_once(at(10))
+    await pause_schedule(connection, "", "beat", Act("tester", "test", at(11)))
+    await put(connection, BEAT)  # asked for at T0: what was done by then counts, not when it was asked
+    assert (await schedule(connection))["nominal_at"] == at(20)

@@ -1,0 +1,136 @@
+"""Migrations are applied once, by one migrator, and never over a history that does not match."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from migrations.runner import Version, migrate, refuse_unmigrated, versions
+from tests.conftest import with_database
+from tests.databases import create_database, drop_database
+from tests.waiting import eventually
+from tocsin.core.db import Connection, connect
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+from tocsin.embedded import Servers
+
+_numbers = itertools.count(1)
+FIRST = Version(1, "0001_first", b"create table first (id integer)")
+SECOND = Version(2, "0002_second", b"create table second (id integer)")
+
+
+@pytest.fixture
+async def empty(servers: Servers) -> AsyncIterator[Settings]:
+    """A database that was never migrated."""
+    name = f"empty_{next(_numbers)}"
+    create_database(servers.postgres_url, name)
+    yield Settings(postgres=with_database(servers.postgres_url, name), lease_ttl_s=1.0)
+    drop_database(servers.postgres_url, name)
+
+
+@pytest.fixture
+async def fresh(empty: Settings) -> AsyncIterator[Connection]:
+    connection = await connect(empty, "migrator")
+    yield connection
+    await connection.close()
+
+
+async def applied(connection: Connection) -> list[str]:
+    rows = await (
+        await connection.execute("select name from public.tocsin_migration order by number")
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def test_the_versions_are_numbered_without_gaps() -> None:
+    assert [version.number for version in versions()] == list(range(1, len(versions()) + 1))
+    assert all(version.name.startswith(f"{version.number:04}_") for version in versions())
+
+
+async def test_each_version_is_applied_once(fresh: Connection) -> None:
+    assert await migrate(fresh, (FIRST,)) == ["0001_first"]
+    assert await migrate(fresh, (FIRST,)) == []
+    assert await migrate(fresh, (FIRST, SECOND)) == ["0002_second"]
+    assert await applied(fresh) == ["0001_first", "0002_second"]
+
+
+async def test_a_version_that_fails_leaves_nothing_behind(fresh: Connection) -> None:
+    broken = Version(2, "0002_broken", b"create table half (id integer); select 1 / 0")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        await migrate(fresh, (FIRST, broken))
+    found = await (
+        await fresh.execute(
+            "select to_regclass('first'), to_regclass('half'), to_regclass('tocsin_migration')"
+        )
+    ).fetchone()
+    assert found == (None, None, None)
+
+
+async def test_an_edited_version_is_refused_by_name(fresh: Connection) -> None:
+    await migrate(fresh, (FIRST,))
+    edited = Version(1, "0001_first", b"create table first (id bigint)")
+    with pytest.raises(Refused, match="'0001_first' was edited after it was applied"):
+        await migrate(fresh, (edited, SECOND))
+    assert await applied(fresh) == ["0001_first"]
+
+
+async def test_a_version_from_the_future_is_refused_by_name(fresh: Connection) -> None:
+    await migrate(fresh, (FIRST, SECOND))
+    with pytest.raises(Refused, match="'0002_second', which this version of tocsin does not know"):
+        await migrate(fresh, (FIRST,))
+
+
+async def test_a_service_refuses_a_database_that_was_never_migrated(fresh: Connection) -> None:
+    with pytest.raises(Refused, match=r"lacks the migrations 0001_time, .*: run `tocsin migrate`"):
+        await refuse_unmigrated(fresh)
+
+
+async def test_a_service_names_the_one_version_that_is_missing(fresh: Connection) -> None:
+    await migrate(fresh, versions()[:-1])
+    with pytest.raises(Refused, match=f"lacks the migrations {versions()[-1].name}: "):
+        await refuse_unmigrated(fresh)
+    await migrate(fresh)
+    await refuse_unmigrated(fresh)
+
+
+async def test_a_service_refuses_a_newer_database(connection: Connection) -> None:
+    await connection.execute(
+        "insert into public.tocsin_migration (number, name, checksum) values (9999, '9999_later', '')"
+    )
+    with pytest.raises(Refused, match="9999_later"):
+        await refuse_unmigrated(connection)
+
+
+async def test_a_second_migrator_waits_longer_than_its_lock_timeout_and_finds_nothing_to_do(
+    empty: Settings, fresh: Connection
+) -> None:
+    """The first one holds the lock for longer than the second one's session would wait for any other lock."""
+    slow = Version(1, "0001_slow", b"select pg_sleep(1.5)")
+    second = await connect(empty, "second")
+    await second.execute("set lock_timeout = '100ms'")
+    first_run = asyncio.create_task(migrate(fresh, (slow,)))
+    watch = await connect(empty, "watch")
+
+    async def first_holds_the_lock() -> bool:
+        row = await (
+            await watch.execute("select count(*) from pg_locks where locktype = 'advisory'")
+        ).fetchone()
+        return bool(row and row[0])
+
+    await eventually(first_holds_the_lock, "the first migrator holds the lock")
+    assert await migrate(second, (slow,)) == []
+    assert await first_run == ["0001_slow"]
+    await second.close()
+    await watch.close()
+
+
+async def test_many_migrators_at_once_apply_each_version_once(empty: Settings, fresh: Connection) -> None:
+    others = [await connect(empty, f"migrator {number}") for number in range(3)]
+    results = await asyncio.gather(*(migrate(connection) for connection in (fresh, *others)))
+    assert sorted(itertools.chain(*results)) == [version.name for version in versions()]
+    for connection in others:
+        await connection.close()
