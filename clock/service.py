@@ -19,6 +19,7 @@ from clock.lease import Lease, campaigning
 from clock.term import KIND, Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s
 from migrations.runner import refuse_unmigrated
+from timers.tz_update import follow_tz_data
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.errors import Deposed
 from tocsin.core.settings import Settings
@@ -57,6 +58,7 @@ class Clock:
                 max_failures=self._settings.max_failures,
                 hook=self._hook,
             )
+            await follow_tz_data(connection)
             _log.info("clock leads", epoch=term.epoch, holder=lease.holder)
             if self.on_leading is not None:
                 self.on_leading(term.epoch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from itertools import pairwise
 
 import nats
 from nats.aio.msg import Msg
@@ -79,4 +80,4 @@ async def test_a_schedule_in_yaml_becomes_one_message_and_one_action(
     assert received[0].subject == f"received.{settings.namespace}.plant%207"
     assert json.loads(received[0].data)["shift"] == "early"
     nominal = [rows[id]["ts"] for id in told[:3]]
-    assert {later - earlier for earlier, later in zip(nominal, nominal[1:], strict=False)} == {timedelta(seconds=1)}
+    assert {later - earlier for earlier, later in pairwise(nominal)} == {timedelta(seconds=1)}

@@ -1,0 +1,171 @@
+"""Writers, publishers without a lease, and the comparison of the stream with the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+from psycopg import Rollback
+from psycopg.rows import dict_row
+
+from cdc.chain import Chain, ChainBroken
+from cdc.log_reader import LogReader
+from cdc.publisher import Publisher
+from clock.record_log import NewEvent, append_events
+from schemas.subjects import action_subject, event_subject
+from tests.records import events
+from tests.streams import Stored, read_stream
+from tests.waiting import eventually
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect
+from tocsin.core.settings import Settings
+
+T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+
+
+@dataclass
+class Live:
+    """A publisher with what it needs, driven by the test."""
+
+    publisher: Publisher
+    bus: Client
+    js: JetStreamContext
+    chain: Chain
+    reader: LogReader
+    broken: int = 0
+
+    async def step(self) -> bool:
+        return await self.publisher.publish_next(self.chain, self.reader)
+
+    async def resume(self) -> None:
+        await self.publisher.resume(self.js, self.reader)
+
+    async def drain(self) -> None:
+        """Until all is published and acknowledged, as the service does it."""
+        while True:
+            try:
+                if not await self.step():
+                    return
+            except ChainBroken:
+                self.broken += 1
+                await self.resume()
+
+
+@asynccontextmanager
+async def live(settings: Settings, chain_type: type[Chain] = Chain) -> AsyncIterator[Live]:
+    connection = await connect(settings, "test publisher")
+    bus = await connect_bus(settings, "test publisher")
+    try:
+        chain = await chain_type.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
+        one = Live(Publisher(settings), bus, bus.jetstream(timeout=10), chain, LogReader(connection))
+        await one.resume()
+        yield one
+    finally:
+        await bus.close()
+        await connection.close()
+
+
+async def append(connection: Connection, count: int, **fields: Any) -> int:
+    """The last seq."""
+    return await append_events(
+        connection, [NewEvent(T0, "caused", "noted", {"n": n}, **fields) for n in range(count)]
+    )
+
+
+async def append_steps(connection: Connection, count: int, result: str = "{}") -> None:
+    await connection.execute(
+        "select tocsin.append('{}', array_agg(row(gen_random_uuid(), gen_random_uuid(), 'tell', 'plant 7', 0,"
+        " 1, 'due', gen_random_uuid(), null, %s::jsonb)::tocsin.step_input)) from generate_series(1, %s)",
+        (result, count),
+    )
+
+
+async def write(settings: Settings, seed: int, transactions: int, stop: asyncio.Event | None = None) -> int:
+    """A writer of events and steps that rolls back a fifth of its transactions; how many it committed."""
+    chance = random.Random(seed)
+    committed = 0
+    connection = await connect(settings, f"test writer {seed}")
+    try:
+        for number in range(transactions):
+            if stop is not None and stop.is_set():
+                break
+            count = chance.randint(1, 5)
+            is_kept = chance.random() > 0.2
+            async with connection.transaction():
+                if chance.random() < 0.7:
+                    payload = {"writer": seed, "number": number, "text": "é" * chance.randint(0, 300)}
+                    note = NewEvent(T0, "caused", "noted", payload, owner=f"writer.{seed}")
+                    await append_events(
+                        connection, [NewEvent(**{**vars(note), "id": uuid.uuid4()}) for _ in range(count)]
+                    )
+                else:
+                    await append_steps(connection, count, json.dumps({"writer": seed}))
+                if not is_kept:
+                    raise Rollback
+            committed += count if is_kept else 0
+    finally:
+        await connection.close()
+    return committed
+
+
+async def head(connection: Connection) -> int:
+    return await LogReader(connection).head()
+
+
+async def last_sequence(settings: Settings) -> int:
+    """-1 as long as there is no stream."""
+    bus = await nats.connect(settings.nats)
+    try:
+        return int((await bus.jetstream().stream_info(settings.stream)).state.last_seq)
+    except NotFoundError:
+        return -1
+    finally:
+        await bus.close()
+
+
+async def published(settings: Settings, connection: Connection, within: float = 60.0) -> list[Stored]:
+    """The whole stream, once it has reached the head of the log, compared with the tables."""
+
+    async def is_there() -> bool:
+        return await last_sequence(settings) == await head(connection)
+
+    await eventually(is_there, "the stream reaches the head of the log", within)
+    rows = await log(connection)
+    stored = await read_stream(settings, len(rows), after=rows[0]["seq"] - 1 if rows else 0)
+    assert [message.seq for message in stored] == [row["seq"] for row in rows]
+    for message, row in zip(stored, rows, strict=True):
+        body = json.loads(message.data)
+        assert (body["seq"], body["id"]) == (row["seq"], str(row["id"]))
+        assert body["data"] == row.get("payload", row.get("result"))
+        assert message.subject == subject_of(settings, row)
+        assert message.headers["Nats-Expected-Last-Sequence"] == str(row["seq"] - 1)
+    return stored
+
+
+async def log(connection: Connection) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute("select * from tocsin.action_step")
+        steps = await cursor.fetchall()
+    return sorted([*await events(connection), *steps], key=lambda row: int(row["seq"]))
+
+
+def subject_of(settings: Settings, row: dict[str, Any]) -> str:
+    if "action_id" in row:
+        return action_subject(settings.subjects, row["name"])
+    name = row["schedule"] or row["rule"] or row["action"]
+    return event_subject(settings.subjects, row["origin"], row["type"], name, row["owner"])
+
+
+def smaller(settings: Settings, **changed: Any) -> Settings:
+    return settings.model_copy(update=changed)

@@ -1,0 +1,131 @@
+"""Two publishers at once, and publishers cut off at any point: nothing lost, doubled or out of order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+import pytest
+
+from cdc.chain import ChainBroken
+from tests.cdc.publishing import Live, append, last_sequence, live, published, smaller, write
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+async def test_a_second_publisher_is_refused_and_resumes_behind_the_first(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 10)
+    async with live(settings) as first, live(settings) as second:
+        assert await first.step()
+        assert await second.step()
+        await first.drain()
+        with pytest.raises(ChainBroken, match="wrong last sequence: 10"):
+            await second.step()
+        await second.resume()
+        assert second.publisher.position == 10
+        assert not await second.step()
+    await published(settings, connection)
+
+
+async def test_publishers_that_take_turns_break_each_others_chain_and_lose_nothing(
+    settings: Settings, connection: Connection
+) -> None:
+    small = smaller(settings, cdc_chunk=3, cdc_in_flight=9)
+    async with live(small) as first, live(small) as second:
+        for turn in range(30):
+            await append(connection, 2)
+            one = (first, second)[turn % 2]
+            try:
+                await one.step()
+            except ChainBroken:
+                one.broken += 1
+                await one.resume()
+        await first.drain()
+        await second.drain()
+        assert first.broken + second.broken > 0
+    await published(settings, connection)
+
+
+async def test_two_publishers_at_once_need_no_election(settings: Settings, connection: Connection) -> None:
+    small = smaller(settings, cdc_chunk=7, cdc_in_flight=50)
+    written = asyncio.Event()
+
+    async def publish(one: Live) -> None:
+        while not written.is_set():
+            await one.drain()
+        await one.drain()
+
+    async with live(small) as first, live(small) as second:
+        publishing = asyncio.gather(publish(first), publish(second))
+        committed = await asyncio.gather(*(write(settings, seed, 100) for seed in (10, 11)))
+        written.set()
+        await publishing
+    assert len(await published(settings, connection)) == sum(committed)
+
+
+@types.coroutine
+def cancelled_at(work: Coroutine[Any, Any, None], suspension: int) -> Generator[Any, Any, None]:
+    """Runs the work in the current task, which is cancelled when it waits for the nth time."""
+    task = asyncio.current_task()
+    assert task is not None
+    try:
+        waiting = work.send(None)
+        while True:
+            suspension -= 1
+            if suspension == 0:
+                task.cancel()
+            try:
+                value = yield waiting
+            except BaseException as error:
+                waiting = work.throw(error)
+            else:
+                waiting = work.send(value)
+    except StopIteration:
+        return
+
+
+async def cut_off(work: Coroutine[Any, Any, None], suspension: int) -> bool:
+    """True if the work was cancelled, false if it ended before."""
+
+    async def run() -> None:
+        await cancelled_at(work, suspension)
+
+    task = asyncio.create_task(run())
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+    return task.cancelled()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_publisher_cancelled_anywhere_is_taken_up_by_the_next(
+    settings: Settings, connection: Connection, seed: int
+) -> None:
+    chance = random.Random(seed)
+    small = smaller(settings, cdc_chunk=5, cdc_in_flight=20)
+    cut = 0
+    for _ in range(25):
+        await append(connection, chance.randint(0, 12) or 1)
+        async with live(small) as publisher:
+            cut += await cut_off(publisher.drain(), chance.randint(1, 40))
+    assert cut > 0
+    async with live(small) as publisher:
+        await publisher.drain()
+    await published(settings, connection)
+
+
+async def test_a_chunk_that_was_given_up_cannot_be_confirmed_by_a_late_answer(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 4)
+    async with live(smaller(settings, cdc_chunk=2)) as publisher:
+        await publisher.step()
+        await publisher.resume()
+        await publisher.drain()
+    await published(settings, connection)
+    assert await last_sequence(settings) == 4

@@ -1,0 +1,71 @@
+"""A new tz database moves the ticks it concerns, and nothing that is done."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from clock.term import begin_term
+from tests.records import events
+from timers.schedule_spec import Act, ScheduleSpec
+from timers.schedules import find_schedule, put_schedule
+from timers.tz_update import follow_tz_data
+from tocsin.core.db import Connection
+
+T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+ACT = Act("tester", "test", T0)
+HOUR = timedelta(hours=1)
+
+
+async def pretend_the_zone_was_an_hour_ahead(connection: Connection) -> None:
+    """What an older tz database would have left behind: ticks an hour early."""
+    await connection.execute(
+        "update tocsin.timer set fire_at = fire_at - interval '1 hour', nominal_at = nominal_at - interval '1 hour'"
+    )
+
+
+async def nominal(connection: Connection, name: str) -> datetime:
+    row = await find_schedule(connection, "", name)
+    assert row is not None
+    at: datetime = row["nominal_at"]
+    return at
+
+
+@pytest.mark.parametrize(
+    ("recurrence", "moves"),
+    [
+        ({"cron": "0 9 * * *", "tz": "America/Vancouver"}, True),
+        ({"at": "2026-06-01T09:00:00", "tz": "America/Vancouver"}, True),
+        ({"every": "1d"}, False),
+        ({"at": "2026-06-01T09:00:00Z", "tz": "America/Vancouver"}, False),
+        ({"cron": "0 9 * * *", "tz": "UTC"}, False),
+    ],
+)
+async def test_only_what_depends_on_a_zone_is_computed_again(
+    connection: Connection, recurrence: dict[str, str], moves: bool
+) -> None:
+    await put_schedule(connection, ScheduleSpec("s", recurrence), ACT)
+    right = await nominal(connection, "s")
+    await pretend_the_zone_was_an_hour_ahead(connection)
+    assert await follow_tz_data(connection, "2099a") == (1 if moves else 0)
+    assert await nominal(connection, "s") == (right if moves else right - HOUR)
+
+
+async def test_the_same_version_is_looked_at_once(connection: Connection) -> None:
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await follow_tz_data(connection, "2099a")
+    await pretend_the_zone_was_an_hour_ahead(connection)
+    assert await follow_tz_data(connection, "2099a") == 0
+    assert await follow_tz_data(connection, "2099b") == 1
+
+
+async def test_a_wall_time_that_is_done_does_not_fire_again(connection: Connection) -> None:
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    first = await nominal(connection, "s")
+    term = await begin_term(connection, "test")
+    await term.run_once(first)
+    await follow_tz_data(connection, "2099a")
+    assert await nominal(connection, "s") == first + timedelta(days=1)
+    assert (await term.run_once(first + HOUR)).timers == 0
+    assert len(await events(connection)) == 1
