@@ -77,9 +77,9 @@ class Term:
 
     def lower_mark(self, fire_at: datetime) -> None:
         """Something older than the mark is due: an arm that committed late, or a clock that went back."""
+        self._lowered = fire_at if self._lowered is None else min(fire_at, self._lowered)
         if fire_at <= self._mark[0]:
             self._mark = (fire_at, "")
-            self._lowered = fire_at if self._lowered is None else min(fire_at, self._lowered)
 
     def trail(self, now: datetime) -> None:
         """Look at the last two seconds again, every 200 ms; a clock that went back lowers the mark as well.

@@ -13,4 +13,5 @@ select tocsin.append(
     %(epoch)s)
 from unnest(%(ids)s::uuid[], %(schedules)s::uuid[], %(ts)s::bigint[], %(fire_at)s::bigint[], %(missed)s::text[])
     with ordinality as e (id, schedule_id, ts, fire_at, missed, position)
-join tocsin.schedule s on s.id = e.schedule_id
+-- Looked up row by row, for the same reason as in lock_due_ticks.
+cross join lateral (select * from tocsin.schedule one where one.id = e.schedule_id offset 0) s

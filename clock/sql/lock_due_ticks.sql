@@ -27,6 +27,11 @@ select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.generation, s.r
        case when due.nominal_at <= greatest(due.last_nominal_at, s.last_occurrence)
             then greatest(due.last_nominal_at, s.last_occurrence) end
 from due
-left join tocsin.schedule s
-    on s.id = due.ref::uuid and s.generation = due.generation and s.status = 'active'
+-- Looked up row by row: told nothing about the size of the batch, the planner would read every schedule.
+left join lateral (
+    select *
+    from tocsin.schedule one
+    where one.id = due.ref::uuid and one.generation = due.generation and one.status = 'active'
+    offset 0
+) s on true
 order by due.fire_at, due.ref

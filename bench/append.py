@@ -1,0 +1,70 @@
+"""How to find the head of the log: three ways, on the real tables, with and without a held snapshot.
+
+A counter row, `max(seq)` over the log's partitions, and `max(last_seq)` over `log_commit` (what `tocsin.append` does).
+Each operation is one committed transaction; a round trip that does nothing is measured beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+
+from bench.database import bench_servers, migrated
+from tocsin.core.db import Connection, connect, statement
+from tocsin.core.settings import Settings
+from tocsin.embedded import Servers
+
+_WAYS = ("nothing", "counter_row", "max_seq", "log_commit")
+
+
+def run(arguments: list[str]) -> dict[str, object]:
+    parser = argparse.ArgumentParser(prog="python -m bench append")
+    parser.add_argument("--commits", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, default=400)
+    options = parser.parse_args(arguments)
+    with bench_servers() as servers:
+        return asyncio.run(_measure(servers, options.commits, options.partitions))
+
+
+async def _measure(servers: Servers, commits: int, partitions: int) -> dict[str, object]:
+    report: dict[str, object] = {"name": "append", "commits": commits, "partitions": partitions}
+    async with migrated(servers) as (settings, connection):
+        await connection.execute(statement("bench/make_counter"))
+        await connection.execute(statement("bench/make_partitions"), {"count": partitions})
+        for way in _WAYS:
+            quiet, _ = await _medians(connection, way, min(commits, 2000))
+            report[f"{way}_us"] = quiet
+        snapshot = await _hold_snapshot(settings)
+        for way in _WAYS:
+            _, last = await _medians(connection, way, commits if way != "max_seq" else min(commits, 500))
+            report[f"{way}_us_under_snapshot"] = last
+        await snapshot.close()
+    ours = report["log_commit_us_under_snapshot"]
+    limit = report["nothing_us_under_snapshot"]
+    assert isinstance(ours, float)
+    assert isinstance(limit, float)
+    return report | {"ours": ours, "limit": limit, "ratio": limit / ours}
+
+
+async def _medians(connection: Connection, way: str, count: int) -> tuple[float, float]:
+    """Of the first and the last tenth, in microseconds."""
+    sql = statement(f"bench/head_by_{way}")
+    taken = []
+    for _ in range(count):
+        began = time.perf_counter()
+        await connection.execute(sql)
+        taken.append(time.perf_counter() - began)
+    tenth = max(1, count // 10)
+    first, last = statistics.median(taken[:tenth]), statistics.median(taken[-tenth:])
+    return round(first * 1e6, 1), round(last * 1e6, 1)
+
+
+async def _hold_snapshot(settings: Settings) -> Connection:
+    """What a long report or a forgotten session does: nothing dead can be removed while it lives."""
+    holder = await connect(settings.model_copy(update={"lease_ttl_s": 60.0}), "bench snapshot")
+    await holder.execute(statement("bench/never_time_out"))
+    await holder.execute(statement("bench/begin_snapshot"))
+    await holder.execute(statement("bench/head_by_counter_row_read"))
+    return holder

@@ -1,0 +1,2 @@
+-- The snapshot is taken by the next statement.
+begin isolation level repeatable read

@@ -1,0 +1,2 @@
+-- The newest row over all partitions.
+select max(seq) from tocsin.event

@@ -1,0 +1,2 @@
+-- A round trip and nothing else.
+select 1

@@ -1,0 +1,96 @@
+"""The stream is made as the chain needs it, and any other configuration is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
+from nats.js.client import JetStreamContext
+
+from cdc.stream import ensure_stream, last_sequence, stream_config
+from tests.cdc.publishing import append, live
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+
+
+@pytest.fixture
+async def js(settings: Settings) -> AsyncIterator[JetStreamContext]:
+    bus = await connect_bus(settings, "test")
+    yield bus.jetstream(timeout=10)
+    await bus.close()
+
+
+async def test_a_new_stream_begins_behind_what_the_log_no_longer_has(
+    settings: Settings, js: JetStreamContext
+) -> None:
+    assert await ensure_stream(js, settings, horizon=42) == 41
+    assert await ensure_stream(js, settings, horizon=50) == 41
+
+
+async def test_a_new_stream_for_a_whole_log_begins_at_one(settings: Settings, js: JetStreamContext) -> None:
+    assert await ensure_stream(js, settings, horizon=1) == 0
+    info = await js.stream_info(settings.stream)
+    assert (info.config.deny_delete, info.config.deny_purge) == (True, True)
+    assert (info.config.allow_direct or False, last_sequence(info)) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"max_msgs": 100},
+        {"max_bytes": 1_000_000},
+        {"max_msgs_per_subject": 1},
+        {"max_msg_size": 1000},
+        {"no_ack": True},
+        {"deny_delete": False},
+        {"deny_purge": False},
+        {"discard": DiscardPolicy.NEW},
+        {"retention": RetentionPolicy.INTEREST},
+        {"subjects": ["SUBJECTS.event.>"]},
+        {"allow_rollup_hdrs": True, "deny_purge": False},
+        {"allow_msg_ttl": True},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+async def test_another_configuration_is_refused_by_name(
+    settings: Settings, js: JetStreamContext, changed: dict[str, Any]
+) -> None:
+    if "subjects" in changed:
+        changed = {"subjects": [f"{settings.subjects}.event.>"]}
+    await js.add_stream(replace(stream_config(settings), **changed))
+    with pytest.raises(
+        Refused, match=rf"{settings.stream}.* has \w+=.*correct it with `nats stream edit`"
+    ) as refused:
+        await ensure_stream(js, settings, horizon=1)
+    assert any(f" has {name}=" in str(refused.value) for name in changed)
+
+
+async def test_age_and_replicas_are_the_operators_business(settings: Settings, js: JetStreamContext) -> None:
+    await js.add_stream(replace(stream_config(settings), max_age=7200.0, description="ours"))
+    assert await ensure_stream(js, settings, horizon=1) == 0
+
+
+async def test_a_stream_in_the_way_is_named_as_the_reason(settings: Settings, js: JetStreamContext) -> None:
+    other = f"{settings.stream}-other"
+    await js.add_stream(StreamConfig(name=other, subjects=[f"{settings.namespace}.>"]))
+    try:
+        with pytest.raises(Refused, match="subjects overlap"):
+            await ensure_stream(js, settings, horizon=1)
+    finally:
+        await js.delete_stream(other)
+
+
+async def test_a_publisher_does_not_write_to_a_stream_with_another_configuration(
+    settings: Settings, connection: Connection, js: JetStreamContext
+) -> None:
+    await append(connection, 3)
+    await js.add_stream(replace(stream_config(settings), max_msgs=2))
+    with pytest.raises(Refused, match="max_msgs=2, tocsin needs -1"):
+        async with live(settings):
+            pass
+    assert last_sequence(await js.stream_info(settings.stream)) == 0

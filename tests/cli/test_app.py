@@ -1,0 +1,147 @@
+"""Every command: its help, its errors, its exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import typer
+
+from tests.cli.conftest import CommandLine
+from tocsin.cli.app import app
+from tocsin.core.settings import Settings
+
+_NEEDS_DATABASE = (
+    *(["upcoming"], ["schedules"], ["timers"], ["events"], ["audit"], ["migrate"], ["run", "clock"]),
+    *(["schedule", "get", "x"], ["schedule", "pause", "x"], ["schedule", "add", "x", "--every", "5s"]),
+)
+_HEAVY = ("psycopg", "nats", "pydantic", "rich", "structlog", "croniter", "cel_expr_python")
+
+
+def _commands() -> list[list[str]]:
+    group = typer.main.get_command(app)
+    found: list[list[str]] = []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", None)
+        found += [[name]] if below is None else [[name, inner] for inner in below]
+    return found
+
+
+@pytest.mark.parametrize("words", _commands(), ids=" ".join)
+def test_every_command_has_help_with_an_example(alone: CommandLine, words: list[str]) -> None:
+    assert f"tocsin {' '.join(words)}" in alone(*words, "--help").out.partition("Example")[2]
+
+
+def test_help_and_the_registration_of_all_commands_import_nothing_heavy() -> None:
+    script = f"""
+        import sys
+        from tocsin.cli.app import app
+        app(["--help"], standalone_mode=False)
+        print(sorted(set({_HEAVY!r}) & set(sys.modules)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_that_of_the_distribution(alone: CommandLine) -> None:
+    assert alone("--version").out == f"tocsin {version('tocsin')}\n"
+
+
+def test_a_misspelt_command_is_a_usage_error_with_a_suggestion(alone: CommandLine) -> None:
+    assert "Did you mean 'upcoming'" in alone("upcomming", exit_code=2).err
+
+
+@pytest.mark.parametrize("words", _NEEDS_DATABASE, ids=" ".join)
+def test_without_a_named_postgres_there_is_one_line_that_says_how_to_name_it(
+    alone: CommandLine, words: list[str]
+) -> None:
+    assert alone(*words, exit_code=2).err == (
+        "tocsin: no postgres is named: set TOCSIN_POSTGRES, for example "
+        "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which brings its own\n"
+    )
+
+
+def test_an_unreachable_postgres_is_one_line_with_its_address_and_exit_code_2(
+    alone: CommandLine, tmp_path: Path
+) -> None:
+    alone.environment["TOCSIN_POSTGRES"] = f"postgresql://me:secret@/tocsin?host={tmp_path}"
+    answer = alone("events", exit_code=2)
+    assert answer.err.startswith(f"tocsin: cannot reach postgres at {tmp_path}:5432/tocsin (")
+    assert answer.err.endswith("): start it, or set TOCSIN_POSTGRES to a reachable server\n")
+    assert answer.err.count("\n") == 1
+    assert "secret" not in answer.err
+
+
+def test_an_unreachable_nats_is_one_line_with_its_address_and_exit_code_2(alone: CommandLine) -> None:
+    alone.environment["TOCSIN_NATS"] = "nats://127.0.0.1:1"
+    answer = alone("tail", exit_code=2)
+    assert answer.err.startswith("tocsin: cannot reach nats at nats://127.0.0.1:1 (")
+    assert answer.err.endswith("): start it, or set TOCSIN_NATS to a reachable server\n")
+    assert answer.err.count("\n") == 1
+
+
+def test_a_setting_out_of_range_is_named_with_its_value(tocsin: CommandLine) -> None:
+    tocsin.environment["TOCSIN_TICK_MS"] = "0"
+    assert tocsin("events", exit_code=1).err == (
+        "tocsin: TOCSIN_TICK_MS='0': input should be greater than or equal to 1\n"
+    )
+
+
+def test_a_session_that_postgres_ends_in_the_middle_is_one_line(
+    tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_: object, **__: object) -> None:
+        import psycopg
+
+        raise psycopg.OperationalError("server closed the connection\nsecond line")
+
+    monkeypatch.setattr("timers.working_set.database_now", lost)
+    assert tocsin("upcoming", exit_code=2).err == (
+        "tocsin: postgres went away or did not answer (server closed the connection): try again\n"
+    )
+
+
+def test_a_defect_keeps_its_traceback(tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("timers.working_set.database_now", broken)
+    with pytest.raises(ZeroDivisionError):
+        tocsin("upcoming")
+
+
+def test_commands_find_the_servers_of_an_up_in_the_same_directory(
+    settings: Settings, alone: CommandLine, tmp_path: Path
+) -> None:
+    from tocsin.cli.addresses import noted_addresses
+
+    (tmp_path / ".tocsin").mkdir()
+    with noted_addresses(tmp_path / ".tocsin", settings.postgres, settings.nats):
+        assert alone("schedules").out.startswith("no schedules: ")
+        alone.environment["TOCSIN_POSTGRES"] = f"postgresql:///other?host={tmp_path}"
+        assert f"{tmp_path}:5432/other" in alone("schedules", exit_code=2).err
+    alone.environment["TOCSIN_POSTGRES"] = None
+    assert "no postgres is named" in alone("schedules", exit_code=2).err
+    (tmp_path / ".tocsin" / "addresses.json").write_text("{")
+    assert "no postgres is named" in alone("schedules", exit_code=2).err
+
+
+def test_a_closed_output_is_not_a_traceback(settings: Settings) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", "from tocsin.cli import main; main()", "next", "--every", "5s", "-n", "9999"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,144 @@
+"""`events`, `tail`, `doctor`, `migrate` and `run`, against a house in which things have happened."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from cdc.publisher import Publisher
+from clock.service import Clock
+from tests.cli.conftest import CommandLine, environment_of
+from tests.conftest import with_database
+from tests.streams import read_stream
+from tests.waiting import eventually_sync
+from tocsin.core.db import connect
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+
+def _fire(settings: Settings, records: int) -> None:
+    """Let the clock fire and the publisher publish until the stream has that many records."""
+
+    async def until_published() -> None:
+        services = Service("clock", Clock(settings).run), Service("cdc", Publisher(settings).run)
+        async with running(*services):
+            await read_stream(settings, records)
+
+    asyncio.run(until_published())
+
+
+def test_events_and_tail_show_what_fired(tocsin: CommandLine, settings: Settings) -> None:
+    tocsin("schedule", "add", "now", "--in", "1s", "--owner", "a b", "--payload", '{"n": 1}')
+    tocsin("schedule", "add", "then", "--in", "1s", "--type", "reminder")
+    _fire(settings, 2)
+    header, first, second = tocsin("events").lines
+    assert header.split()[:3] == ["SEQ", "NOMINAL", "TIME"]
+    assert [first.split()[0], second.split()[0]] == ["1", "2"]
+    assert " ms " in first
+    by_name = {row["schedule"]: row for row in tocsin("events", "--json").json}
+    assert by_name["now"]["payload"] == {"n": 1}
+    assert by_name["now"]["origin"] == "scheduled"
+    assert [row["seq"] for row in tocsin("events", "--since-seq", "1", "--json").json] == [2]
+    assert [row["seq"] for row in tocsin("events", "--limit", "1", "--json").json] == [2]
+    assert [row["schedule"] for row in tocsin("events", "--type", "reminder", "--json").json] == ["then"]
+    assert [row["schedule"] for row in tocsin("events", "--schedule", "now", "--json").json] == ["now"]
+    assert tocsin("events", "--origin", "caught").out == "no such events\n"
+    assert tocsin("events", "--origin", "thrown", exit_code=1).err == (
+        "tocsin: unknown origin 'thrown': use one of caught, caused, derived, scheduled\n"
+    )
+    streamed = [
+        json.loads(line) for line in tocsin("tail", "--from-seq", "1", "--count", "2", "--json").lines
+    ]
+    assert [one["id"] for one in streamed] == [row["id"] for row in tocsin("events", "--json").json]
+    shown = tocsin("tail", "--from-seq", "2", "--count", "1")
+    assert shown.err == f"following '{settings.namespace}' from seq 2 (its last is 2)\n"
+    assert shown.out.split()[0] == "2"
+    assert tocsin("schedule", "get", "now", "--owner", "a b", "--json").json["status"] == "fired"
+
+
+def test_doctor_names_what_is_missing_and_what_to_do(tocsin: CommandLine) -> None:
+    tocsin("schedule", "add", "one", "--every", "1h")
+    answer = tocsin("doctor", exit_code=1)
+    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    assert {name for name, one in found.items() if one["state"] == "red"} == {
+        *("clock", "cdc", "worker dispatch", "worker perform"),
+    }
+    assert all(one["remedy"] for one in found.values() if one["state"] == "red")
+    assert "-> start one with `tocsin run clock`, or `tocsin up`" in answer.out
+    for subject in ("tocsin", "postgres", "migrations", "clocks", "nats", "timers"):
+        assert found[subject]["state"] == "ok", found[subject]
+    assert found["log"]["state"] == "info"
+
+
+def test_doctor_names_leader_epoch_and_lag_while_services_run(
+    settings: Settings, tocsin: CommandLine
+) -> None:
+    tocsin("schedule", "add", "now", "--in", "1s")
+    command = [sys.executable, "-c", "from tocsin.cli import main; main()", "run"]
+    environment = {**os.environ, **{key: value or "" for key, value in environment_of(settings).items()}}
+    roles = ("clock", "cdc", "worker")
+    services = [
+        subprocess.Popen([*command, role], env=environment, stderr=subprocess.PIPE, text=True)
+        for role in roles
+    ]
+    try:
+
+        def healthy() -> bool:
+            return bool(tocsin.answer("doctor").exit_code == 0)
+
+        eventually_sync(healthy, "the doctor finds nothing", within=40)
+        asyncio.run(read_stream(settings, 1))
+        text = tocsin("doctor").out
+        assert f"/{services[0].pid}/" in next(line for line in text.splitlines() if " clock " in line)
+        assert ", epoch 1 since " in text
+        assert f"/{services[1].pid}/" in next(line for line in text.splitlines() if " cdc " in line)
+        assert f"head at seq 1, stream '{settings.namespace}' at 1, lag 0" in text
+    finally:
+        for service in services:
+            service.send_signal(signal.SIGTERM)
+        logs = [service.communicate(timeout=30)[1] for service in services]
+    assert [service.returncode for service in services] == [0, 0, 0]
+    assert "Traceback" not in "".join(logs)
+
+
+def test_doctor_goes_on_when_no_server_answers(alone: CommandLine) -> None:
+    found = {one["subject"]: one for one in alone("doctor", "--json", exit_code=1).json}
+    assert found["postgres"]["state"] == found["nats"]["state"] == "red"
+    assert found["postgres"]["remedy"].startswith("set TOCSIN_POSTGRES")
+    assert found["tocsin"]["state"] == "ok"
+
+
+def test_doctor_reports_an_unmigrated_database(tocsin: CommandLine, settings: Settings) -> None:
+    tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, "template1")
+    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    assert (found["migrations"]["state"], found["migrations"]["remedy"]) == ("red", "run `tocsin migrate`")
+
+
+def test_migrate_brings_an_empty_database_up_to_date_once(tocsin: CommandLine, settings: Settings) -> None:
+    name = f"{settings.namespace}_empty"
+
+    async def statement(text: bytes) -> None:
+        connection = await connect(settings, "test")
+        await connection.execute(text)
+        await connection.close()
+
+    asyncio.run(statement(f"create database {name}".encode()))
+    try:
+        tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, name)
+        applied = tocsin("migrate", "--json").json
+        assert applied["applied"][0] == "0001_time"
+        assert applied["applied"][-1] == applied["at"]
+        assert tocsin("migrate").out == f"nothing to do: the database is at {applied['at']}\n"
+        assert tocsin("schedules").exit_code == 0
+    finally:
+        asyncio.run(statement(f"drop database {name} with (force)".encode()))
+
+
+def test_run_refuses_to_start_without_its_servers(alone: CommandLine, tmp_path: Path) -> None:
+    assert alone("run", "cdc", exit_code=2).err.startswith("tocsin: no postgres is named: ")
+    assert "'clock', 'cdc', 'worker'" in alone("run", "api", exit_code=2).err

@@ -1,0 +1,94 @@
+"""`check` and `apply`: all problems at once, and all or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import CommandLine
+
+_GOOD = """\
+schedule:
+  name: heartbeat
+  every: 5s
+---
+action_rule:
+  name: show
+  on: event
+  when: 'schedule == "heartbeat"'
+  action: say
+---
+action:
+  name: say
+  log:
+    message: alive
+"""
+_BAD = """\
+schedule:
+  name: digest
+  crn: "0 8 * * *"
+---
+schedule:
+  name: other
+  every: 5
+"""
+
+
+def _file(folder: Path, text: str, name: str = "rules.yaml") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_check_counts_what_it_read_and_needs_no_server(alone: CommandLine, tmp_path: Path) -> None:
+    file = _file(tmp_path, _GOOD)
+    assert alone("check", file).out == "ok: 1 schedule, 1 action rule, 1 action\n"
+    assert alone("check", file, "--json").json == {
+        "ok": True,
+        "documents": {"schedule": 1, "action_rule": 1, "action": 1},
+    }
+
+
+def test_check_lists_every_problem_of_every_file_with_its_place(alone: CommandLine, tmp_path: Path) -> None:
+    first, second = _file(tmp_path, _BAD), _file(tmp_path, "schedule: {name: x}\n", "second.yaml")
+    answer = alone("check", first, second, exit_code=1)
+    lines = answer.err.splitlines()
+    assert lines[0] == f"{first}:3:3: unknown key 'crn' in schedule 'digest', did you mean 'cron'?"
+    assert any(line.startswith(f"{first}:7:") for line in lines)
+    assert lines[-1].startswith(f"{second}:1:")
+    problems = alone("check", first, second, "--json", exit_code=1).json["problems"]
+    assert [f"{p['file']}:{p['line']}:{p['column']}: {p['message']}" for p in problems] == lines
+
+
+def test_a_missing_file_is_one_line(alone: CommandLine, tmp_path: Path) -> None:
+    answer = alone("check", str(tmp_path / "nope.yaml"), exit_code=1)
+    assert answer.err.count("\n") == 1
+    assert "nope.yaml" in answer.err
+
+
+def test_apply_says_what_changed_and_again_that_nothing_did(tocsin: CommandLine, tmp_path: Path) -> None:
+    file = _file(tmp_path, _GOOD)
+    header, first, *rest = tocsin("apply", file, "--by", "ann").lines
+    assert header.split() == ["OUTCOME", "KIND", "NAME", "NEXT", "FIRE"]
+    assert first.split()[:3] == ["added", "schedule", "heartbeat"]
+    assert rest[-1] == "applied at seq 1"
+    again = tocsin("apply", file, "--json").json
+    assert again["seq"] is None
+    assert {change["outcome"] for change in again["changes"]} == {"unchanged"}
+    assert tocsin("audit", "heartbeat", "--json").json[0]["who"] == "ann"
+
+
+def test_a_bad_file_among_good_ones_applies_nothing(tocsin: CommandLine, tmp_path: Path) -> None:
+    bad = _file(tmp_path, _BAD, "bad.yaml")
+    answer = tocsin("apply", _file(tmp_path, _GOOD), bad, exit_code=1)
+    assert answer.err.splitlines()[0].startswith(f"{bad}:3:3: ")
+    assert tocsin("schedules", "--json").json == []
+    assert tocsin("events", "--json").json == []
+
+
+def test_apply_knows_what_was_applied_before(tocsin: CommandLine, tmp_path: Path) -> None:
+    tocsin("apply", _file(tmp_path, _GOOD))
+    rule = _GOOD.split("---\n")[1].replace("show", "show-again")
+    assert tocsin("apply", _file(tmp_path, rule, "more.yaml")).lines[-1] == "applied at seq 2"
+    assert (
+        tocsin("schedule", "add", "x", "--every", "1h", "--action", "say", "--json").json["action"] == "say"
+    )

@@ -1,0 +1,184 @@
+"""A timer that fails alone is set aside: it backs off, is parked in the end, and never stops the others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from clock.term import Term, begin_term
+from tests.clock.beats import at, drain, fired, put, schedule
+from tests.sql import all_rows, one_row
+from timers.schedules import Act, ScheduleSpec, put_schedule
+from tocsin.core.db import Connection
+from tocsin.core.errors import Deposed
+
+BAD = "beat-3"
+NAMES = [f"beat-{number}" for number in range(8)]
+
+
+async def eight_beats(connection: Connection, spoil: str) -> None:
+    for name in NAMES:
+        await put(connection, name=name)
+    await connection.execute(spoil.encode(), (BAD,))
+
+
+async def tick(connection: Connection) -> dict[str, Any]:
+    return await one_row(
+        connection,
+        "select t.* from tocsin.timer t join tocsin.schedule s on s.id::text = t.ref where s.name = %s",
+        (BAD,),
+    )
+
+
+# What Python cannot parse, what Postgres refuses to store, what Postgres cannot compute.
+SPOILS = {
+    "garbage": 'update tocsin.schedule set recurrence = \'{"cron": 5, "no": []}\' where name = %s',
+    "not an object": "update tocsin.schedule set recurrence = '[1]' where name = %s",
+    "too large": (
+        "with unchecked as (select %s as name) update tocsin.schedule s"
+        " set payload = to_jsonb(repeat('x', 300000)) from unchecked u where s.name = u.name"
+    ),
+    "overflow": "update tocsin.schedule set grace = '170000000 years' where name = %s",
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+@pytest.mark.parametrize("batch", [1, 3, 1000])
+async def test_one_bad_row_backs_off_while_the_others_fire(
+    connection: Connection, spoil: str, batch: int
+) -> None:
+    await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
+    await eight_beats(connection, SPOILS[spoil])
+    term = await begin_term(connection, "test", batch=batch)
+    await drain(term, at(10))
+    assert sorted(await fired(connection)) == [(name, at(10)) for name in NAMES if name != BAD]
+    bad = await tick(connection)
+    assert (bad["attempts"], bad["nominal_at"], bad["fire_at"]) == (1, at(10), at(11))
+    assert bad["last_error"]
+    assert bad["parked_at"] is None
+
+
+async def test_a_bad_row_backs_off_longer_each_time_and_is_parked(connection: Connection) -> None:
+    await eight_beats(connection, SPOILS["garbage"])
+    term = await begin_term(connection, "test", max_failures=4)
+    waits = []
+    now = at(10)
+    for _ in range(4):
+        await drain(term, now)
+        bad = await tick(connection)
+        waits.append(bad["fire_at"] - now)
+        now = bad["fire_at"]
+    assert waits == [timedelta(seconds=seconds) for seconds in (1, 2, 4, 8)]
+    assert (bad["attempts"], bad["parked_at"]) == (4, at(17))
+    await drain(term, at(1000))
+    assert await tick(connection) == bad
+    assert BAD not in {name for name, _ in await fired(connection)}
+
+
+async def test_a_back_off_ends_at_five_minutes(connection: Connection) -> None:
+    await eight_beats(connection, SPOILS["garbage"])
+    await connection.execute("update tocsin.timer set attempts = 40")
+    term = await begin_term(connection, "test", max_failures=100)
+    await drain(term, at(10))
+    assert (await tick(connection))["fire_at"] == at(310)
+
+
+async def test_a_mended_row_fires_and_its_failures_are_forgotten(connection: Connection) -> None:
+    await eight_beats(connection, SPOILS["garbage"])
+    good = (await schedule(connection, "beat-1"))["recurrence"]
+    term = await begin_term(connection, "test")
+    await drain(term, at(10))
+    await connection.execute(
+        "update tocsin.schedule set recurrence = %s where name = %s", (psycopg.types.json.Jsonb(good), BAD)
+    )
+    await drain(term, at(11))
+    assert (BAD, at(10)) in await fired(connection)
+    bad = await tick(connection)
+    assert (bad["attempts"], bad["last_error"], bad["nominal_at"]) == (0, None, at(20))
+
+
+async def test_several_bad_rows_are_each_set_aside(connection: Connection) -> None:
+    await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
+    for name in NAMES:
+        await put(connection, name=name)
+    await connection.execute(
+        "update tocsin.schedule set payload = to_jsonb(repeat('x', 300000)) where name < 'beat-5'"
+    )
+    await connection.execute("update tocsin.schedule set recurrence = '{}' where name = 'beat-6'")
+    term = await begin_term(connection, "test")
+    await drain(term, at(10))
+    assert sorted(await fired(connection)) == [("beat-5", at(10)), ("beat-7", at(10))]
+
+
+async def test_an_edit_made_meanwhile_is_not_blamed_for_its_predecessor(connection: Connection) -> None:
+    await put(connection)
+    (row,) = await all_rows(connection, "select ref from tocsin.timer")
+    term = await begin_term(connection, "test")
+    edited = ScheduleSpec("beat", {"every": "10s"}, payload={"k": 1})
+    await put_schedule(connection, edited, Act("tester", "test", at(1)))
+    await term._set_aside((row["ref"], 1), "an error of generation 1", at(10))
+    assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 0
+
+
+async def test_a_row_that_cannot_even_be_read_is_set_aside(connection: Connection) -> None:
+    await put(connection)
+    await connection.execute(
+        "insert into tocsin.timer (kind, ref, fire_at, nominal_at) values ('schedule-tick', 'no uuid', %s, %s)",
+        (at(5), at(5)),
+    )
+    term = await begin_term(connection, "test")
+    await drain(term, at(10))
+    assert await fired(connection) == [("beat", at(10))]
+    odd = await one_row(connection, "select * from tocsin.timer where ref = 'no uuid'")
+    assert (odd["attempts"], odd["fire_at"]) == (1, at(11))
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [
+        "alter table tocsin.event rename to event_away",
+        "alter table tocsin.event_0 add constraint late check (false) not valid",
+    ],
+)
+async def test_a_broken_schema_is_raised_unless_it_follows_rows(connection: Connection, outage: str) -> None:
+    """A missing table is nobody's fault; a refusing CHECK looks like the row's, and only backs off."""
+    await put(connection)
+    term = await begin_term(connection, "test")
+    await connection.execute(outage.encode())
+    if "rename" in outage:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            await drain(term, at(10))
+        assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 0
+    else:
+        await drain(term, at(10))
+        assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 1
+
+
+async def test_a_log_without_a_partition_is_extended_and_blames_nobody(connection: Connection) -> None:
+    await put(connection)
+    await connection.execute("drop table tocsin.event_0, tocsin.action_step_0")
+    term = await begin_term(connection, "test")
+    await drain(term, at(10))
+    assert await fired(connection) == [("beat", at(10))]
+    assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 0
+
+
+async def deposed_while_firing(connection: Connection, spoil: str) -> Term:
+    await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
+    await put(connection, name=BAD)
+    await connection.execute(spoil.encode(), (BAD,))
+    term = await begin_term(connection, "test", batch=1)
+    await connection.execute("update tocsin.log_head set epoch = epoch + 1")
+    return term
+
+
+@pytest.mark.parametrize("spoil", ["garbage", "overflow"])
+async def test_a_deposed_clock_cannot_even_set_a_row_aside(connection: Connection, spoil: str) -> None:
+    term = await deposed_while_firing(connection, SPOILS[spoil])
+    with pytest.raises(Deposed):
+        await drain(term, at(10))
+    bad = await tick(connection)
+    assert (bad["attempts"], bad["fire_at"]) == (0, at(10))

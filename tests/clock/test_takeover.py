@@ -1,0 +1,161 @@
+"""Nothing commits under a superseded epoch (I2), and a frozen leader does not stop the next one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from clock.term import begin_term
+from tests.clock.beats import at, drain, fired, put, schedule
+from tests.sessions import Sessions
+from tests.sql import all_rows, one_row
+from tests.waiting import eventually
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import Deposed
+
+
+async def forget_the_holder(connection: Connection) -> None:
+    """As if the old leader's session could not be ended, by rights or by a pooler: only the epoch is left."""
+    await connection.execute("update tocsin.log_head set holder_pid = null")
+
+
+async def test_each_term_has_a_higher_epoch_and_names_its_holder(connection: Connection) -> None:
+    first = await begin_term(connection, "one")
+    second = await begin_term(connection, "two")
+    assert second.epoch == first.epoch + 1
+    head = await one_row(connection, "select * from tocsin.log_head")
+    assert (head["epoch"], head["holder"]) == (second.epoch, "two")
+    assert head["holder_pid"] == connection.info.backend_pid
+
+
+async def test_a_superseded_term_tries_and_nothing_of_it_commits(
+    connection: Connection, sessions: Sessions
+) -> None:
+    await put(connection)
+    zombie_session = await sessions("zombie")
+    reached: list[str] = []
+
+    async def hook(point: str) -> None:
+        reached.append(point)
+
+    zombie = await begin_term(zombie_session, "zombie", hook=hook)
+    await forget_the_holder(connection)
+    await begin_term(connection, "leader")
+    before = await all_rows(connection, "select * from tocsin.timer")
+    with pytest.raises(Deposed, match=f"deposed: epoch {zombie.epoch} was superseded by {zombie.epoch + 1}"):
+        await zombie.run_once(at(10))
+    assert reached == ["locked"], "it had locked the due row and was refused at the append"
+    assert await fired(connection) == []
+    assert await all_rows(connection, "select * from tocsin.timer") == before
+    # Its session is usable and holds nothing back from the leader.
+    assert zombie_session.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+async def test_a_term_superseded_between_its_lock_and_its_append_is_refused(
+    connection: Connection, sessions: Sessions
+) -> None:
+    await put(connection)
+    other = await sessions("other")
+    slow_session = await sessions("slow")
+
+    async def hook(point: str) -> None:
+        if point == "locked":
+            await forget_the_holder(connection)
+            await begin_term(other, "quick")
+
+    slow = await begin_term(slow_session, "slow", hook=hook)
+    with pytest.raises(Deposed):
+        await slow.run_once(at(10))
+    assert await fired(connection) == []
+
+
+async def test_a_takeover_ends_a_leader_that_froze_between_append_and_commit(
+    connection: Connection, sessions: Sessions
+) -> None:
+    await put(connection)
+    frozen_session = await sessions("frozen")
+    appended, thaw = asyncio.Event(), asyncio.Event()
+
+    async def hook(point: str) -> None:
+        if point == "appended":
+            appended.set()
+            await thaw.wait()
+
+    frozen = await begin_term(frozen_session, "frozen", hook=hook)
+    fire = asyncio.create_task(frozen.run_once(at(10)))
+    await appended.wait()
+
+    term = await begin_term(connection, "leader")
+    assert await fired(connection) == [], "what the frozen leader appended is gone with its session"
+    await drain(term, at(11))
+    thaw.set()
+    with pytest.raises(psycopg.OperationalError):
+        await fire
+    assert await fired(connection) == [("beat", at(10))]
+    rows = await all_rows(connection, "select seq, epoch from tocsin.event")
+    assert [(row["seq"], row["epoch"]) for row in rows] == [(1, term.epoch)]
+
+
+async def test_a_takeover_ends_nobody_elses_session(connection: Connection, sessions: Sessions) -> None:
+    """The pid of the last leader may belong to somebody else by now."""
+    bystander = await sessions("bystander")
+    await begin_term(connection, "one")
+    await connection.execute(
+        "update tocsin.log_head set holder_pid = %s, holder_backend_start = '2020-01-01Z'",
+        (bystander.info.backend_pid,),
+    )
+    await begin_term(connection, "two")
+    assert (await one_row(bystander, "select 1 as alive"))["alive"] == 1
+
+
+async def test_of_two_candidates_with_one_epoch_one_wins(connection: Connection, sessions: Sessions) -> None:
+    parameters = {"epoch": 0, "holder": "x"}
+    first = await (await connection.execute(statement("clock/take_over"), parameters)).fetchone()
+    other = await sessions("other")
+    second = await (await other.execute(statement("clock/take_over"), parameters)).fetchone()
+    assert (first, second) == ((1,), (None,))
+    assert not connection.closed
+    assert (await one_row(connection, "select epoch from tocsin.log_head"))["epoch"] == 1
+
+
+async def test_a_candidate_that_was_too_slow_is_told(connection: Connection, sessions: Sessions) -> None:
+    """It waits for the log behind another candidate's takeover of the same epoch."""
+    other = await sessions("other")
+    slow_session = await sessions("slow")
+    async with other.transaction():
+        await other.execute(statement("clock/take_over"), {"epoch": 0, "holder": "quick"})
+        slow = asyncio.create_task(begin_term(slow_session, "slow"))
+
+        async def waits() -> bool:
+            row = await one_row(
+                connection, "select cardinality(pg_blocking_pids(%s)) as n", (slow_session.info.backend_pid,)
+            )
+            return bool(row["n"])
+
+        await eventually(waits, "the slow candidate waits for the log")
+    with pytest.raises(Deposed, match="epoch 0 was superseded while slow took over"):
+        await slow
+
+
+async def test_the_next_term_fires_what_the_last_one_left(connection: Connection, sessions: Sessions) -> None:
+    for name in ("a", "b"):
+        await put(connection, name=name)
+    first = await begin_term(await sessions("first"), "first", batch=1)
+    assert (await first.run_once(at(10))).fires == 1
+    await drain(await begin_term(connection, "second"), at(10))
+    assert sorted(await fired(connection)) == [("a", at(10)), ("b", at(10))]
+    assert (await schedule(connection, "a"))["nominal_at"] == at(20)
+
+
+async def test_the_hook_sees_the_seq_and_the_points_of_a_batch_in_order(connection: Connection) -> None:
+    await put(connection)
+    points: list[str] = []
+
+    async def hook(point: str) -> None:
+        points.append(point)
+
+    term = await begin_term(connection, "test", hook=hook)
+    assert (await term.run_once(at(10))).last_seq == 1
+    assert points == ["locked", "appended"]
