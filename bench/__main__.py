@@ -6,7 +6,7 @@ import importlib
 import json
 import sys
 
-NAMES = ("fire", "append", "oracle")
+NAMES = ("fire", "append", "burst", "lateness", "failover", "pending", "snapshot", "oracle")
 
 
 def main() -> int:
@@ -27,7 +27,9 @@ def main() -> int:
 def _print_table(report: dict[str, object]) -> None:
     width = max(len(key) for key in report)
     for key, value in report.items():
-        shown = f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+        shown = (
+            f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+        )
         print(f"{key:<{width}}  {shown}")
     print()
 

@@ -11,9 +11,8 @@ import asyncio
 import statistics
 import time
 
-from bench.database import bench_servers, migrated
-from tocsin.core.db import Connection, connect, statement
-from tocsin.core.settings import Settings
+from bench.database import bench_servers, hold_snapshot, migrated
+from tocsin.core.db import Connection, statement
 from tocsin.embedded import Servers
 
 _WAYS = ("nothing", "counter_row", "max_seq", "log_commit")
@@ -36,7 +35,7 @@ async def _measure(servers: Servers, commits: int, partitions: int) -> dict[str,
         for way in _WAYS:
             quiet, _ = await _medians(connection, way, min(commits, 2000))
             report[f"{way}_us"] = quiet
-        snapshot = await _hold_snapshot(settings)
+        snapshot = await hold_snapshot(settings)
         for way in _WAYS:
             _, last = await _medians(connection, way, commits if way != "max_seq" else min(commits, 500))
             report[f"{way}_us_under_snapshot"] = last
@@ -59,12 +58,3 @@ async def _medians(connection: Connection, way: str, count: int) -> tuple[float,
     tenth = max(1, count // 10)
     first, last = statistics.median(taken[:tenth]), statistics.median(taken[-tenth:])
     return round(first * 1e6, 1), round(last * 1e6, 1)
-
-
-async def _hold_snapshot(settings: Settings) -> Connection:
-    """What a long report or a forgotten session does: nothing dead can be removed while it lives."""
-    holder = await connect(settings.model_copy(update={"lease_ttl_s": 60.0}), "bench snapshot")
-    await holder.execute(statement("bench/never_time_out"))
-    await holder.execute(statement("bench/begin_snapshot"))
-    await holder.execute(statement("bench/head_by_counter_row_read"))
-    return holder

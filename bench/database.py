@@ -17,7 +17,10 @@ from tocsin.embedded import Servers, embedded_servers
 
 @contextmanager
 def bench_servers() -> Iterator[Servers]:
-    with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as folder, embedded_servers(Path(folder)) as servers:
+    with (
+        tempfile.TemporaryDirectory(prefix="tocsin-bench-") as folder,
+        embedded_servers(Path(folder)) as servers,
+    ):
         yield servers
 
 
@@ -32,3 +35,12 @@ async def migrated(servers: Servers) -> AsyncIterator[tuple[Settings, Connection
         yield settings, connection
     finally:
         await connection.close()
+
+
+async def hold_snapshot(settings: Settings) -> Connection:
+    """What a long report or a forgotten session does: nothing dead can be removed while it lives."""
+    holder = await connect(settings.model_copy(update={"lease_ttl_s": 60.0}), "bench snapshot")
+    await holder.execute(statement("bench/never_time_out"))
+    await holder.execute(statement("bench/begin_snapshot"))
+    await holder.execute(statement("bench/read_leader"))
+    return holder

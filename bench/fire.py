@@ -13,14 +13,14 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from bench.database import bench_servers, migrated
+from bench.database import bench_servers, hold_snapshot, migrated
 from clock.term import BEGINNING, begin_term
 from timers.recurrence import parse, parse_spec
 from tocsin.core.db import Connection, statement
+from tocsin.embedded import Servers
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 NOW = T0 + timedelta(seconds=2)
@@ -34,18 +34,27 @@ def run(arguments: list[str]) -> dict[str, object]:
     parser.add_argument("--distinct", action="store_true")
     options = parser.parse_args(arguments)
     with bench_servers() as servers:
-        return asyncio.run(_measure(servers, options.due, options.pending, options.distinct))
+        return asyncio.run(measure(servers, options.due, options.pending, distinct=options.distinct))
 
 
-async def _measure(servers: Any, due: int, pending: int, distinct: bool) -> dict[str, object]:
-    async with migrated(servers) as (_, connection):
+async def measure(
+    servers: Servers, due: int, pending: int, *, distinct: bool = False, held_snapshot: bool = False
+) -> dict[str, object]:
+    async with migrated(servers) as (settings, connection):
         specs = _specs(due if distinct else 1)
         await _fill(connection, due, pending, specs)
+        snapshot = await hold_snapshot(settings) if held_snapshot else None
         raw_s = await _raw(connection, due)
         await _arm(connection)
         ours_s = await _ours(connection, due)
+        if snapshot is not None:
+            await snapshot.close()
     limit = raw_per_s = due / raw_s
-    report: dict[str, object] = {"name": "fire --distinct" if distinct else "fire", "due": due, "pending": pending}
+    report: dict[str, object] = {
+        "name": "fire --distinct" if distinct else "fire",
+        "due": due,
+        "pending": pending,
+    }
     if distinct:
         bare = _bare_next_fires(specs)
         limit = min(raw_per_s, bare)
@@ -65,7 +74,9 @@ def _specs(count: int) -> list[dict[str, object]]:
 
 
 async def _fill(connection: Connection, due: int, pending: int, specs: Sequence[dict[str, object]]) -> None:
-    await connection.execute(statement("bench/fill_pending"), {"at": T0 + timedelta(days=365), "count": pending})
+    await connection.execute(
+        statement("bench/fill_pending"), {"at": T0 + timedelta(days=365), "count": pending}
+    )
     await connection.execute(
         statement("bench/fill_schedules"),
         {"recurrences": [Jsonb(spec) for spec in specs], "count": due, "at": T0},

@@ -99,9 +99,8 @@ class Lease:
                 continue
             try:
                 await self._contend(bus)
-            except (
-                Exception
-            ) as error:  # a thread that dies in silence would leave the role without us for ever
+            # Whatever it is: a thread that dies in silence would leave the role without us for ever.
+            except Exception as error:
                 await self._wait_out(error)
             finally:
                 with suppress(*_OUTAGE):

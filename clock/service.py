@@ -16,7 +16,7 @@ import psycopg
 import structlog
 
 from clock.lease import Lease, campaigning
-from clock.term import KIND, Hook, Term, begin_term
+from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s
 from migrations.runner import refuse_unmigrated
 from timers.tz_update import follow_tz_data
@@ -64,7 +64,7 @@ class Clock:
                 self.on_leading(term.epoch)
             housekeeping = asyncio.create_task(self._keep_house(watch, term))
             try:
-                await self._fire_while(lease, connection, term, housekeeping)
+                await self._fire_while(lease, term, housekeeping)
             finally:
                 housekeeping.cancel()
                 await asyncio.wait({housekeeping})
@@ -74,15 +74,13 @@ class Clock:
         sessions.push_async_callback(connection.close)
         return connection
 
-    async def _fire_while(
-        self, lease: Lease, connection: Connection, term: Term, housekeeping: asyncio.Task[None]
-    ) -> None:
+    async def _fire_while(self, lease: Lease, term: Term, housekeeping: asyncio.Task[None]) -> None:
         time = DatabaseTime()
         while lease.held:
             if housekeeping.done():
                 # Without the backstop a late commit would wait for the next takeover: begin a new term instead.
                 housekeeping.result()
-            next_at = await self._look(connection, term, time)
+            next_at = await self._look(term, time)
             now = time.now()
             if next_at is not None and next_at > now:
                 rest = min(self._tick, next_at - now)
@@ -96,19 +94,13 @@ class Clock:
             while lease.held and (await term.run_once(now)).more:
                 now = time.now()
 
-    async def _look(self, connection: Connection, term: Term, time: DatabaseTime) -> datetime | None:
+    async def _look(self, term: Term, time: DatabaseTime) -> datetime | None:
         """Read the database's time and the next fire; a clock that went back lowers the mark."""
         asked_s = steady_s()
-        mark = term.mark_at
         if time.known:
             term.trail(time.now())
-            mark = term.mark_at
-        row = await (
-            await connection.execute(statement("clock/look"), {"kind": KIND, "mark": mark})
-        ).fetchone()
-        assert row is not None
-        time.observe(row[0], asked_s, steady_s())
-        next_at: datetime | None = row[1]
+        database_now, next_at = await term.look()
+        time.observe(database_now, asked_s, steady_s())
         return next_at
 
     async def _keep_house(self, watch: Connection, term: Term) -> None:

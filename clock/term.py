@@ -81,6 +81,11 @@ class Term:
         if fire_at <= self._mark[0]:
             self._mark = (fire_at, "")
 
+    def _lower_again(self) -> None:
+        """What was found while a statement was under way counts, wherever that has moved the mark."""
+        if self._lowered is not None:
+            self.lower_mark(self._lowered)
+
     def trail(self, now: datetime) -> None:
         """Look at the last two seconds again, every 200 ms; a clock that went back lowers the mark as well.
 
@@ -101,6 +106,20 @@ class Term:
         except psycopg.Error as error:
             batch = await self._after_error(error, now)
         return batch
+
+    async def look(self) -> tuple[datetime, datetime | None]:
+        """The database's time, and when the next timer is due. The mark follows: nothing is due before either."""
+        self._lowered = None
+        row = await (
+            await self._connection.execute(statement("clock/look"), {"kind": KIND, "mark": self.mark_at})
+        ).fetchone()
+        assert row is not None
+        now, next_at = row
+        passed = now if next_at is None else min(now, next_at)
+        if passed > self._mark[0]:
+            self._mark = (passed, "")
+        self._lower_again()
+        return now, next_at
 
     async def look_back(self, watch: Connection) -> None:
         """The backstop: find what is due before the mark, on another connection, and lower the mark to it."""
@@ -155,8 +174,7 @@ class Term:
         considered = planned.considered
         more = considered < len(rows) or len(rows) == limit
         self._mark = (rows[considered - 1].fire_at, rows[considered - 1].ref) if more else (now, "")
-        if self._lowered is not None:
-            self.lower_mark(self._lowered)
+        self._lower_again()
         rearmed_at = planned.first_rearmed_at
         if rearmed_at is not None and rearmed_at <= now:
             # A tick within its grace moved to an occurrence that is due as well.

@@ -242,7 +242,7 @@ def _recurrence_of(spec: ScheduleSpec, row: Row | None, now: datetime) -> Recurr
     """An edit that leaves the recurrence's text alone keeps where it counts from: re-applying a file moves nothing."""
     arguments = {"hash_id": spec.name, **spec.recurrence}
     recurrence = _kept(arguments, row["recurrence"]) if row is not None else None
-    recurrence = recurrence or parse(**{"anchor": now, **arguments})
+    recurrence = recurrence or parse(**{"anchor": now.replace(microsecond=0), **arguments})
     if spec.spread and spec.spread >= recurrence.minimum_distance():
         raise InvalidInput(
             f"the spread {spec.spread} of schedule {spec.name!r} is not shorter than the distance between its "

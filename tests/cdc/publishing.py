@@ -64,7 +64,7 @@ class Live:
 
 @asynccontextmanager
 async def live(settings: Settings, chain_type: type[Chain] = Chain) -> AsyncIterator[Live]:
-    connection = await connect(settings, "test publisher")
+    connection = await connect(patient(settings), "test publisher")
     bus = await connect_bus(settings, "test publisher")
     try:
         chain = await chain_type.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
@@ -95,7 +95,7 @@ async def write(settings: Settings, seed: int, transactions: int, stop: asyncio.
     """A writer of events and steps that rolls back a fifth of its transactions; how many it committed."""
     chance = random.Random(seed)
     committed = 0
-    connection = await connect(settings, f"test writer {seed}")
+    connection = await connect(patient(settings), f"test writer {seed}")
     try:
         for number in range(transactions):
             if stop is not None and stop.is_set():
@@ -165,6 +165,11 @@ def subject_of(settings: Settings, row: dict[str, Any]) -> str:
         return action_subject(settings.subjects, row["name"])
     name = row["schedule"] or row["rule"] or row["action"]
     return event_subject(settings.subjects, row["origin"], row["type"], name, row["owner"])
+
+
+def patient(settings: Settings) -> Settings:
+    """Half a minute of grace for a session in a transaction, a minute for a lock."""
+    return settings.model_copy(update={"lease_ttl_s": 60.0})
 
 
 def smaller(settings: Settings, **changed: Any) -> Settings:

@@ -14,7 +14,7 @@ from tests.cdc.publishing import published, smaller, write
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
-KILLS = 6
+KILLS = 5
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -49,7 +49,7 @@ async def test_two_publishers_killed_again_and_again_lose_and_double_nothing(
     chance = random.Random(seed)
     small = smaller(settings, cdc_chunk=5, cdc_in_flight=20)
     enough = asyncio.Event()
-    writers = [asyncio.create_task(write(settings, seed + n, 5000, enough)) for n in range(2)]
+    writers = [asyncio.create_task(write(settings, seed + n, 1500, enough)) for n in range(2)]
     publishers = list(await asyncio.gather(start(small), start(small)))
     try:
         for _ in range(KILLS):

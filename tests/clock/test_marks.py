@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 import pytest
 
@@ -153,3 +155,53 @@ async def test_a_backlog_is_drained_before_the_trailing_scan_runs_again(connecti
     await drain(term, at(11))
     term.trail(at(11.3))
     assert term.mark_at == at(11.3) - 2 * SECOND
+
+
+async def virtual_now(connection: Connection, now: datetime) -> None:
+    await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+
+
+async def test_a_look_says_when_the_next_is_due_and_moves_the_mark_up_to_there(
+    connection: Connection,
+) -> None:
+    """An idle clock must not walk over everything that was ever consumed, fifty times a second."""
+    term = await begin_term(connection, "test")
+    await virtual_now(connection, at(5))
+    assert await term.look() == (at(5), None)
+    assert term.mark_at == at(5)
+    await put(connection)
+    assert await term.look() == (at(5), at(10))
+    await virtual_now(connection, at(30))
+    assert await term.look() == (at(30), at(10))
+    assert term.mark_at == at(10)
+    await drain(term, at(30))
+    assert ("beat", at(30)) in await fired(connection)
+
+
+async def test_a_look_does_not_see_what_is_parked(connection: Connection) -> None:
+    await put(connection)
+    await connection.execute("update tocsin.timer set parked_at = %s", (at(0),))
+    await virtual_now(connection, at(30))
+    assert await (await begin_term(connection, "test")).look() == (at(30), None)
+
+
+async def test_what_is_armed_behind_a_look_is_found_by_the_trailing_scan(connection: Connection) -> None:
+    term = await begin_term(connection, "test")
+    await virtual_now(connection, at(10.5))
+    await term.look()
+    await put(connection, ONCE)
+    term.trail(at(10.5))
+    await virtual_now(connection, at(10.52))
+    assert await term.look() == (at(10.52), at(10))
+
+
+async def test_a_look_keeps_a_mark_that_was_lowered_meanwhile(
+    connection: Connection, watch: Connection
+) -> None:
+    term = await begin_term(connection, "test")
+    await virtual_now(connection, at(60))
+    await term.look()
+    await put(connection, ONCE)
+    await asyncio.gather(term.look(), term.look_back(watch))
+    await drain(term, at(60))
+    assert await fired(connection) == [("once", at(10))]

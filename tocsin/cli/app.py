@@ -10,6 +10,7 @@ from tocsin.cli import (
     audit,
     doctor,
     events,
+    explain,
     migrate,
     next_times,
     rules_files,
@@ -62,6 +63,7 @@ app.command("schedules")(schedules.schedules)
 app.command("timers")(timers.timers)
 app.command("events")(events.events)
 app.command("tail")(tail.tail)
+app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)
 app.command("next")(next_times.next_times)

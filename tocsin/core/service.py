@@ -77,12 +77,17 @@ class Service:
             self.restarts += 1
             if time.monotonic() - began > _HEALTHY_S:
                 delay_s = _FIRST_DELAY_S
-            await asyncio.sleep(delay_s)
+            await _pause(delay_s)
             delay_s = min(delay_s * 2, _LONGEST_DELAY_S)
 
     def _is_cancelled(self) -> bool:
         task = asyncio.current_task()
         return self._stopping or (task is not None and task.cancelling() > 0)
+
+
+async def _pause(delay_s: float) -> None:
+    """Apart, so that a test can look at the back-off without living through it."""
+    await asyncio.sleep(delay_s)
 
 
 @asynccontextmanager

@@ -1,0 +1,2 @@
+-- Scheduled events so far.
+select count(*) from tocsin.event where origin = 'scheduled'

@@ -1,2 +1,0 @@
--- What the snapshot's holder reads.
-select seq from public.bench_counter

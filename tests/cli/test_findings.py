@@ -1,0 +1,91 @@
+"""What the doctor makes of the facts: the bounds, and that red always comes with a remedy."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tocsin.cli.findings import (
+    Finding,
+    clock_offset,
+    leader,
+    log_lag,
+    system_tz_version,
+    timers,
+    tz_data,
+    worker_lag,
+)
+
+_NOW = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("offset", "state"),
+    [(0 * _MS, "ok"), (1002 * _MS, "ok"), (-1002 * _MS, "ok"), (1003 * _MS, "red"), (-1003 * _MS, "red")],
+    ids=str,
+)
+def test_an_offset_of_more_than_a_second_and_the_round_trip_is_red(offset: timedelta, state: str) -> None:
+    assert clock_offset(_NOW, _NOW + offset, 2 * _MS).state == state
+
+
+def test_the_side_of_the_offset_is_said() -> None:
+    assert clock_offset(_NOW, _NOW + 3000 * _MS, _MS).text.startswith(
+        "the database is 3.000 s ahead of this host"
+    )
+    assert clock_offset(_NOW, _NOW - 3000 * _MS, _MS).text.startswith(
+        "the database is 3.000 s behind this host"
+    )
+
+
+def test_a_role_that_nobody_holds_is_red() -> None:
+    assert leader("cdc", None, "").state == "red"
+    assert leader("clock", "host/1", ", epoch 3") == Finding("ok", "clock", "led by host/1, epoch 3")
+
+
+@pytest.mark.parametrize(
+    ("head", "last", "state"),
+    [(0, None, "info"), (5, None, "red"), (5, 5, "ok"), (1005, 5, "ok"), (1006, 5, "red"), (5, 6, "red")],
+)
+def test_the_log_is_red_when_the_stream_is_missing_far_behind_or_ahead(
+    head: int, last: int | None, state: str
+) -> None:
+    assert log_lag(head, last, "tocsin").state == state
+
+
+@pytest.mark.parametrize(("pending", "state"), [(None, "red"), (0, "ok"), (1000, "ok"), (1001, "red")])
+def test_workers_are_red_when_they_never_ran_or_lag(pending: int | None, state: str) -> None:
+    assert worker_lag("dispatch", pending, 0).state == state
+
+
+def test_parked_and_overdue_timers_are_both_said() -> None:
+    assert [one.state for one in timers([], False, _NOW, _NOW)] == ["ok"]
+    assert [one.state for one in timers([], False, _NOW - timedelta(seconds=10), _NOW)] == ["ok"]
+    parked, overdue = timers(["a", "b"], True, _NOW - timedelta(seconds=11), _NOW)
+    assert parked.text == "2 or more parked after repeated failures: a, b"
+    assert overdue.text == "the oldest is overdue by 11 s"
+
+
+def test_every_red_finding_says_what_to_do() -> None:
+    red = [
+        clock_offset(_NOW, _NOW + timedelta(hours=1), _MS),
+        leader("clock", None, ""),
+        *(log_lag(head, last, "tocsin") for head, last in ((5, None), (9999, 5), (5, 6))),
+        *(worker_lag("perform", pending, 0) for pending in (None, 9999)),
+        *timers(["a"], False, _NOW - timedelta(hours=1), _NOW),
+    ]
+    assert [(one.state, bool(one.remedy)) for one in red] == [("red", True)] * len(red)
+
+
+def test_the_hosts_own_tz_data_is_named_when_it_differs(tmp_path: Path) -> None:
+    file = tmp_path / "tzdata.zi"
+    assert system_tz_version(file) is None
+    file.write_text("# version 2025b\n# redo\n")
+    assert system_tz_version(file) == "2025b"
+    file.write_text("R a\n")
+    assert system_tz_version(file) is None
+    assert tz_data("2026f", "2025b").state == "info"
+    assert "2025b, is not used" in tz_data("2026f", "2025b").text
+    assert tz_data("2026f", None).state == tz_data("2026f", "2026f").state == "ok"

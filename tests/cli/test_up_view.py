@@ -1,0 +1,177 @@
+"""What `up` shows, rendered without a terminal."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from tocsin.cli.schedule_facts import ComingFire, coming_fires
+from tocsin.cli.up_lines import Line, Record, line_of
+from tocsin.cli.up_screen import PlainScreen
+from tocsin.cli.up_services import database_url
+from tocsin.cli.up_view import State, line_text, view
+
+_AT = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
+_FIRE: dict[str, Any] = {
+    "type": "schedule-fired",
+    "origin": "scheduled",
+    "time": "2026-03-08T07:00:00Z",
+    "fireat": "2026-03-08T07:01:00Z",
+    "recordedat": "2026-03-08T07:01:00.003400Z",
+    "schedule": "digest",
+    "owner": "plant",
+    "data": {},
+}
+
+
+def _state(**changes: Any) -> State:
+    values = {"postgres": "postgresql://here", "nats": "nats://there", "data": "/data dir", **changes}
+    return State(version="1.2.3", log="/data dir/log", **values)
+
+
+def _rendered(renderable: RenderableType, *, colours: bool = False) -> str:
+    file = io.StringIO()
+    Console(file=file, width=100, force_terminal=colours, markup=False, highlight=False).print(renderable)
+    return file.getvalue()
+
+
+def _new_york(owner: str, name: str) -> str:
+    assert (owner, name) == ("plant", "digest")
+    return "America/New_York"
+
+
+def _row(name: str, minutes: int, every: str = "10m", **changes: Any) -> dict[str, Any]:
+    at = _AT + timedelta(minutes=minutes)
+    spec = {
+        "every": every,
+        "anchor": "2026-03-08T07:00:00Z",
+        "tz": "UTC",
+        "dst_gap": "forward",
+        "dst_fold": "first",
+    }
+    row = {"name": name, "owner": "", "status": "active", "recurrence": spec, "nominal_at": at, "fire_at": at}
+    return {**row, "attempts": 0, "last_error": None, "parked_at": None, **changes}
+
+
+def test_a_fire_is_local_nominal_time_and_lateness_after_its_spread() -> None:
+    line = line_of(Record(7, _FIRE), _new_york)
+    assert line is not None
+    assert line.plain() == "fired   plant/digest  Sun 2026-03-08 03:00:00 EDT  3 ms late  seq 7"
+
+
+def test_a_fire_of_a_type_of_its_own_is_a_fire() -> None:
+    line = line_of(Record(7, {**_FIRE, "type": "reminder"}), _new_york)
+    assert line is not None
+    assert line.kind == "fired"
+
+
+@pytest.mark.parametrize(
+    ("count", "at_least", "text"),
+    [
+        (1, False, "once, Sun 2026-03-08 03:00:00 EDT"),
+        (4, False, "4 times, Sun 2026-03-08 03:00:00 EDT to Sun 2026-03-08 04:00:00 EDT"),
+        (9, True, "at least 9 times, Sun 2026-03-08 03:00:00 EDT to Sun 2026-03-08 04:00:00 EDT"),
+    ],
+)
+def test_what_was_missed_is_counted_with_first_last_and_reason(count: int, at_least: bool, text: str) -> None:
+    data = {
+        **{"count": count, "at_least": at_least, "reason": "why"},
+        **{"first": "2026-03-08T07:00:00+00:00", "last": "2026-03-08T08:00:00+00:00"},
+    }
+    body = {**_FIRE, "type": "schedule-missed", "origin": "derived", "data": data}
+    assert line_of(Record(8, body), _new_york) == Line("missed", f"plant/digest  {text}  (why)", 8)
+
+
+@pytest.mark.parametrize(
+    ("state", "data", "line"),
+    [
+        ("due", {}, None),
+        ("completed", {"message": "hi\x1b[2J"}, Line("action", "say  completed  hi\\x1b[2J", 9)),
+        ("completed", {"subject": "a.b"}, Line("action", 'say  completed  {"subject": "a.b"}', 9)),
+        ("failed", {"error": "no"}, Line("failed", "say  failed  no", 9)),
+        ("cancelled", {}, Line("action", "say  cancelled", 9)),
+    ],
+)
+def test_an_action_is_one_line_when_it_ends(state: str, data: dict[str, Any], line: Line | None) -> None:
+    body = {"type": f"action-step-{state}", "state": state, "action": "say", "data": data}
+    assert line_of(Record(9, body), _new_york) == line
+
+
+def test_other_events_are_shown_by_type() -> None:
+    body = {"type": "rules-applied", "origin": "caused", "time": "2026-03-08T07:00:00Z", "data": {"count": 6}}
+    assert line_of(Record(1, body), _new_york) == Line("event", 'rules-applied  {"count": 6}', 1)
+
+
+def test_the_view_says_what_runs_where_and_counts_down() -> None:
+    note = "02:30 does not exist on this day: moved to 03:00"
+    fires = [
+        ComingFire("digest", "plant", _AT, _AT, "America/New_York", note),
+        ComingFire("late", "", _AT - timedelta(minutes=2), _AT - timedelta(minutes=2), "UTC", ""),
+    ]
+    shown = _rendered(
+        view(_state(now=_AT - timedelta(seconds=75), coming=fires, paused=3, waiting={"cdc": 2}))
+    )
+    for text in (
+        "tocsin 1.2.3",
+        "postgresql://here",
+        "nats://there",
+        "/data dir",
+        "cdc started again 2 times",
+    ):
+        assert text in shown
+    assert "Sun 2026-03-08 03:00:00 EDT  in 1m15s" in shown
+    assert "due now" in shown
+    assert "3 paused" in shown
+    assert "\x1b" not in shown
+
+
+def test_an_empty_view_says_how_to_add_a_schedule() -> None:
+    assert "no fires ahead" in _rendered(view(_state(now=_AT)))
+
+
+def test_lines_have_colours_on_a_terminal_only() -> None:
+    line = Line("fired", "digest", 7)
+    assert _rendered(line_text(line)).rstrip() == line.plain()
+    assert "\x1b[" in _rendered(line_text(line), colours=True)
+
+
+def test_every_schedule_is_shown_once_before_any_is_shown_twice() -> None:
+    rows = [_row("often", 10), _row("held", 20, status="paused"), _row("rare", 90, "90m")]
+    assert [(fire.schedule, fire.at) for fire in coming_fires(rows, 4)] == [
+        *(("often", _AT + timedelta(minutes=minutes)) for minutes in (10, 20, 30)),
+        ("rare", _AT + timedelta(minutes=90)),
+    ]
+    assert [fire.schedule for fire in coming_fires(rows, 1)] == ["often"]
+
+
+def test_coming_fires_keep_the_spread_and_say_what_is_parked() -> None:
+    row = _row("one", 10, fire_at=_AT + timedelta(minutes=11), parked_at=_AT, last_error="boom", attempts=5)
+    first, second = coming_fires([row], 2)
+    assert (first.note, second.note) == ("parked: boom", "")
+    assert second.fire_at - second.at == timedelta(minutes=1)
+
+
+def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    coming = [ComingFire("digest", "", _AT, _AT, "UTC", "")]
+    state = _state(now=_AT - timedelta(seconds=5), coming=coming)
+    with PlainScreen(state) as screen:
+        for restarts in ({}, {"cdc": 1}, {"cdc": 1}):
+            state.waiting = restarts
+            screen.refresh(state)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "postgres  postgresql://here",
+        "nats      nats://there",
+        "data      /data dir",
+        "log       /data dir/log",
+        "next    digest  Sun 2026-03-08 07:00:00 UTC  in 5s",
+        "trouble  cdc started again 1 times; the log says why",
+    ]
+
+
+def test_the_database_of_up_is_its_own_on_the_same_server() -> None:
+    url = "postgresql://postgres@/postgres?host=%2Fa%20b%2Fpostgres&port=5432"
+    assert database_url(url) == "postgresql://postgres@/tocsin?host=%2Fa%20b%2Fpostgres&port=5432"

@@ -1,0 +1,191 @@
+"""The clock as a service: one leads, another takes over, and no restart of anything loses or doubles a fire."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from clock.service import Clock
+from migrations.runner import migrate
+from tests.sql import all_rows, one_row
+from tests.waiting import eventually
+from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.working_set import database_now
+from tocsin.core.db import Connection, connect, statement
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+from tocsin.embedded import embedded_nats, embedded_postgres
+
+BEAT = ScheduleSpec("beat", {"every": "200ms"}, catch_up="all", max_catch_up=10_000)
+
+
+@pytest.fixture
+def calm(settings: Settings) -> Settings:
+    """A TTL that no stall of the machine outlasts: leadership changes only where the test says so."""
+    return settings.model_copy(update={"lease_ttl_s": 20.0})
+
+
+class Watched:
+    """A clock that says when it leads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.clock = Clock(settings)
+        self.epochs: list[int] = []
+        self.leads = asyncio.Event()
+        self.clock.on_leading = self._lead
+        self.service = Service("clock", self.clock.run)
+
+    def _lead(self, epoch: int) -> None:
+        self.epochs.append(epoch)
+        self.leads.set()
+
+
+async def start_beat(connection: Connection) -> datetime:
+    now = await database_now(connection)
+    put = await put_schedule(connection, BEAT, Act("tester", "test", now))
+    assert put.next_at is not None
+    return put.next_at
+
+
+async def fires(connection: Connection) -> list[datetime]:
+    rows = await all_rows(connection, "select ts from tocsin.event where origin = 'scheduled' order by seq")
+    return [row["ts"] for row in rows]
+
+
+async def fires_after(connection: Connection, count: int) -> None:
+    """Wait until there are `count` more."""
+    before = len(await fires(connection))
+
+    async def more() -> bool:
+        return len(await fires(connection)) >= before + count
+
+    await eventually(more, f"{count} more fires", within=60)
+
+
+async def assert_each_once(connection: Connection, first: datetime) -> None:
+    recorded = await fires(connection)
+    assert recorded == [first + number * timedelta(milliseconds=200) for number in range(len(recorded))]
+    missed = await all_rows(connection, "select * from tocsin.event where type = 'schedule-missed'")
+    assert missed == []
+
+
+async def test_one_leads_and_another_takes_over_when_it_stops(
+    settings: Settings, connection: Connection
+) -> None:
+    first_at = await start_beat(connection)
+    first, second = Watched(settings), Watched(settings)
+    async with running(first.service):
+        async with asyncio.timeout(30):
+            await first.leads.wait()
+        async with running(second.service):
+            await fires_after(connection, 3)
+            await first.service.stop()
+            async with asyncio.timeout(30):
+                await second.leads.wait()
+            await fires_after(connection, 3)
+    assert max(first.epochs) < min(second.epochs)
+    await assert_each_once(connection, first_at)
+
+
+async def test_a_deposed_clock_stands_again(settings: Settings, connection: Connection) -> None:
+    first_at = await start_beat(connection)
+    watched = Watched(settings)
+    async with running(watched.service):
+        async with asyncio.timeout(30):
+            await watched.leads.wait()
+        watched.leads.clear()
+        await connection.execute("update tocsin.log_head set epoch = epoch + 10")
+        async with asyncio.timeout(30):
+            await watched.leads.wait()
+        await fires_after(connection, 2)
+    await assert_each_once(connection, first_at)
+
+
+async def test_postgres_may_restart_while_the_clock_runs(tmp_path: Path) -> None:
+    with embedded_nats(tmp_path / "nats") as nats:
+        with embedded_postgres(tmp_path / "postgres") as postgres:
+            settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=1.0)
+            connection = await connect(settings, "test")
+            await migrate(connection)
+            first_at = await start_beat(connection)
+            watched = Watched(settings)
+            watched.service.start()
+            await fires_after(connection, 3)
+            await connection.close()
+        with embedded_postgres(tmp_path / "postgres") as postgres:
+            assert postgres.url == settings.postgres
+            connection = await connect(settings, "test")
+            await fires_after(connection, 3)
+            await watched.service.stop()
+            await assert_each_once(connection, first_at)
+            await connection.close()
+
+
+async def test_a_tick_committed_late_is_found_while_it_runs(calm: Settings, connection: Connection) -> None:
+    """Older than the trailing scan reaches: only the backstop finds it."""
+    await start_beat(connection)
+    watched = Watched(calm)
+    async with running(watched.service):
+        await fires_after(connection, 2)
+        asked_at = await database_now(connection) - timedelta(minutes=5)
+        late = ScheduleSpec("late", {"at": (asked_at + timedelta(seconds=1)).isoformat()})
+        await put_schedule(connection, late, Act("tester", "test", asked_at))
+
+        async def found() -> bool:
+            return bool(await all_rows(connection, "select 1 from tocsin.event where schedule = 'late'"))
+
+        await eventually(found, "the late one fires", within=60)
+
+
+async def test_a_backstop_that_fails_begins_a_new_term(calm: Settings, connection: Connection) -> None:
+    """Its session is ended from outside: a clock without it would overlook late commits for ever."""
+    first_at = await start_beat(connection)
+    watched = Watched(calm)
+    async with running(watched.service):
+        async with asyncio.timeout(30):
+            await watched.leads.wait()
+        watched.leads.clear()
+        ended = await one_row(
+            connection,
+            "select count(pg_terminate_backend(pid)) as n from pg_stat_activity"
+            " where application_name = 'tocsin clock backstop' and datname = current_database()",
+        )
+        assert ended["n"] == 1
+        async with asyncio.timeout(30):
+            await watched.leads.wait()
+        await fires_after(connection, 2)
+    await assert_each_once(connection, first_at)
+
+
+async def test_a_log_that_cannot_be_extended_for_a_while_is_no_crash(settings: Settings) -> None:
+    asked: list[Any] = []
+
+    class Busy:
+        async def execute(self, query: bytes) -> None:
+            asked.append(query)
+            raise psycopg.errors.LockNotAvailable("somebody holds the log")
+
+    await Clock(settings)._extend_log(Busy())  # type: ignore[arg-type]
+    assert asked == [statement("clock/extend_log")]
+
+
+async def test_an_unmigrated_database_is_refused_and_waited_for(
+    settings: Settings, connection: Connection
+) -> None:
+    await connection.execute("alter table public.tocsin_migration rename to hidden")
+    watched = Watched(settings)
+    async with running(watched.service):
+
+        async def refused() -> bool:
+            return watched.service.restarts > 0
+
+        await eventually(refused, "the service waits", within=60)
+        assert watched.epochs == []
+        await connection.execute("alter table public.hidden rename to tocsin_migration")
+        async with asyncio.timeout(60):
+            await watched.leads.wait()

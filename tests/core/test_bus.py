@@ -1,0 +1,97 @@
+"""NATS: fast and readable failures, a connection that lasts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import eventually
+from tocsin.core.bus import connect_bus
+from tocsin.core.errors import Unreachable
+from tocsin.core.settings import Settings
+from tocsin.embedded import embedded_nats
+
+
+async def refusal(nats: str) -> str:
+    with pytest.raises(Unreachable) as refused:
+        async with asyncio.timeout(60):
+            await connect_bus(Settings(nats=nats), "test")
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+async def test_no_server_is_named() -> None:
+    assert "set TOCSIN_NATS, for example nats://localhost:4222" in await refusal("")
+
+
+@pytest.mark.parametrize(
+    "url", ["nats://me:s3cret@127.0.0.1:1", "127.0.0.1:1", "nats://127.0.0.1:1, ,127.0.0.1:2"]
+)
+async def test_an_unreachable_server_is_one_sentence_without_its_password(url: str) -> None:
+    message = await refusal(url)
+    assert message.startswith("cannot reach nats at 127.0.0.1:1")
+    assert "set TOCSIN_NATS to a reachable server" in message
+    assert "s3cret" not in message
+
+
+@pytest.mark.parametrize("url", ["nats://", "nats://:4222", "nats://me:s3cret@:4222"])
+async def test_a_url_without_a_host_is_no_url(url: str) -> None:
+    message = await refusal(url)
+    assert "names no host" in message
+    assert "s3cret" not in message
+
+
+@pytest.mark.parametrize(
+    "url", ["nats://127.0.0.1:99999", "nats://127.0.0.1:port", "nats://" + "x" * 70 + ".y"]
+)
+async def test_a_url_that_cannot_be_right_is_refused_readably(url: str) -> None:
+    assert "cannot reach nats" in await refusal(url)
+
+
+async def test_what_answers_there_is_not_nats() -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert "what answers there is not nats" in await refusal(f"nats://127.0.0.1:{port}")
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for() -> None:
+    async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(keep_silent, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert "TimeoutError" in await refusal(f"nats://127.0.0.1:{port}")
+
+
+async def test_a_second_server_of_the_list_will_do(settings: Settings) -> None:
+    bus = await connect_bus(
+        settings.model_copy(update={"nats": f"nats://127.0.0.1:1,{settings.nats}"}), "test"
+    )
+    assert bus.is_connected
+    await bus.close()
+
+
+async def test_a_connection_outlives_a_restart_of_nats(tmp_path: Path) -> None:
+    with embedded_nats(tmp_path) as server:
+        bus = await connect_bus(Settings(nats=server.url), "test")
+
+    async def gone() -> bool:
+        return not bus.is_connected
+
+    async def back() -> bool:
+        return bus.is_connected
+
+    await eventually(gone, "the connection is gone")
+    with embedded_nats(tmp_path):
+        await eventually(back, "the connection is back", within=60)
+        await bus.close()

@@ -1,0 +1,150 @@
+"""Postgres: readable failures, sessions that cannot freeze the house, and the one retry."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from tests.sql import one_row
+from tocsin.core import db
+from tocsin.core.db import connect, pool, refuse_old_server, retrying, statement
+from tocsin.core.errors import Refused, Unreachable
+from tocsin.core.settings import Settings
+
+
+async def refusal(postgres: str) -> str:
+    with pytest.raises(Unreachable) as refused:
+        await connect(Settings(postgres=postgres), "test")
+    assert refused.value.exit_code == 2
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+async def test_no_database_is_named() -> None:
+    assert "set TOCSIN_POSTGRES, for example postgresql://" in await refusal("")
+
+
+async def test_an_unreachable_server_is_one_sentence_with_its_address() -> None:
+    message = await refusal("postgresql://me:s3cret@127.0.0.1:1/mine")
+    assert message.startswith("cannot reach postgres at 127.0.0.1:1/mine (")
+    assert "set TOCSIN_POSTGRES" in message
+    assert "s3cret" not in message
+
+
+async def test_a_database_that_is_not_there_is_said(settings: Settings) -> None:
+    message = await refusal(psycopg.conninfo.make_conninfo(settings.postgres, dbname="nowhere"))
+    assert 'database "nowhere" does not exist' in message
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "postgresql://me:s3cret@[::1/mine",
+        "postgresql://me:s3:s3cret/x@host:abc:def/mine",
+        "host=localhost password=s3cret surplus",
+        "password='s3cret",
+        "password=two s3cret",
+    ],
+)
+async def test_what_is_no_connection_string_never_shows_a_password(broken: str) -> None:
+    message = await refusal(broken)
+    assert "TOCSIN_POSTGRES" in message
+    assert "s3" not in message
+
+
+async def test_a_word_that_is_no_connection_string_is_shown() -> None:
+    message = await refusal("localhost")
+    assert message.startswith("TOCSIN_POSTGRES='localhost' is not a connection string: write postgresql://")
+
+
+async def test_an_old_server_is_refused_by_its_version(settings: Settings) -> None:
+    connection = await connect(settings, "test")
+    with pytest.raises(Refused, match=r"postgres \d+ is too old: tocsin needs 99 or newer"):
+        await refuse_old_server(connection, minimum=990000)
+    assert connection.closed
+
+
+async def test_a_session_gives_up_its_locks_and_never_waits_for_ever(settings: Settings) -> None:
+    connection = await connect(settings, "somebody")
+    shown = {
+        name: (await one_row(connection, "select current_setting(%s) as v", (name,)))["v"]
+        for name in (
+            "idle_in_transaction_session_timeout",
+            "lock_timeout",
+            "TimeZone",
+            "default_transaction_isolation",
+            "application_name",
+        )
+    }
+    await connection.close()
+    assert shown == {
+        "idle_in_transaction_session_timeout": "500ms",
+        "lock_timeout": "1s",
+        "TimeZone": "UTC",
+        "default_transaction_isolation": "read committed",
+        "application_name": "tocsin somebody",
+    }
+
+
+async def test_the_operators_own_options_are_kept(settings: Settings) -> None:
+    own = psycopg.conninfo.make_conninfo(settings.postgres, options="-c work_mem=7MB -c lock_timeout=9s")
+    connection = await connect(settings.model_copy(update={"postgres": own}), "test")
+    assert (await one_row(connection, "select current_setting('work_mem') as v"))["v"] == "7MB"
+    assert (await one_row(connection, "select current_setting('lock_timeout') as v"))["v"] == "1s"
+    await connection.close()
+
+
+async def test_a_pool_opens_sessions_of_ours_and_fails_readably(settings: Settings) -> None:
+    async with pool(settings, "pooled", 2) as opened, opened.connection() as connection:
+        assert (await one_row(connection, "select current_setting('TimeZone') as v"))["v"] == "UTC"
+    with pytest.raises(Unreachable, match="cannot reach postgres"):
+        async with pool(Settings(postgres="postgresql://127.0.0.1:1/x"), "pooled", 2):
+            pass
+
+
+class Losing:
+    def __init__(self, losses: int, error: type[psycopg.Error]) -> None:
+        self.tries = 0
+        self._losses = losses
+        self._error = error
+
+    async def __call__(self) -> str:
+        self.tries += 1
+        if self.tries <= self._losses:
+            raise self._error("lost to another one")
+        return "done"
+
+
+@pytest.mark.parametrize("error", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
+async def test_a_transaction_that_lost_is_run_again(error: type[psycopg.Error]) -> None:
+    work = Losing(3, error)
+    assert await retrying(work) == "done"
+    assert work.tries == 4
+
+
+async def test_a_retry_has_an_end_and_other_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "_RETRIES", 3)
+    work = Losing(99, psycopg.errors.DeadlockDetected)
+    with pytest.raises(psycopg.errors.DeadlockDetected):
+        await retrying(work)
+    assert work.tries == 3
+    other = Losing(1, psycopg.errors.UniqueViolation)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await retrying(other)
+    assert other.tries == 1
+
+
+def test_a_statement_is_its_file_without_comments() -> None:
+    assert statement("clock/read_epoch") == b"select epoch from tocsin.log_head"
+    with pytest.raises(FileNotFoundError):
+        statement("clock/no_such_statement")
+
+
+async def test_connecting_can_be_cancelled(settings: Settings) -> None:
+    task = asyncio.create_task(connect(settings, "test"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -1,0 +1,180 @@
+"""Pulling returns at once, survives a restart of NATS, and says when its consumer is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import AckPolicy, ConsumerConfig, StorageType, StreamConfig
+
+from tests.waiting import eventually
+from tocsin.core.bus import connect_bus
+from tocsin.core.pull import ConsumerGone, Puller
+from tocsin.core.settings import Settings
+from tocsin.embedded import Nats, embedded_nats
+
+
+@pytest.fixture
+def own_nats(tmp_path: Path) -> Iterator[Nats]:
+    with embedded_nats(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def bus(own_nats: Nats) -> AsyncIterator[Client]:
+    connected = await connect_bus(Settings(nats=own_nats.url), "test")
+    yield connected
+    await connected.close()
+
+
+async def open_puller(bus: Client, batch: int) -> Puller:
+    js = bus.jetstream(timeout=10)
+    await js.add_stream(StreamConfig(name="S", subjects=["s.>"], storage=StorageType.FILE))
+    await js.add_consumer("S", ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT, ack_wait=30))
+    return await Puller.open(bus, "S", "c", batch)
+
+
+async def send(bus: Client, *bodies: str) -> None:
+    for body in bodies:
+        await bus.jetstream(timeout=10).publish("s.x", body.encode())
+
+
+async def pull(puller: Puller, count: int) -> list[str]:
+    """The next messages, acknowledged, however many batches they take."""
+    found: list[Msg] = []
+
+    async def are_there() -> bool:
+        found.extend(await puller.next_batch())
+        return len(found) >= count
+
+    await eventually(are_there, f"{count} messages come", within=30)
+    for message in found:
+        await message.ack()
+    return [message.data.decode() for message in found]
+
+
+async def test_one_message_is_returned_without_waiting_for_a_full_batch(bus: Client) -> None:
+    puller = await open_puller(bus, 100)
+    await send(bus, "a")
+    began = time.monotonic()
+    (message,) = await puller.next_batch(timeout_s=60)
+    assert (message.data, message.subject) == (b"a", "s.x")
+    assert time.monotonic() - began < 30
+
+
+async def test_what_has_arrived_comes_together_and_in_order(bus: Client) -> None:
+    puller = await open_puller(bus, 4)
+    await send(bus, *"abcdefghij")
+    assert await pull(puller, 10) == list("abcdefghij")
+
+
+async def test_a_batch_is_never_larger_than_asked_for(bus: Client) -> None:
+    puller = await open_puller(bus, 3)
+    await send(bus, *"abcdefgh")
+    sizes = []
+
+    async def are_there() -> bool:
+        sizes.append(len(await puller.next_batch()))
+        return sum(sizes) == 8
+
+    await eventually(are_there, "all messages come")
+    assert max(sizes) <= 3
+
+
+async def test_nothing_in_time_is_an_empty_batch(bus: Client) -> None:
+    puller = await open_puller(bus, 3)
+    assert await puller.next_batch(timeout_s=0.05) == []
+    await send(bus, "a")
+    assert await pull(puller, 1) == ["a"]
+
+
+async def test_one_request_serves_many_batches(bus: Client) -> None:
+    puller = await open_puller(bus, 100)
+    for letter in "abcdef":
+        await send(bus, letter)
+        assert await pull(puller, 1) == [letter]
+    info = await bus.jetstream(timeout=10).consumer_info("S", "c")
+    assert (puller._request, info.num_waiting) == (1, 1)
+
+
+async def test_a_request_that_expired_is_followed_by_one_other(
+    bus: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.core.pull._EXPIRES_S", 0.1)
+    puller = await open_puller(bus, 5)
+
+    async def has_asked_again() -> bool:
+        return not await puller.next_batch() and puller._request >= 4
+
+    await eventually(has_asked_again, "it asks again")
+    await send(bus, "a")
+    assert await pull(puller, 1) == ["a"]
+    info = await bus.jetstream(timeout=10).consumer_info("S", "c")
+    assert (info.num_waiting or 0) <= 1
+
+
+async def test_the_end_of_an_older_request_does_not_end_the_newer(
+    bus: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.core.pull._EXPIRES_S", 0.3)
+    puller = await open_puller(bus, 5)
+    await puller.next_batch(timeout_s=0.01)
+    monkeypatch.setattr("tocsin.core.pull._EXPIRES_S", 60.0)
+    puller._asked_s = -1e9  # as if it had been lost
+    await puller.next_batch(timeout_s=0.01)
+    assert puller._request == 2
+    message = await puller._subscription.next_msg(timeout=20)
+    assert message.headers is not None
+    assert message.headers["Status"] == "408"
+    assert not puller._is_record(message)
+    await puller.next_batch(timeout_s=0.01)
+    assert puller._request == 2
+
+
+async def test_a_restart_of_nats_is_survived_and_asked_over_at_once(bus: Client, own_nats: Nats) -> None:
+    puller = await open_puller(bus, 100)
+    await send(bus, "a")
+    assert await pull(puller, 1) == ["a"]
+    asked_s = puller._asked_s
+    own_nats.kill()
+    own_nats.start()
+
+    async def is_back() -> bool:
+        return bus.is_connected and bus.stats["reconnects"] > 0
+
+    await eventually(is_back, "the client reconnects")
+    await send(bus, "b")
+
+    async def arrives() -> bool:
+        # The first message may come again: its acknowledgement may have died with the server.
+        return "b" in [message.data.decode() for message in await puller.next_batch()]
+
+    await eventually(arrives, "the message comes")
+    assert puller._asked_s > asked_s
+
+
+@pytest.mark.parametrize("gone", ["consumer", "stream"])
+async def test_a_consumer_that_is_gone_is_an_error(bus: Client, gone: str) -> None:
+    puller = await open_puller(bus, 10)
+    assert await puller.next_batch(timeout_s=0.05) == []
+    js = bus.jetstream(timeout=10)
+    await (js.delete_consumer("S", "c") if gone == "consumer" else js.delete_stream("S"))
+
+    async def is_said() -> bool:
+        try:
+            await puller.next_batch()
+        except ConsumerGone as error:
+            return "'c' is gone" in str(error)
+        return False
+
+    await eventually(is_said, "the consumer is gone")
+
+
+async def test_a_consumer_that_never_was_is_an_error(bus: Client) -> None:
+    puller = await Puller.open(bus, "S", "c", 10)
+    with pytest.raises(ConsumerGone, match="503"):
+        await puller.next_batch(timeout_s=20)

@@ -1,0 +1,198 @@
+"""A service runs until it is stopped, and is started again when it crashes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import structlog
+
+from tests.waiting import eventually
+from tocsin.core import service as service_module
+from tocsin.core.errors import Unreachable
+from tocsin.core.service import Service, running
+
+
+class Scripted:
+    """Fails as told, then runs until it is cancelled."""
+
+    def __init__(self, *failures: BaseException) -> None:
+        self._failures = list(failures)
+        self.runs = 0
+        self.settled = asyncio.Event()
+        self.cleaned_up = False
+
+    async def run(self) -> None:
+        self.runs += 1
+        if self._failures:
+            raise self._failures.pop(0)
+        self.settled.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cleaned_up = True
+
+
+@pytest.fixture(autouse=True)
+def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The back-offs asked for, taken at once."""
+    asked: list[float] = []
+
+    async def take_at_once(delay_s: float) -> None:
+        asked.append(delay_s)
+
+    monkeypatch.setattr(service_module, "_pause", take_at_once)
+    return asked
+
+
+async def test_a_crash_is_followed_by_a_restart_with_a_back_off_that_doubles(delays: list[float]) -> None:
+    scripted = Scripted(*(RuntimeError(str(number)) for number in range(8)))
+    service = Service("scripted", scripted.run)
+    async with running(service), asyncio.timeout(30):
+        await scripted.settled.wait()
+        assert service.running
+    assert (scripted.runs, service.restarts) == (9, 8)
+    assert delays[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert scripted.cleaned_up
+    assert not service.running
+
+
+async def test_after_a_healthy_while_the_back_off_begins_anew(
+    delays: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "_HEALTHY_S", -1.0)
+    scripted = Scripted(*(RuntimeError() for _ in range(3)))
+    async with running(Service("scripted", scripted.run)), asyncio.timeout(30):
+        await scripted.settled.wait()
+    assert delays[:3] == [0.1, 0.1, 0.1]
+
+
+async def test_a_crash_has_a_traceback_and_an_outage_has_none() -> None:
+    scripted = Scripted(ValueError("a defect"), Unreachable("postgres is away"), OSError("reset"))
+    with structlog.testing.capture_logs() as logs:
+        async with running(Service("scripted", scripted.run)), asyncio.timeout(30):
+            await scripted.settled.wait()
+    assert [(entry["event"], bool(entry.get("exc_info"))) for entry in logs] == [
+        ("service crashed", True),
+        ("service waits", False),
+        ("service waits", False),
+    ]
+
+
+async def test_a_cancellation_from_inside_is_a_crash_and_not_the_end() -> None:
+    scripted = Scripted(asyncio.CancelledError())
+    service = Service("scripted", scripted.run)
+    async with running(service), asyncio.timeout(30):
+        await scripted.settled.wait()
+    assert service.restarts == 1
+
+
+async def test_stopping_waits_for_the_cleanup() -> None:
+    began, may_end, ended = asyncio.Event(), asyncio.Event(), False
+
+    async def run() -> None:
+        nonlocal ended
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            await may_end.wait()
+            ended = True
+
+    service = Service("slow", run)
+    service.start()
+    await began.wait()
+    stopping = asyncio.create_task(service.stop())
+
+    async def cancelled() -> bool:
+        return service._task is not None and service._task.cancelling() > 0
+
+    await eventually(cancelled, "the stop has begun")
+    assert not stopping.done()
+    may_end.set()
+    await stopping
+    assert ended
+
+
+async def test_a_cleanup_that_fails_is_not_started_again() -> None:
+    runs = 0
+    began = asyncio.Event()
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the connection was gone already")
+
+    service = Service("messy", run)
+    service.start()
+    await began.wait()
+    async with asyncio.timeout(30):
+        await service.stop()
+    assert runs == 1
+
+
+async def test_whoever_is_cancelled_while_stopping_is_really_cancelled() -> None:
+    began, refuses_to_end = asyncio.Event(), asyncio.Event()
+
+    async def run() -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            refuses_to_end.set()
+            await asyncio.Event().wait()
+
+    service = Service("stubborn", run)
+    service.start()
+    await began.wait()
+    stopping = asyncio.create_task(service.stop())
+    await refuses_to_end.wait()
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    assert service._task is not None
+    service._task.cancel()
+    await asyncio.wait({service._task})
+
+
+async def test_a_service_that_returns_has_ended() -> None:
+    done = asyncio.Event()
+
+    async def run() -> None:
+        done.set()
+
+    service = Service("short", run)
+    service.start()
+    await done.wait()
+    await service.stop()
+    assert (service.running, service.restarts) == (False, 0)
+    await service.stop()
+
+
+async def test_a_service_is_not_started_twice_and_may_be_started_again() -> None:
+    scripted = Scripted()
+    service = Service("one", scripted.run)
+    async with running(service):
+        with pytest.raises(RuntimeError, match="the service 'one' runs already"):
+            service.start()
+    async with running(service), asyncio.timeout(30):
+        await scripted.settled.wait()
+
+
+async def test_all_are_stopped_when_the_block_fails() -> None:
+    one, two = Scripted(), Scripted()
+
+    async def fail() -> None:
+        async with running(Service("one", one.run), Service("two", two.run)), asyncio.timeout(30):
+            await one.settled.wait()
+            await two.settled.wait()
+            raise LookupError("the block failed")
+
+    with pytest.raises(LookupError):
+        await fail()
+    assert one.cleaned_up
+    assert two.cleaned_up

@@ -1,0 +1,66 @@
+"""Settings: every knob from `TOCSIN_*`, a bad value refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.core.errors import InvalidInput
+from tocsin.core.settings import Settings, read_settings
+
+
+@pytest.fixture(autouse=True)
+def _no_variables_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"TOCSIN_{name.upper()}", raising=False)
+
+
+def test_a_variable_sets_its_knob(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOCSIN_LEASE_TTL_S", "3.5")
+    monkeypatch.setenv("TOCSIN_NAMESPACE", "plant-7")
+    settings = read_settings()
+    assert settings.lease_ttl_s == 3.5
+    assert (settings.stream, settings.lease_bucket, settings.subjects) == (
+        "plant-7",
+        "plant-7-lease",
+        "plant-7.v1",
+    )
+
+
+def test_an_argument_goes_before_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOCSIN_TICK_MS", "50")
+    assert read_settings(tick_ms=5).tick_ms == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("LEASE_TTL_S", "0.5", "greater than or equal to 1"),
+        ("LEASE_TTL_S", "nan", "greater than or equal to 1"),
+        ("LEASE_TTL_S", "soon", "valid number"),
+        ("TICK_MS", "0", "greater than or equal to 1"),
+        ("NAMESPACE", "a.b", "match pattern"),
+        ("NAMESPACE", "", "match pattern"),
+        ("LOG_LEVEL", "loud", "'debug', 'info'"),
+        ("FIRE_BATCH", "1e9", "valid integer"),
+        ("STREAM_MAX_AGE_H", "inf", "less than or equal to"),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(f"TOCSIN_{name}", value)
+    with pytest.raises(InvalidInput) as refused:
+        read_settings()
+    assert str(refused.value).startswith(f"TOCSIN_{name}={value!r}: ")
+    assert said in str(refused.value)
+
+
+def test_all_bad_values_are_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOCSIN_TICK_MS", "0")
+    monkeypatch.setenv("TOCSIN_FIRE_BATCH", "0")
+    with pytest.raises(InvalidInput, match=r"TOCSIN_TICK_MS='0'.*; TOCSIN_FIRE_BATCH='0'"):
+        read_settings()
+
+
+def test_every_knob_has_its_reason() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == ["log_level"]

@@ -1,0 +1,144 @@
+"""Workers that die, a stream that is made anew: an action starts once, and what it does is done at least once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc.publisher import Publisher
+from rules.worker import Worker
+from tests.cdc.publishing import live, published, smaller
+from tests.rules.applying import actions, note, publishing, put, rows, rule
+from tests.rules.receiving import receiver
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+from tocsin.core.errors import Unreachable
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+from tocsin.embedded import Nats, embedded_nats
+
+
+@pytest.fixture
+def own_nats(tmp_path: Path) -> Iterator[Nats]:
+    with embedded_nats(tmp_path) as started:
+        yield started
+
+
+def rules(settings: Settings) -> str:
+    return publishing("tell", f"received.{settings.namespace}.x", '{event: "{{ id }}"}') + rule(
+        "each", "tell"
+    )
+
+
+async def wait_until_completed(connection: Connection, count: int) -> None:
+    async def are_completed() -> bool:
+        return [row["state"] for row in await actions(connection)] == ["completed"] * count
+
+    await eventually(are_completed, f"{count} actions are completed", within=60)
+
+
+async def test_a_worker_killed_between_effect_and_outcome_is_replaced_by_another(
+    settings: Settings, connection: Connection
+) -> None:
+    hasty = smaller(settings, worker_ack_wait_s=1.0)
+    await put(connection, rules(settings))
+    await note(connection)
+    given = hasty.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})
+    environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
+    async with receiver(settings) as world, running(Service("cdc", Publisher(settings).run)):
+        await published(settings, connection)
+        victim = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.rules.worker_process",
+            env={**os.environ, **environment},
+            stdout=PIPE,
+        )
+        try:
+            assert victim.stdout is not None
+            async with asyncio.timeout(60):
+                while b"the effect is done" not in (line := await victim.stdout.readline()):
+                    assert line, "the worker ended by itself"
+        finally:
+            victim.kill()
+            await victim.wait()
+        await world.wait_for(1)
+        assert [row["state"] for row in await actions(connection)] == ["running"]
+        async with running(Service("worker", Worker(hasty).run)):
+            await wait_until_completed(connection, 1)
+            await world.wait_for(2)
+    assert len(set(world.keys)) == 1
+    assert [row["state"] for row in await rows(connection, "action_step")] == ["due", "completed"]
+
+
+async def test_a_stream_made_anew_under_a_worker_starts_nothing_twice(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, rules(settings))
+    async with (
+        receiver(settings) as world,
+        running(Service("cdc", Publisher(settings).run), Service("worker", Worker(settings).run)),
+    ):
+        await note(connection)
+        await note(connection)
+        await wait_until_completed(connection, 2)
+        async with live(settings) as other:
+            await other.js.delete_stream(settings.stream)
+        await note(connection)
+        await wait_until_completed(connection, 3)
+        await world.wait_for(3)
+        await published(settings, connection)
+
+        async def has_read_everything() -> bool:
+            async with live(settings) as other:
+                found = [await other.js.consumer_info(settings.stream, name) for name in ("rules", "actions")]
+            return all(info.num_pending == 0 and info.num_ack_pending == 0 for info in found)
+
+        await eventually(has_read_everything, "the rebuilt stream is read to its end", within=60)
+    assert len(world.keys) == len(set(world.keys)) == 3
+    assert len(await actions(connection)) == 3
+
+
+async def test_two_workers_share_the_work(settings: Settings, connection: Connection) -> None:
+    await put(connection, rules(settings))
+    async with (
+        receiver(settings) as world,
+        running(
+            Service("cdc", Publisher(settings).run),
+            Service("worker 1", Worker(settings).run),
+            Service("worker 2", Worker(settings).run),
+        ),
+    ):
+        for _ in range(30):
+            await note(connection)
+        await wait_until_completed(connection, 30)
+        await world.wait_for(30)
+    assert len(set(world.keys)) == 30
+    assert len(await rows(connection, "action_step")) == 60
+
+
+async def test_an_outage_of_nats_is_survived_by_a_worker(
+    settings: Settings, connection: Connection, own_nats: Nats
+) -> None:
+    there = smaller(settings, nats=own_nats.url, worker_ack_wait_s=1.0)
+    await put(connection, rules(settings))
+    async with running(Service("cdc", Publisher(there).run), Service("worker", Worker(there).run)):
+        await note(connection)
+        await wait_until_completed(connection, 1)
+        own_nats.kill()
+        await note(connection)
+        own_nats.start()
+        await note(connection)
+        await wait_until_completed(connection, 3)
+    assert len(await actions(connection)) == 3
+
+
+async def test_a_worker_without_a_stream_says_what_makes_it(settings: Settings) -> None:
+    with pytest.raises(Unreachable, match=r"does not exist yet: `tocsin run cdc` makes it"):
+        await Worker(settings).run()

@@ -1,0 +1,32 @@
+"""A worker in a process of its own that stops between an effect and its outcome, to be killed there.
+
+`python -m tests.rules.worker_process`, with the settings in the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from rules import perform
+from rules.worker import Worker
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+
+async def stop_here(*_: Any) -> bool:
+    sys.stdout.write("the effect is done\n")
+    sys.stdout.flush()
+    await asyncio.Event().wait()
+    return False
+
+
+async def main() -> None:
+    perform._finish = stop_here
+    async with running(Service("worker", Worker(Settings()).run)):
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
