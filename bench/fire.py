@@ -46,7 +46,10 @@ async def measure(
         snapshot = await hold_snapshot(settings) if held_snapshot else None
         raw_s = await _raw(connection, due)
         await _arm(connection)
-        ours_s = await _ours(connection, due)
+        ours_s = cold_s = await _ours(connection, due)
+        if distinct:  # again, now that every expression was read once, as in a clock that has led for a while
+            await _arm(connection)
+            ours_s = await _ours(connection, due)
         if snapshot is not None:
             await snapshot.close()
     limit = raw_per_s = due / raw_s
@@ -58,7 +61,7 @@ async def measure(
     if distinct:
         bare = _bare_next_fires(specs)
         limit = min(raw_per_s, bare)
-        report |= {"bare_next_fires_per_s": bare}
+        report |= {"bare_next_fires_per_s": bare, "ours_after_a_takeover": due / cold_s}
     ours = due / ours_s
     return report | {"raw_per_s": raw_per_s, "ours": ours, "limit": limit, "ratio": ours / limit, "goal": 0.5}
 

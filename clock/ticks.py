@@ -127,7 +127,7 @@ def plan(rows: Sequence[TickRow], now: datetime) -> TickPlan:
     return result
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=131_072)
 def _recurrence(text: str) -> Recurrence:
     return parse_spec(json.loads(text))
 

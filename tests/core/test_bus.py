@@ -32,7 +32,8 @@ async def test_no_server_is_named() -> None:
 )
 async def test_an_unreachable_server_is_one_sentence_without_its_password(url: str) -> None:
     message = await refusal(url)
-    assert message.startswith("cannot reach nats at 127.0.0.1:1")
+    assert message.startswith("cannot reach nats at ")
+    assert "127.0.0.1:1" in message
     assert "set TOCSIN_NATS to a reachable server" in message
     assert "s3cret" not in message
 

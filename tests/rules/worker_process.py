@@ -23,7 +23,7 @@ async def stop_here(*_: Any) -> bool:
 
 
 async def main() -> None:
-    perform._finish = stop_here
+    setattr(perform, "_finish", stop_here)  # noqa: B010
     async with running(Service("worker", Worker(Settings()).run)):
         await asyncio.Event().wait()
 

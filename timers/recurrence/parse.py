@@ -37,7 +37,7 @@ _INSTANTS = ("anchor", "starts_at", "ends_at")
 _SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates"}
 # The first occurrence is sought from here, so that the epoch itself, the default anchor, counts.
 _FIRST_LOOK = _EPOCH - timedelta(days=1)
-_SIZE = 32_768
+_SIZE = 131_072
 
 
 @dataclass(frozen=True, slots=True)

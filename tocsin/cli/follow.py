@@ -66,7 +66,7 @@ async def _subscribe(js: JetStreamContext, stream: str, after: int) -> JetStream
         config=ConsumerConfig(
             ack_policy=AckPolicy.NONE,
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=after + 2,
+            opt_start_seq=after + 1,
             inactive_threshold=_IDLE_S,
             mem_storage=True,
             num_replicas=1,

@@ -48,9 +48,11 @@ async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> 
     try:
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=autocommit, **session)
     except psycopg.OperationalError as error:
+        shown = _shown(conninfo)
+        # A password with an unescaped '/' is read as a port or a name, and then quoted in the reason.
+        reason = "" if shown.startswith("***@") else f" ({_first_line(error)})"
         raise Unreachable(
-            f"cannot reach postgres at {_shown(conninfo)} ({_first_line(error)}): "
-            "start it, or set TOCSIN_POSTGRES to a reachable server"
+            f"cannot reach postgres at {shown}{reason}: start it, or set TOCSIN_POSTGRES to a reachable server"
         ) from None
     except (psycopg.ProgrammingError, UnicodeError):
         # What libpq says about it quotes parts of the string, and any part may be of the password.
@@ -146,7 +148,8 @@ def _shown(conninfo: str) -> str:
             return "***@" + conninfo.rpartition("@")[2]
         return "***" if "=" in conninfo else conninfo
     host = parts.get("host") or "the local socket"
-    return f"{host}:{parts.get('port', 5432)}/{parts.get('dbname', parts.get('user', ''))}"
+    shown = f"{host}:{parts.get('port', 5432)}/{parts.get('dbname', parts.get('user', ''))}"
+    return "***@" + shown.rpartition("@")[2] if "@" in shown else shown
 
 
 def _first_line(error: BaseException) -> str:

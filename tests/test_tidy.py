@@ -1,0 +1,265 @@
+"""The house rules that a machine can hold. What it cannot hold is in CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("tocsin", "clock", "timers", "cdc", "rules", "schemas", "migrations")
+ALL = (*PACKAGES, "bench", "tests", "examples", "docs", "deploy", ".ci")
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+NAMES_THAT_SAY_NOTHING = {"utils", "common", "helpers", "base", "util", "helper", "misc"}
+READS_A_CLOCK = {
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.today",
+    "date.today",
+    "time.time",
+    "time.time_ns",
+}
+SQL_READS_A_CLOCK = re.compile(
+    r"\b(now\s*\(|current_timestamp|current_date|current_time\b|clock_timestamp|statement_timestamp"
+    r"|transaction_timestamp|localtimestamp)",
+    re.IGNORECASE,
+)
+# The one function of SQL that reads a clock, and the table that exists before it.
+MAY_READ_IN_SQL = {"migrations/versions/0001_time.sql", "migrations/sql/create_migration_table.sql"}
+LOOKS_LIKE_SQL = re.compile(
+    r"\s*(select\s.+|insert\s+into\s.+|update\s+\S+\s+set\s.+|delete\s+from\s.+|create\s+(table|index|function|schema"
+    r"|type|database|unique)\s.+|alter\s+(table|index|function)\s.+|with\s+\w+\s+as\s*\(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+MAY_SLEEP = {"tests/waiting.py", "tests/streams.py"}
+MACHINE_PATHS = tuple("/" + name + "/" for name in ("root", "work", "home"))
+UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def files(*folders: str, ending: str = "") -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob(f"*{ending}")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def python() -> list[Path]:
+    return files(*PACKAGES, "bench", "tests", "examples", ending=".py")
+
+
+def product() -> list[Path]:
+    return files(*PACKAGES, ending=".py")
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Everything a person may read, generated or not."""
+    roots = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
+    for path in [*files(*ALL), *roots]:
+        try:
+            yield path, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def calls(module: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call):
+            yield node, ast.unparse(node.func)
+
+
+def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def docstrings(module: ast.Module) -> set[int]:
+    """The nodes that are prose and not data."""
+    return {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+
+
+def test_no_file_is_too_long() -> None:
+    long = {name_of(path): len(path.read_text().splitlines()) for path in python()}
+    assert {name: lines for name, lines in long.items() if lines > LONGEST_FILE} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    long = [
+        f"{name_of(path)}:{function.lineno} {function.name}"
+        for path in python()
+        for function in functions(tree(path))
+        if (function.end_lineno or 0) - function.lineno + 1 > LONGEST_FUNCTION
+    ]
+    assert long == []
+
+
+def test_only_the_clock_reads_a_clock() -> None:
+    readers = [
+        f"{name_of(path)}:{call.lineno} {called}"
+        for path in files(*(name for name in PACKAGES if name != "clock"), "tests", ending=".py")
+        for call, called in calls(tree(path))
+        if ".".join(called.split(".")[-2:]) in READS_A_CLOCK
+    ]
+    assert readers == []
+
+
+def test_sql_reads_no_clock_of_its_own() -> None:
+    readers = []
+    for path in files(*PACKAGES, "bench", ending=".sql"):
+        lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("--")]
+        found = [line for line in lines if SQL_READS_A_CLOCK.search(line.partition(" -- ")[0])]
+        if path.name == "schema.sql":
+            found = [line for line in found if "tocsin.now" not in line]
+        if name_of(path) in MAY_READ_IN_SQL:
+            assert len(found) == 1, found
+        else:
+            readers += [f"{name_of(path)}: {line.strip()}" for line in found]
+    assert readers == []
+
+
+def test_sql_lives_in_files() -> None:
+    strings = []
+    for path in product():
+        prose = docstrings(tree(path))
+        strings += [
+            f"{name_of(path)}:{node.lineno} {node.value[:60]!r}"
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in prose
+            and LOOKS_LIKE_SQL.fullmatch(node.value)
+        ]
+    assert strings == []
+
+
+def test_every_statement_has_its_file_and_every_file_its_statement() -> None:
+    used: set[str] = set()
+    for path in python():
+        if path == Path(__file__) or name_of(path) == "tests/core/test_db.py":
+            continue
+        for call, called in calls(tree(path)):
+            if called.split(".")[-1] == "statement" and call.args:
+                argument = call.args[0]
+                used |= {
+                    node.value
+                    for node in ast.walk(argument)
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str) and "/" in node.value
+                }
+    there = {
+        f"{path.parent.parent.name}/{path.stem}"
+        for path in files(*PACKAGES, "bench", ending=".sql")
+        if path.parent.name == "sql"
+    }
+    assert used - there == set(), "no such file"
+    assert there - used == set(), "used by nobody"
+
+
+def test_every_sql_file_begins_by_saying_what_it_is_for() -> None:
+    silent = [
+        name_of(path)
+        for path in files(*PACKAGES, "bench", ending=".sql")
+        if not path.read_text(encoding="utf-8").startswith("--")
+    ]
+    assert silent == []
+
+
+def test_tests_wait_for_signals_and_not_for_seconds() -> None:
+    sleeping = [
+        f"{name_of(path)}:{call.lineno}"
+        for path in files("tests", ending=".py")
+        if name_of(path) not in MAY_SLEEP
+        for call, called in calls(tree(path))
+        if called in ("time.sleep", "asyncio.sleep", "sleep")
+    ]
+    assert sleeping == []
+
+
+def test_every_module_of_the_product_says_what_it_guarantees() -> None:
+    silent = [name_of(path) for path in product() if not ast.get_docstring(tree(path))]
+    assert silent == []
+
+
+@pytest.mark.parametrize("folder", (*PACKAGES, "bench", "tests"))
+def test_every_folder_of_code_is_a_regular_package(folder: str) -> None:
+    """Otherwise `tests/clock` would shadow `clock`."""
+    folders = {path.parent for path in files(folder, ending=".py")}
+    assert [name_of(path) for path in sorted(folders) if not (path / "__init__.py").is_file()] == []
+
+
+def test_every_package_is_typed() -> None:
+    assert [name for name in PACKAGES if not (ROOT / name / "py.typed").is_file()] == []
+
+
+def test_names_say_something() -> None:
+    named = {path.stem for path in python()} | {path.parent.name for path in python()}
+    assert named & NAMES_THAT_SAY_NOTHING == set()
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in python()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+def test_nothing_is_left_unfinished() -> None:
+    assert [name_of(path) for path, text in texts() if UNFINISHED.search(text)] == []
+
+
+def test_no_path_of_a_machine_is_written_down() -> None:
+    found = [
+        f"{name_of(path)}: {machine}"
+        for path, text in texts()
+        for machine in MACHINE_PATHS
+        if machine in text
+    ]
+    assert found == []
+
+
+def test_tests_have_sentences_for_names() -> None:
+    terse = [
+        f"{name_of(path)}:{function.lineno} {function.name}"
+        for path in files("tests", ending=".py")
+        for function in functions(tree(path))
+        if function.name.startswith("test_") and len(function.name.split("_")) < 4
+    ]
+    assert terse == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sql"),
+    [
+        ("select 1", True),
+        ("  INSERT into x values (1)", True),
+        ("update tocsin.timer set x = 1", True),
+        ("with a as (select 1) select 2", True),
+        ("create table x ()", True),
+        ("delete from x", True),
+        ("update the schedule", False),
+        ("select", False),
+        ("created", False),
+        ("delete everything", False),
+        ("with care", False),
+    ],
+)
+def test_the_nose_for_sql_is_right(text: str, is_sql: bool) -> None:
+    assert bool(LOOKS_LIKE_SQL.fullmatch(text)) is is_sql
