@@ -171,7 +171,7 @@ def _missed(version: Version, occurrence: Occurrence, event: Row, span: tuple[da
 
 def _absence(records: Records) -> Verdict:
     """Neither fired nor missed: what stood in the way."""
-    version = in_force(records.history, last_instant(records.asked))
+    version = in_force(records.history, records.asked)
     occurrence = None if version is None else _occurrence_of(records, version)
     if version is None or occurrence is None:
         return _unnamed(records, version)

@@ -4,7 +4,7 @@ Guarantee: every generation that the audit knows is here, in the order of the ac
 current one always. The id of each fire that could have happened at the asked instant follows from them
 (`timers.identity`), so that a fire is found by its id, never by guessing from times.
 
-Why a second wide: a person asks for 08:00:00, and `every` counts from an instant with microseconds. An asked
+Why a second wide: a person asks for 08:00:00, and a service schedules at an instant with microseconds. An asked
 instant without a fraction means the second that begins there.
 """
 
@@ -117,13 +117,16 @@ def history_of(row: Row, acts: Sequence[Row]) -> History:
     return tuple(versions)
 
 
-def in_force(history: History, instant: datetime) -> Version | None:
+def in_force(history: History, asked: datetime) -> Version | None:
     """The version whose occurrence this would be. An edit names times after itself, so one at its own instant
     belongs to the version before; only a one-shot may be added when its time has passed."""
+    named = [occurrence.at for version in history if (occurrence := version.named(asked)) is not None]
+    # An act within the asked second came after the occurrence in it, or before: the occurrence decides.
+    instant = min(named, default=asked)
     found = [version for version in history if version.at < instant]
     if found:
         return found[-1]
-    return history[0] if history[0].is_once and history[0].named(instant) else None
+    return history[0] if history[0].is_once and history[0].named(asked) else None
 
 
 def successor(history: History, version: Version) -> Version | None:
@@ -143,8 +146,6 @@ def begin_of(history: History, version: Version) -> Version:
 
 def latest_asked(row: Row, history: History, now: datetime) -> datetime:
     """The latest occurrence; if there was none yet, the one that is pending, or the next one there would be."""
-    if row["parked_at"] is not None:
-        return as_utc(row["nominal_at"], "nominal_at")
     until = now
     for version in reversed(history):
         found = before(version, history, until)

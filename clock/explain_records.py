@@ -30,18 +30,20 @@ async def explain_schedule(
         of_owner = f" of owner {owner!r}" if owner else ""
         raise Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
     key = {"owner": owner, "name": name}
-    history = history_of(row, await _rows(connection, "clock/explain_acts", key))
+    history = history_of(row, await _rows(connection, statement("clock/explain_acts"), key))
     now = as_utc(now, "now")
     asked = latest_asked(row, history, now) if asked is None else as_utc(asked, "asked")
-    fires = await _rows(connection, "clock/explain_fires", {"ids": list(possible_ids(row, history, asked))})
+    fires = await _rows(
+        connection, statement("clock/explain_fires"), {"ids": list(possible_ids(row, history, asked))}
+    )
     missed = await _rows(
-        connection, "clock/explain_missed", {**key, "asked": asked, "until": last_instant(asked)}
+        connection, statement("clock/explain_missed"), {**key, "asked": asked, "until": last_instant(asked)}
     )
     by_id = {fire["id"].hex: fire for fire in fires}
     return explain(Records(row, history, asked, now, by_id, missed))
 
 
-async def _rows(connection: Connection, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+async def _rows(connection: Connection, query: bytes, parameters: dict[str, Any]) -> list[dict[str, Any]]:
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement(name), parameters)
+        await cursor.execute(query, parameters)
         return await cursor.fetchall()

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
@@ -63,7 +65,8 @@ class Dispatcher:
                         await self.dispatch(connection, [message.data for message in messages])
                         await _acknowledge(messages)
             finally:
-                await bus.close()
+                with suppress(NatsError, OSError):  # the server may be gone
+                    await bus.close()
         finally:
             await connection.close()
 

@@ -10,11 +10,13 @@ error, or it would come back for ever.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import structlog
 from nats.aio.client import Client
+from nats.errors import Error as NatsError
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
@@ -65,7 +67,8 @@ class Performer:
                         await self.perform(connection, bus, message.data)
                         await message.ack()
             finally:
-                await bus.close()
+                with suppress(NatsError, OSError):  # the server may be gone
+                    await bus.close()
         finally:
             await connection.close()
 

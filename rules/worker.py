@@ -7,10 +7,13 @@ service starts them again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from rules.dispatch import Dispatcher
 from rules.perform import Performer
 from tocsin.core.settings import Settings
+
+_ASK_AGAIN_S = 0.5
 
 
 class Worker:
@@ -27,6 +30,14 @@ class Worker:
             for half in done:
                 half.result()
         finally:
-            for half in halves:
-                half.cancel()
-            await asyncio.gather(*halves, return_exceptions=True)
+            await _end(halves)
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Libraries that wait with Python 3.11's `wait_for` may swallow a cancellation: ask until they have ended."""
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_ASK_AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)

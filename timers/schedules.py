@@ -262,7 +262,11 @@ def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | 
         filled_in["dtstart"] = stored["dtstart"]
     if not filled_in:
         return None
-    before = parse(**{**arguments, **filled_in})
+    try:
+        before = parse(**{**arguments, **filled_in})
+    except InvalidInput:
+        # With the old anchor the new bounds may leave nothing; with its own it is judged by itself.
+        return None
     return before if before.spec == stored else None
 
 

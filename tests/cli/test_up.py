@@ -207,3 +207,13 @@ def test_a_server_that_dies_ends_up_with_the_place_of_its_log(tmp_path: Path) ->
         assert up.errors().splitlines()[-1] == (
             f"tocsin: nats stopped by itself, its log is '{log}': start `tocsin up` again"
         )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_during_the_start_ends_it_like_any_other(tmp_path: Path, number: signal.Signals) -> None:
+    house = _house(tmp_path)
+    with _up(cwd=house) as up:
+        eventually_sync((house / ".tocsin" / "launcher.lock").exists, "the start has begun")
+        assert up.end(number) == 0
+        assert up.errors().splitlines()[-1] == "stopped"
+        assert users_of(house / ".tocsin") == {}

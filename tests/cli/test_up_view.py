@@ -102,7 +102,12 @@ def test_an_action_is_one_line_when_it_ends(state: str, data: dict[str, Any], li
 
 
 def test_other_events_are_shown_by_type() -> None:
-    body = {"type": "rules-applied", "origin": "caused", "time": "2026-03-08T07:00:00Z", "data": {"count": 6}}
+    body = {
+        "type": "rules-applied",
+        "origin": "caused",
+        "time": "2026-03-08T07:00:00Z",
+        "data": {"count": 6, "documents": [{}]},
+    }
     assert line_of(Record(1, body), _new_york) == Line("event", 'rules-applied  {"count": 6}', 1)
 
 

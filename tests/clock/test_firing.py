@@ -11,7 +11,7 @@ from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from timers.identity import event_id_text
-from timers.schedules import Act, pause_schedule
+from timers.schedules import Act, list_schedules, pause_schedule
 from tocsin.core.db import Connection
 
 
@@ -127,6 +127,25 @@ async def test_a_spread_delays_the_fire_and_not_the_nominal_time(connection: Con
     assert (event["ts"], event["fire_at"]) == (at(10), tick["fire_at"])
     moved = await one_row(connection, "select * from tocsin.timer")
     assert moved["fire_at"] - tick["fire_at"] == 10 * SECOND
+
+
+async def test_schedules_that_share_a_recurrence_keep_their_own_spread_and_their_own_past(
+    connection: Connection,
+) -> None:
+    """Equal ticks are decided once; these are not equal."""
+    for name in ("one", "two", "done"):
+        spread = None if name == "done" else 9 * SECOND
+        await put(connection, name=name, grace=60 * SECOND, **({"spread": spread} if spread else {}))
+    await put(connection, name="fresh", grace=60 * SECOND)
+    due = {row["name"]: row["fire_at"] for row in await list_schedules(connection)}
+    assert due["one"] != due["two"]
+    await connection.execute("update tocsin.schedule set last_occurrence = %s where name = 'done'", (at(10),))
+    term = await begin_term(connection, "test")
+    await drain(term, at(19.5))
+    recorded = {event["schedule"]: event["fire_at"] for event in await events(connection)}
+    assert recorded == {name: due[name] for name in ("one", "two", "fresh")}
+    moved = {row["name"]: row["fire_at"] for row in await list_schedules(connection)}
+    assert moved == {name: fire_at + 10 * SECOND for name, fire_at in due.items()}
 
 
 async def test_fires_are_recorded_in_the_order_they_were_due(connection: Connection) -> None:

@@ -205,3 +205,12 @@ async def test_a_look_keeps_a_mark_that_was_lowered_meanwhile(
     await asyncio.gather(term.look(), term.look_back(watch))
     await drain(term, at(60))
     assert await fired(connection) == [("once", at(10))]
+
+
+async def test_the_smallest_step_back_lowers_the_mark_at_once(connection: Connection) -> None:
+    term = await begin_term(connection, "test")
+    await drain(term, at(10))
+    await drain(term, at(10.15))
+    assert term.mark_at == at(10.15)
+    term.trail(at(10.05))
+    assert term.mark_at == at(10.05)

@@ -71,7 +71,7 @@ app.command("when")(next_times.when)
 app.command("audit")(audit.audit)
 
 schedule = typer.Typer(
-    help="Add, pause, resume, cancel and inspect single schedules.",
+    help="Add, pause, resume, cancel, run and inspect single schedules.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -79,5 +79,6 @@ schedule.command("add")(schedule_add.add)
 schedule.command("pause")(schedule_changes.pause)
 schedule.command("resume")(schedule_changes.resume)
 schedule.command("cancel")(schedule_changes.cancel)
+schedule.command("run")(schedule_changes.run)
 schedule.command("get")(schedule_changes.get)
 app.add_typer(schedule, name="schedule")

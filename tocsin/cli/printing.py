@@ -47,7 +47,7 @@ def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
 def printable(text: str) -> str:
     if text.isprintable():
         return text
-    return "".join(letter for letter in text)
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def utc_text(instant: datetime) -> str:

@@ -1,9 +1,9 @@
-"""`tocsin schedule pause | resume | cancel | get`: one schedule by name, or all of an owner or type
+"""`tocsin schedule pause | resume | cancel | run | get`: one schedule by name, or all of an owner or type
 cancelled.
 
-Guarantee: an act on one schedule is one transaction, in the audit with who and via what. Cancelling many is
-one transaction each: a schedule that somebody edits at that moment cannot hold up the others, and running
-it again finishes what an interruption left.
+Guarantee: an act on one schedule is one transaction, with its event in the log and its row in the audit,
+both with who and via what. Cancelling many is one transaction each: a schedule that somebody edits at that
+moment cannot hold up the others, and running it again finishes what an interruption left.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typer
 
 from tocsin.cli.failures import finish
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, person
-from tocsin.cli.printing import print_json, title
+from tocsin.cli.printing import print_json, printable, title
 from tocsin.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def pause(
     Example:
       tocsin schedule pause daily-digest
     """
-    from timers.schedules import pause_schedule
+    from clock import acts
 
-    _change(pause_schedule, owner, name, if_generation, by, as_json)
+    _change(acts.pause, owner, name, if_generation, by, as_json)
 
 
 def resume(
@@ -62,9 +62,9 @@ def resume(
     Example:
       tocsin schedule resume daily-digest
     """
-    from timers.schedules import resume_schedule
+    from clock import acts
 
-    _change(resume_schedule, owner, name, if_generation, by, as_json)
+    _change(acts.resume, owner, name, if_generation, by, as_json)
 
 
 def cancel(
@@ -84,10 +84,10 @@ def cancel(
       tocsin schedule cancel --all --owner billing
       tocsin schedule cancel --type payment-reminder
     """
-    from timers.schedules import cancel_schedule
+    from clock import acts
 
     if name is not None and not all_ and type_ is None:
-        _change(cancel_schedule, owner or "", name, if_generation, by, as_json)
+        _change(acts.cancel, owner or "", name, if_generation, by, as_json)
         return
     if name is not None or if_generation is not None:
         raise InvalidInput(
@@ -102,6 +102,20 @@ def cancel(
     for one in cancelled:
         typer.echo(f"cancelled schedule {title(one['owner'], one['name'])}")
     typer.echo(f"{len(cancelled)} cancelled")
+
+
+def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = False) -> None:
+    """Run a schedule now: its event, with its payload and action. Its next fire stays where it is.
+
+    \b
+    Example:
+      tocsin schedule run daily-digest
+    """
+    seq = finish(_run(owner, name, by or person()))
+    if as_json:
+        print_json({"schedule": name, "owner": owner, "type": "schedule-triggered", "seq": seq})
+        return
+    typer.echo(f"ran schedule {printable(title(owner, name))}: schedule-triggered, seq {seq}")
 
 
 def get(name: Name, owner: Owner = "", as_json: Json = False) -> None:
@@ -131,27 +145,23 @@ async def _change_one(
     from tocsin.cli.session import database
 
     async with database() as connection:
-        put = await _in_transaction(connection, change, (owner, name), if_generation, who)
+        put = await _act(connection, change, (owner, name), if_generation, who)
         return put, await _found(connection, owner, name)
 
 
-async def _in_transaction(
+async def _act(
     connection: Connection, change: Change, key: tuple[str, str], if_generation: int | None, who: str
 ) -> Put:
     from timers.schedules import Act
     from timers.working_set import database_now
-    from tocsin.core.db import retrying
 
-    async def once() -> Put:
-        async with connection.transaction():
-            act = Act(who, "cli", await database_now(connection))
-            return await change(connection, *key, act, if_generation=if_generation)
-
-    return await retrying(once)
+    act = Act(who, "cli", await database_now(connection))
+    return await change(connection, *key, act, if_generation=if_generation)
 
 
 async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[dict[str, str]]:
-    from timers.schedules import cancel_schedule, list_schedules
+    from clock.acts import cancel as cancel_one
+    from timers.schedules import list_schedules
     from tocsin.cli.session import database
 
     cancelled: list[dict[str, str]] = []
@@ -161,9 +171,20 @@ async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[d
                 connection, owner=owner, type=type_, status=status, limit=_AT_ONCE
             ):
                 for row in rows:
-                    await _in_transaction(connection, cancel_schedule, (row["owner"], row["name"]), None, who)
+                    await _act(connection, cancel_one, (row["owner"], row["name"]), None, who)
                     cancelled.append({"owner": row["owner"], "name": row["name"]})
     return cancelled
+
+
+async def _run(owner: str, name: str, who: str) -> int:
+    from clock.acts import run_now
+    from timers.schedules import Act
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        await _found(connection, owner, name)
+        return await run_now(connection, owner, name, Act(who, "cli", await database_now(connection)))
 
 
 async def _get(owner: str, name: str) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def line_of(record: Record, tz_of: TzOf) -> Line | None:
         text = f"{title(*record.key)}  {nominal}  {lateness_ms(body)} ms late"
         return Line("fired", printable(text), record.seq)
     name = body.get("schedule") or body.get("rule") or body.get("action") or ""
-    text = "  ".join(part for part in (body["type"], name, _short(compact(body["data"]))) if part)
+    plain = {key: value for key, value in body["data"].items() if not isinstance(value, dict | list)}
+    text = "  ".join(part for part in (body["type"], name, _short(compact(plain)) if plain else "") if part)
     return Line("event", printable(text), record.seq)
 
 

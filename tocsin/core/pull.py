@@ -7,19 +7,23 @@ or its time-out, which would add that time-out to every reaction.
 Why each request has a reply subject of its own: the server ends every request with a status. One that
 belongs to an older request must not end the newer one, or requests would multiply.
 
+Why a queue of our own: `next_msg` waits with `asyncio.wait_for`, which in Python 3.11 swallows a cancellation
+that meets a message. A worker that is stopped at that moment would run on for ever.
+
 On failure: a request that was lost with its connection is repeated after the reconnect. A consumer that is
 gone (its stream was made anew) is `ConsumerGone`; make it again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from collections import deque
+from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-from nats.errors import TimeoutError as NatsTimeout
 
 from tocsin.core.errors import TocsinError
 
@@ -32,9 +36,10 @@ class ConsumerGone(TocsinError):
 
 
 class Puller:
-    def __init__(self, bus: Client, subscription: Subscription, subject: str, inbox: str, batch: int) -> None:
+    def __init__(self, bus: Client, subject: str, inbox: str, batch: int) -> None:
         self._bus = bus
-        self._subscription = subscription
+        self._arrived: deque[Msg] = deque()
+        self._arrival = asyncio.Event()
         self._subject = subject
         self._inbox = inbox
         self._batch = batch
@@ -47,21 +52,27 @@ class Puller:
     async def open(cls, bus: Client, stream: str, consumer: str, batch: int) -> Puller:
         inbox = bus.new_inbox()
         # No limit of bytes: the batch bounds what can come, and beyond a limit nats-py drops messages.
-        subscription = await bus.subscribe(f"{inbox}.*", pending_bytes_limit=-1)
-        return cls(bus, subscription, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
+        puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
+        await bus.subscribe(f"{inbox}.*", cb=puller._receive, pending_bytes_limit=-1)
+        return puller
 
     async def next_batch(self, timeout_s: float = 1.0) -> list[Msg]:
         await self._ask()
-        try:
-            first = await self._subscription.next_msg(timeout=timeout_s)
-        except NatsTimeout:
-            return []
-        found = [first] if self._is_record(first) else []
-        while self._subscription.pending_msgs and len(found) < self._batch:
-            message = await self._subscription.next_msg(timeout=1)
+        self._arrival.clear()
+        if not self._arrived:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._arrival.wait()
+        found: list[Msg] = []
+        while self._arrived and len(found) < self._batch:
+            message = self._arrived.popleft()
             if self._is_record(message):
                 found.append(message)
         return found
+
+    async def _receive(self, message: Msg) -> None:
+        self._arrived.append(message)
+        self._arrival.set()
 
     async def _ask(self) -> None:
         """Keep one request with the server."""

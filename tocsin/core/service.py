@@ -23,6 +23,7 @@ _log = structlog.get_logger()
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 5.0
 _HEALTHY_S = 30.0
+_ASK_AGAIN_S = 1.5
 # What a restart of Postgres or NATS looks like from inside a service.
 _ORDINARY = (TocsinError, psycopg.OperationalError, NatsError, OSError, TimeoutError)
 
@@ -49,9 +50,12 @@ class Service:
         if self._task is None:
             return
         self._stopping = True
-        self._task.cancel()
-        # Not `await self._task`: that would swallow the cancellation of whoever stops us.
-        await asyncio.wait({self._task})
+        # Not `await self._task`: that would swallow the cancellation of whoever stops us. Asked more than once, because
+        # libraries wait with Python 3.11's `wait_for`, which loses a cancellation that meets its result.
+        pending = {self._task}
+        while pending:
+            self._task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=_ASK_AGAIN_S)
         self._task = None
 
     async def _supervise(self) -> None:

@@ -1,2 +1,0 @@
--- Scheduled events so far.
-select count(*) from tocsin.event where origin = 'scheduled'

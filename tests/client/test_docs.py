@@ -1,0 +1,64 @@
+"""The snippets of docs/client.md run as they are printed, and the Python and the SQL one do the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tocsin.core.settings import Settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+_CONTENT = "select owner, name, recurrence, type, payload, action, status, generation, created_by from tocsin.schedule"
+
+
+def snippet(language: str) -> str:
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    return str(text)
+
+
+def run_python(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOCSIN_POSTGRES", settings.postgres)
+    exec(compile(snippet("python"), str(PAGE), "exec"), {"__name__": "__main__"})
+
+
+def run_sql(connection: psycopg.Connection) -> list[list[tuple[object, ...]]]:
+    cursor = connection.execute(snippet("sql").encode())
+    answers = []
+    while True:
+        if cursor.description is not None:
+            answers.append(cursor.fetchall())
+        if not cursor.nextset():
+            return answers
+
+
+def test_the_python_snippet_schedules_looks_and_cancels(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_python(settings, monkeypatch)
+    assert capsys.readouterr().out.splitlines() == [
+        "active 2037-03-10 14:00:00+00:00 False",
+        "2037-03-10 14:00:00+00:00 ['invoice-42']",
+        "True",
+    ]
+
+
+def test_the_sql_snippet_schedules_looks_and_cancels(settings: Settings) -> None:
+    with psycopg.connect(settings.postgres, autocommit=True) as connection:
+        once, schedules, cancelled = run_sql(connection)
+    assert [(row[1], row[2], row[4]) for row in once] == [("active", 1, False)]
+    assert schedules == [("billing", "invoice-42", "active", 1)]
+    assert cancelled == [(True,)]
+
+
+def test_both_snippets_leave_the_same_schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with psycopg.connect(settings.postgres, autocommit=True) as connection:
+        run_sql(connection)
+        by_sql = connection.execute(_CONTENT.encode()).fetchall()
+        for table in ("audit", "schedule", "timer"):
+            connection.execute(f"delete from tocsin.{table}".encode())
+        run_python(settings, monkeypatch)
+        assert connection.execute(_CONTENT.encode()).fetchall() == by_sql
+    assert len(by_sql) == 1

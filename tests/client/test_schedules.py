@@ -1,0 +1,183 @@
+"""A service's schedules live and die with its own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.pq import TransactionStatus
+from psycopg.rows import dict_row
+
+from clock.term import begin_term
+from tests.records import events
+from tests.sql import all_rows
+from tocsin import client
+from tocsin.client import (
+    InvalidInput,
+    Refused,
+    Scheduled,
+    get_schedule,
+    list_schedules,
+    schedule_cancel,
+    schedule_cancel_all,
+    schedule_once,
+)
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+LATER = datetime(2037, 3, 2, 8, 0, 0, 250_000, tzinfo=UTC)
+
+
+@pytest.fixture
+async def service(settings: Settings) -> AsyncIterator[Connection]:
+    """As a stranger opens it: no autocommit, rows as dictionaries, another timezone, its own search path."""
+    opened: psycopg.AsyncConnection[Any] = await psycopg.AsyncConnection.connect(
+        settings.postgres, row_factory=dict_row, options="-c timezone=Asia/Tokyo -c search_path=pg_catalog"
+    )
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def remind(connection: Connection, name: str = "remind", **changes: Any) -> Scheduled:
+    values = {"owner": "svc", "name": name, "at": LATER, "payload": {"order": 17}, **changes}
+    return await schedule_once(connection, **values)
+
+
+async def test_it_is_there_when_the_service_commits_and_not_before(
+    service: Connection, connection: Connection
+) -> None:
+    made = await remind(service, created_by="shop")
+    assert (made.status, made.generation, made.fire_at, made.deduped) == ("active", 1, LATER, False)
+    assert made.fire_at is not None
+    assert made.fire_at.tzinfo is UTC
+    assert await get_schedule(connection, "svc", "remind") is None
+    await service.commit()
+    found = await get_schedule(connection, "svc", "remind")
+    assert found is not None
+    assert (found.id, found.next_at, found.created_by) == (made.id, LATER, "shop")
+    acts = await all_rows(connection, "select who, via, verb from tocsin.audit")
+    assert acts == [{"who": "shop", "via": "client", "verb": "add"}]
+
+
+async def test_a_rollback_of_the_service_leaves_nothing(service: Connection, connection: Connection) -> None:
+    await remind(service)
+    await service.rollback()
+    assert await list_schedules(connection) == []
+    assert await all_rows(connection, "select * from tocsin.timer") == []
+
+
+async def test_the_fire_carries_type_action_and_payload_verbatim(
+    service: Connection, connection: Connection
+) -> None:
+    payload = {"nested": {"b": [1.5, None, "ü"], "a": True}}
+    await remind(service, payload=payload, type="reminder", action="tell")
+    await service.commit()
+    await (await begin_term(connection, "test")).run_once(LATER)
+    (event,) = await events(connection)
+    assert (event["type"], event["action"], event["payload"], event["ts"]) == (
+        "reminder",
+        "tell",
+        payload,
+        LATER,
+    )
+    again = await remind(service, payload=payload, type="reminder", action="tell")
+    assert (again.status, again.deduped, again.fire_at) == ("fired", True, None)
+
+
+async def test_the_same_instant_in_another_zone_is_the_same_content(service: Connection) -> None:
+    first = await remind(service)
+    again = await remind(service, at=LATER.astimezone(timezone(timedelta(hours=9))))
+    assert (again.deduped, again.id, again.fire_at) == (True, first.id, LATER)
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"payload": {"order": 18}}, 'payload is {"order": 17}, not {"order": 18};'),
+        (
+            {"at": LATER + timedelta(seconds=1)},
+            "at is 2037-03-02T08:00:00.250000Z, not 2037-03-02T08:00:01.250000Z;",
+        ),
+        ({"type": "other"}, "type is schedule-fired, not other;"),
+        ({"action": "tell"}, "action is none, not tell;"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+async def test_other_content_is_refused_with_the_difference_and_the_transaction_stands(
+    service: Connection, connection: Connection, changes: dict[str, Any], difference: str
+) -> None:
+    await remind(service)
+    with pytest.raises(
+        Refused, match="schedule 'remind' of owner 'svc' exists with other content: "
+    ) as refused:
+        await remind(service, **changes)
+    assert difference in str(refused.value)
+    await remind(service, name="another")
+    await service.commit()
+    assert sorted(one.name for one in await list_schedules(connection, owner="svc")) == ["another", "remind"]
+    # Refused as the first statement of a transaction, it leaves none behind.
+    with pytest.raises(Refused):
+        await remind(service, **changes)
+    assert service.info.transaction_status != TransactionStatus.INERROR
+
+
+async def test_what_cannot_be_right_is_refused_before_it_reaches_the_database(service: Connection) -> None:
+    with pytest.raises(InvalidInput, match="at 2037-03-02T08:00:00 is naive: give an aware instant"):
+        await remind(service, at=datetime(2037, 3, 2, 8, 0))
+    with pytest.raises(InvalidInput, match="the name '' has 0 characters"):
+        await remind(service, name="")
+    with pytest.raises(InvalidInput, match="is not JSON"):
+        await remind(service, payload={"when": LATER})
+    with pytest.raises(InvalidInput, match="neither owner nor type is given"):
+        await schedule_cancel_all(service)
+    assert service.info.transaction_status == TransactionStatus.IDLE
+
+
+async def test_cancelling_is_part_of_the_services_transaction(
+    service: Connection, connection: Connection
+) -> None:
+    await remind(service)
+    await service.commit()
+    assert await schedule_cancel(service, owner="svc", name="remind", cancelled_by="bob")
+    await service.rollback()
+    assert (await list_schedules(connection, status="active"))[0].name == "remind"
+    assert await schedule_cancel(service, owner="svc", name="remind", cancelled_by="bob")
+    assert not await schedule_cancel(service, owner="svc", name="remind")
+    assert not await schedule_cancel(service, owner="svc", name="nobody")
+    await service.commit()
+    found = await get_schedule(connection, "svc", "remind")
+    assert found is not None
+    assert (found.status, found.generation, found.next_at) == ("cancelled", 2, None)
+    acts = await all_rows(connection, "select who, via from tocsin.audit where verb = 'cancel'")
+    assert acts == [{"who": "bob", "via": "client"}]
+
+
+async def test_all_of_an_owner_or_of_a_type_are_cancelled_and_nothing_else(service: Connection) -> None:
+    for name, owner, type_ in (("a", "x", "t"), ("b", "x", "u"), ("c", "y", "t"), ("d", "y", "u")):
+        await remind(service, name, owner=owner, type=type_)
+    assert await schedule_cancel_all(service, owner="x") == 2
+    assert await schedule_cancel_all(service, type="t") == 1
+    assert [one.name for one in await list_schedules(service, status="active")] == ["d"]
+    assert [one.name for one in await list_schedules(service, type="t", owner="y")] == ["c"]
+
+
+async def test_with_autocommit_each_call_stands_alone(service: Connection, connection: Connection) -> None:
+    await service.set_autocommit(True)
+    await remind(service)
+    with pytest.raises(Refused):
+        await remind(service, type="other")
+    assert await get_schedule(connection, "svc", "remind") is not None
+
+
+async def test_timers_are_armed_and_cancelled_with_the_same_face(connection: Connection) -> None:
+    assert await client.arm(connection, "watchdog", "pump-1", "", LATER)
+    assert not await client.arm(connection, "watchdog", "pump-1", "", LATER)
+    assert await client.cancel(connection, "watchdog", "pump-1")
+    assert await client.cancel_all(connection, "pump-1") == 0
+    with pytest.raises(InvalidInput, match="is naive"):
+        await client.arm(connection, "watchdog", "pump-1", "", datetime(2037, 3, 2))

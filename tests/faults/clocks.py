@@ -1,0 +1,167 @@
+"""Several clocks as processes: started, trapped inside their transactions, frozen, continued, killed.
+
+Guarantee: every wait is for a state that can be seen (a file, a log line, the state of a process, the epoch in
+Postgres), with a bound that only keeps a broken run from hanging.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.waiting import eventually_sync
+from tocsin.core.settings import Settings
+
+WITHIN_S = 60.0
+_REFUSALS = ("clock deposed", "service waits")
+
+
+class ClockProcess:
+    def __init__(self, settings: Settings, traps: Path, log: Path) -> None:
+        given = settings.model_dump(
+            include={"postgres", "nats", "namespace", "lease_ttl_s", "log_format", "fire_batch"}
+        )
+        environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
+        self._log = log
+        with log.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.clock_process"],
+                env={**os.environ, **environment, "TOCSIN_TEST_TRAPS": str(traps)},
+                stderr=stderr,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged; a last line that is being written is left out."""
+        text = self._log.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1].splitlines()
+        return [json.loads(line) for line in whole if line.startswith("{")]
+
+    @property
+    def epoch(self) -> int:
+        """Of its latest term; 0 before the first."""
+        return max((line["epoch"] for line in self.lines() if line["event"] == "clock leads"), default=0)
+
+    def refused_since_trapped(self) -> bool:
+        """Whether it went on after its last trap, tried, and lost its transaction."""
+        events = [line["event"] for line in self.lines()]
+        last = len(events) - events[::-1].index("trapped")
+        return any(event in _REFUSALS for event in events[last:])
+
+    def freeze(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+        self.wait_until_frozen()
+
+    def wait_until_frozen(self) -> None:
+        how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        eventually_sync(
+            lambda: os.waitid(os.P_PID, self.pid, how) is not None, f"clock {self.pid} is frozen", WITHIN_S
+        )
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(WITHIN_S)
+
+    def wait_until_dead(self) -> None:
+        self._process.wait(WITHIN_S)
+
+
+class Clocks:
+    """`count` processes at any time: what dies is replaced."""
+
+    def __init__(self, settings: Settings, folder: Path, count: int) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._traps = folder / "traps"
+        self._traps.mkdir(parents=True)
+        self._started = 0
+        self._database: psycopg.Connection[Any] | None = None
+        self.processes = [self._start() for _ in range(count)]
+
+    def _start(self) -> ClockProcess:
+        self._started += 1
+        return ClockProcess(self._settings, self._traps, self._folder / f"clock-{self._started}.log")
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+        if self._database is not None:
+            self._database.close()
+
+    def replace(self, dead: ClockProcess) -> None:
+        dead.kill()
+        self.processes = [one if one is not dead else self._start() for one in self.processes]
+
+    def trap(self, point: str, action: str) -> ClockProcess:
+        """Set a trap and wait until the leader is in it."""
+        (self._traps / "draft").write_text(action, encoding="ascii")
+        (self._traps / "draft").rename(self._traps / point)
+        eventually_sync(lambda: bool(self._taken(point)), f"a clock is trapped at {point!r}", WITHIN_S)
+        pid = int(self._taken(point)[0].name.rpartition("-")[2])
+        (trapped,) = (process for process in self.processes if process.pid == pid)
+        if action != "hold":
+            self.open_traps()
+        return trapped
+
+    def open_traps(self) -> None:
+        for taken in self._traps.iterdir():
+            taken.unlink()
+
+    def _taken(self, point: str) -> list[Path]:
+        return list(self._traps.glob(f"{point}-*"))
+
+    def leader(self) -> ClockProcess:
+        """The one that Postgres names, once it lives and has fired in its term."""
+        found: list[ClockProcess] = []
+
+        def leads() -> bool:
+            row = self.look("select holder, epoch from tocsin.log_head")
+            pid = int((row[0] if row and row[0] else "/0/").split("/")[1])
+            found[:] = [one for one in self.processes if one.pid == pid and one.alive]
+            return bool(found) and row is not None and self.fired_since(row[1])
+
+        eventually_sync(leads, "a clock leads and fires", WITHIN_S)
+        return found[0]
+
+    def fired_since(self, epoch: int) -> bool:
+        row = self.look("select epoch from tocsin.log_commit order by last_seq desc limit 1")
+        return row is not None and (row[0] or 0) >= epoch
+
+    def wait_until_another_fires(self, epoch: int) -> None:
+        eventually_sync(lambda: self.fired_since(epoch + 1), f"a clock fires after epoch {epoch}", WITHIN_S)
+
+    def read(self, query: str) -> tuple[Any, ...]:
+        """One row, as soon as Postgres answers."""
+        found: list[tuple[Any, ...]] = []
+
+        def answers() -> bool:
+            row = self.look(query)
+            found[:] = [] if row is None else [row]
+            return row is not None
+
+        eventually_sync(answers, "postgres answers", WITHIN_S)
+        return found[0]
+
+    def look(self, query: str) -> tuple[Any, ...] | None:
+        """One row; None while Postgres is away."""
+        try:
+            if self._database is None or self._database.closed:
+                self._database = psycopg.connect(self._settings.postgres, autocommit=True, connect_timeout=5)
+            return self._database.execute(query.encode()).fetchone()
+        except psycopg.OperationalError:
+            self._database = None
+            return None

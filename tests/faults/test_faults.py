@@ -1,0 +1,70 @@
+"""Three clocks while everything is killed, frozen and restarted: each nominal time ends once (I1, I2, I6)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.faults.plan import SHORT, Faults, clocks_on, drain, run_plan, settings_of
+from tests.faults.workload import account, arm_pulses, pause_pulses
+from tocsin.embedded import embedded_servers
+
+SEED = int(os.environ.get("TOCSIN_FAULT_SEED", "20260302"))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where there is room for it: servers that are killed and restarted read and write a lot."""
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="tocsin-", dir=place) as made:
+        yield Path(made)
+
+
+@pytest.mark.timeout(600)
+def test_whatever_is_killed_or_frozen_each_nominal_time_ends_exactly_once(folder: Path) -> None:
+    print(f"TOCSIN_FAULT_SEED={SEED}")  # noqa: T201
+    with embedded_servers(folder / "servers", durable=False) as servers:
+        summary = run_plan(servers, folder / "clocks", SEED, SHORT)
+    print(summary)  # noqa: T201
+    assert summary.account.clean, summary
+    assert summary.account.fired + summary.account.missed >= SHORT.timers
+    assert (summary.inside_transaction, summary.zombies_refused) == (6, 2)
+
+
+@pytest.mark.timeout(600)
+def test_a_clock_frozen_between_append_and_commit_is_refused_and_nothing_is_doubled(folder: Path) -> None:
+    with embedded_servers(folder / "servers", durable=False) as servers:
+        settings = settings_of(servers, folder / "clocks")
+        firsts = asyncio.run(arm_pulses(settings))
+        with clocks_on(settings, folder / "clocks", 2) as clocks:
+            zombie = Faults(servers, clocks).freeze_inside("appended")
+            frozen_epoch = zombie.epoch
+            drain(clocks)
+            asyncio.run(pause_pulses(settings))
+        after = account(settings.postgres, firsts)
+        with psycopg.connect(settings.postgres) as connection:
+            epochs = connection.execute("select epoch from tocsin.log_commit order by last_seq").fetchall()
+    assert after.clean, after
+    assert [epoch for (epoch,) in epochs] == sorted(epoch for (epoch,) in epochs)
+    assert epochs[-1][0] > frozen_epoch > 0
+
+
+@pytest.mark.timeout(600)
+def test_a_schedule_fires_on_postgres_16(folder: Path) -> None:
+    with embedded_servers(folder / "servers", durable=False, postgres_version=16) as servers:
+        settings = settings_of(servers, folder / "clocks")
+        firsts = asyncio.run(arm_pulses(settings))
+        with clocks_on(settings, folder / "clocks", 1) as clocks:
+            drain(clocks)
+            assert clocks.read("select current_setting('server_version_num')::int / 10000") == (16,)
+            asyncio.run(pause_pulses(settings))
+        after = account(settings.postgres, firsts)
+    assert after.clean, after
+    assert after.fired >= 1

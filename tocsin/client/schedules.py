@@ -1,0 +1,205 @@
+"""Schedules of services: once, cancelled, looked up. Thin, because the SQL functions are the contract.
+
+Guarantees: instants are aware on the way in and UTC on the way out, whatever the session's timezone is; the
+connection's own row factory does not matter. Other content under the same key is `Refused` with the difference.
+
+On failure: inside a transaction, a refusal is undone by a savepoint, and the caller's work stands.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import dict_row, tuple_row
+from psycopg.types.json import Jsonb
+
+from timers import schedules
+from timers.schedule_spec import ScheduleSpec, checked
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import InvalidInput, Refused
+
+_INVALID = "TS002"
+_OTHER_CONTENT = "TS004"
+_LONGEST_SHOWN = 500
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """The answer to `schedule_once`. `fire_at` is None once it has fired or was cancelled."""
+
+    id: uuid.UUID
+    status: str
+    generation: int
+    fire_at: datetime | None
+    deduped: bool
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule as it stands. `next_at` is the nominal time of the next fire, `fire_at` that plus its spread."""
+
+    id: uuid.UUID
+    owner: str
+    name: str
+    status: str
+    """active, paused, fired, ended, cancelled or failed"""
+    generation: int
+    recurrence: Mapping[str, Any]
+    type: str
+    payload: Mapping[str, Any]
+    action: str | None
+    next_at: datetime | None
+    fire_at: datetime | None
+    last_occurrence: datetime | None
+    created_by: str
+    created_at: datetime
+
+
+async def schedule_once(
+    connection: Connection,
+    *,
+    owner: str,
+    name: str,
+    at: datetime,
+    payload: Mapping[str, Any] | None = None,
+    type: str = "schedule-fired",
+    action: str | None = None,
+    created_by: str | None = None,
+) -> Scheduled:
+    """One fire at an instant; one in the past is due at once. The same again changes nothing and is `deduped`."""
+    if at.tzinfo is None:
+        raise InvalidInput(f"at {at.isoformat()} is naive: give an aware instant")
+    spec = checked(ScheduleSpec(name, {}, owner, type=type, payload=payload or {}, action=action))
+    parameters = {
+        "owner": owner,
+        "name": name,
+        "at": at,
+        "payload": Jsonb(spec.payload),
+        "type": type,
+        "action": action,
+        "who": created_by,
+    }
+    try:
+        async with _undone_if_refused(connection), connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement("tocsin.client/schedule_once"), parameters)
+            row = await cursor.fetchone()
+    except psycopg.Error as error:
+        if error.sqlstate == _OTHER_CONTENT:
+            raise await _other_content(connection, spec, error) from None
+        raise _readable(error) from None
+    assert row is not None
+    return Scheduled(**{**row, "fire_at": _utc(row["fire_at"])})
+
+
+async def schedule_cancel(
+    connection: Connection, *, owner: str, name: str, cancelled_by: str | None = None
+) -> bool:
+    """False: there is none, or it has finished. A fire in progress is waited for, and wins."""
+    parameters = {"owner": owner, "name": name, "who": cancelled_by}
+    return bool(await _value(connection, statement("tocsin.client/schedule_cancel"), parameters))
+
+
+async def schedule_cancel_all(
+    connection: Connection,
+    *,
+    owner: str | None = None,
+    type: str | None = None,
+    cancelled_by: str | None = None,
+) -> int:
+    """All schedules of an owner, of a type, or of both at once; how many there were."""
+    if owner is None and type is None:
+        raise InvalidInput("neither owner nor type is given: name whose schedules to cancel")
+    parameters = {"owner": owner, "type": type, "who": cancelled_by}
+    return int(await _value(connection, statement("tocsin.client/schedule_cancel_all"), parameters))
+
+
+async def get_schedule(connection: Connection, owner: str, name: str) -> Schedule | None:
+    row = await schedules.find_schedule(connection, owner, name)
+    return None if row is None else _schedule(row)
+
+
+async def list_schedules(
+    connection: Connection,
+    *,
+    owner: str | None = None,
+    type: str | None = None,
+    status: str | None = None,
+    limit: int = 1000,
+) -> list[Schedule]:
+    """The next to fire first."""
+    rows = await schedules.list_schedules(connection, owner=owner, type=type, status=status, limit=limit)
+    return [_schedule(row) for row in rows]
+
+
+def _schedule(row: Mapping[str, Any]) -> Schedule:
+    same = ("id", "owner", "name", "status", "generation", "recurrence", "type", "payload", "action")
+    return Schedule(
+        **{key: row[key] for key in same},
+        next_at=_utc(row["nominal_at"]),
+        fire_at=_utc(row["fire_at"]),
+        last_occurrence=_utc(row["last_occurrence"]),
+        created_by=row["created_by"],
+        created_at=row["created_at"].astimezone(UTC),
+    )
+
+
+def _utc(instant: datetime | None) -> datetime | None:
+    return None if instant is None else instant.astimezone(UTC)
+
+
+async def _value(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> Any:
+    try:
+        async with _undone_if_refused(connection), connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(query, parameters)
+            row = await cursor.fetchone()
+    except psycopg.Error as error:
+        raise _readable(error) from None
+    return row[0] if row else None
+
+
+@asynccontextmanager
+async def _undone_if_refused(connection: Connection) -> AsyncIterator[None]:
+    """A savepoint where a transaction is under way.
+
+    Where none is, `connection.transaction()` would commit at its end, and that is the caller's decision.
+    """
+    if connection.info.transaction_status == TransactionStatus.INTRANS:
+        async with connection.transaction():
+            yield
+        return
+    try:
+        yield
+    except psycopg.Error:
+        if connection.info.transaction_status == TransactionStatus.INERROR:
+            # The statement that failed began it, so it holds nothing of the caller's.
+            await connection.rollback()
+        raise
+
+
+def _readable(error: psycopg.Error) -> Exception:
+    """What the SQL functions refuse on purpose arrives as our own error; anything else as it is."""
+    return InvalidInput(str(error.diag.message_primary)) if error.sqlstate == _INVALID else error
+
+
+async def _other_content(connection: Connection, spec: ScheduleSpec, error: psycopg.Error) -> Refused:
+    """The function's own sentence, and the payloads, which it only says are different."""
+    said = str(error.diag.message_primary)
+    row = await schedules.find_schedule(connection, spec.owner, spec.name)
+    if row is not None and row["payload"] != spec.payload:
+        said = said.replace(
+            "the payload differs", f"payload is {_shown(row['payload'])}, not {_shown(spec.payload)}", 1
+        )
+    return Refused(said)
+
+
+def _shown(payload: object) -> str:
+    text = json.dumps(payload, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
