@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import dict_row, tuple_row
 from psycopg.types.json import Jsonb
 
 from tocsin.core.db import Connection, statement
@@ -34,28 +34,20 @@ async def arm(
     if fire_at.tzinfo is None:
         raise InvalidInput(f"fire_at {fire_at.isoformat()} is naive: give an aware instant")
     _check_kind(kind)
-    with _readable():
-        cursor = await connection.execute(
-            statement("timers/arm"), (kind, ref, key, fire_at, Jsonb(payload or {}), generation)
-        )
-    row = await cursor.fetchone()
-    return bool(row and row[0])
+    armed = await _value(
+        connection, "timers/arm", (kind, ref, key, fire_at, Jsonb(payload or {}), generation)
+    )
+    return bool(armed)
 
 
 async def cancel(connection: Connection, kind: str, ref: str, key: str = "") -> bool:
     """False means that the clock won, or that it was never armed."""
-    with _readable():
-        cursor = await connection.execute(statement("timers/cancel"), (kind, ref, key))
-    row = await cursor.fetchone()
-    return bool(row and row[0])
+    return bool(await _value(connection, "timers/cancel", (kind, ref, key)))
 
 
 async def cancel_all(connection: Connection, ref: str, kind: str | None = None) -> int:
     """Every timer of one entity; how many there were."""
-    with _readable():
-        cursor = await connection.execute(statement("timers/cancel_all"), (ref, kind))
-    row = await cursor.fetchone()
-    return int(row[0]) if row else 0
+    return int(await _value(connection, "timers/cancel_all", (ref, kind)))
 
 
 async def list_timers(
@@ -71,10 +63,18 @@ async def list_timers(
 
 
 async def database_now(connection: Connection) -> datetime:
-    row = await (await connection.execute(statement("timers/read_instant"))).fetchone()
-    assert row is not None
-    now: datetime = row[0]
+    now: datetime = await _value(connection, "timers/read_instant", ())
     return now
+
+
+async def _value(connection: Connection, name: str, parameters: tuple[Any, ...]) -> Any:
+    """One value, whatever row factory the caller's connection has; refusals of the SQL functions as our own error."""
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        with _readable():
+            await cursor.execute(statement(name), parameters)
+        row = await cursor.fetchone()
+    assert row is not None
+    return row[0]
 
 
 def _check_kind(kind: str) -> None:

@@ -102,6 +102,11 @@ class Clocks:
         if self._database is not None:
             self._database.close()
 
+    def last_words(self) -> str:
+        """The end of every log, for a run that failed."""
+        logs = sorted(self._folder.glob("clock-*.log"))
+        return "\n".join(f"{log.name}: {log.read_text(encoding='utf-8')[-800:]}" for log in logs)
+
     def replace(self, dead: ClockProcess) -> None:
         dead.kill()
         self.processes = [one if one is not dead else self._start() for one in self.processes]

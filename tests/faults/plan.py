@@ -76,6 +76,9 @@ def clocks_on(settings: Settings, folder: Path, count: int) -> Iterator[Clocks]:
     clocks = Clocks(settings, folder, count)
     try:
         yield clocks
+    except BaseException as error:
+        error.add_note(clocks.last_words())
+        raise
     finally:
         clocks.close()
 

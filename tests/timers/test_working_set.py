@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
@@ -147,3 +148,12 @@ async def test_the_databases_time_is_virtual_where_a_test_says_so(connection: Co
     await connection.execute("select set_config('tocsin.now', '', false)")
     first = await database_now(connection)
     assert T0 < first <= await database_now(connection)
+
+
+async def test_a_service_may_read_its_own_rows_as_dictionaries(connection: Connection) -> None:
+    connection.row_factory = dict_row
+    at = await database_now(connection) + timedelta(hours=1)
+    assert await arm(connection, "runbook-wait", "order-17", "remind", at)
+    assert not await arm(connection, "runbook-wait", "order-17", "remind", at)
+    assert await cancel(connection, "runbook-wait", "order-17", "remind")
+    assert await cancel_all(connection, "order-17") == 0
