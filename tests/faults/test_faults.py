@@ -13,6 +13,7 @@ import pytest
 
 from tests.faults.plan import SHORT, Faults, clocks_on, drain, run_plan, settings_of
 from tests.faults.workload import account, arm_pulses, pause_pulses
+from tests.waiting import eventually_sync
 from tocsin.embedded import embedded_servers
 
 SEED = int(os.environ.get("TOCSIN_FAULT_SEED", "20260302"))
@@ -62,7 +63,7 @@ def test_a_schedule_fires_on_postgres_16(folder: Path) -> None:
         settings = settings_of(servers, folder / "clocks")
         firsts = asyncio.run(arm_pulses(settings))
         with clocks_on(settings, folder / "clocks", 1) as clocks:
-            drain(clocks)
+            eventually_sync(lambda: clocks.fired_since(1), "the clock fires", within=60)
             assert clocks.read("select current_setting('server_version_num')::int / 10000") == (16,)
             asyncio.run(pause_pulses(settings))
         after = account(settings.postgres, firsts)

@@ -306,12 +306,15 @@ class Schedules(RuleBasedStateMachine):
         self.fire()
 
     @precondition(lambda self: self.leader is not None)
-    @rule(by=HALF_SECONDS)
-    def the_databases_clock_goes_back(self, by: timedelta) -> None:
+    @rule(by=HALF_SECONDS, name=KNOWN, shape=SHAPES)
+    def the_databases_clock_goes_back_before_an_edit(self, by: timedelta, name: str, shape: str) -> None:
+        """What the edit promises may lie before what is done already, and must not be done again."""
         assert self.leader is not None
         self.now -= by
         # As the service does with every look, fifty times a second.
         self.leader.term.trail(self.now)
+        before = self.model[name].wanted
+        self.put_wanted(name, Wanted(shape, self.now + 20 * SECOND, before.policy, 1 - before.tag))
 
     def fire(self) -> None:
         if self.leader is None:
