@@ -63,11 +63,11 @@ class LogReader:
 
     async def _read(self, after: int, limit: int) -> list[Record]:
         bounds = {"after": after, "until": after + limit}
-        async with self._connection.pipeline():
-            events = await self._connection.execute(statement("cdc/read_events"), bounds)
-            steps = await self._connection.execute(statement("cdc/read_steps"), bounds)
-            event_rows: list[TupleRow] = await events.fetchall()
-            step_rows: list[TupleRow] = await steps.fetchall()
+        # Two plain statements: a pipeline that is cancelled leaves its session in an unknown state.
+        events = await self._connection.execute(statement("cdc/read_events"), bounds)
+        event_rows: list[TupleRow] = await events.fetchall()
+        steps = await self._connection.execute(statement("cdc/read_steps"), bounds)
+        step_rows: list[TupleRow] = await steps.fetchall()
         found: list[Record] = [EventRow(*row) for row in event_rows]
         found += [StepRow(*row) for row in step_rows]
         found.sort(key=_seq)

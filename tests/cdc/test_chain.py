@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from nats.aio.msg import Msg
 
-from cdc.chain import ChainBroken
+from cdc.chain import ChainBroken, Sent
 from tests.cdc.publishing import append, live, published
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 
-async def test_an_acknowledgement_with_another_sequence_breaks_the_chain(
-    settings: Settings, connection: Connection
-) -> None:
-    await append(connection, 3)
+async def test_an_acknowledgement_with_another_sequence_breaks_the_chain(settings: Settings) -> None:
     async with live(settings) as publisher:
-        sent = await publisher.chain.send(await publisher.reader.read(0, 3))
-        answer = Msg(_client=publisher.bus, subject=f"inbox.{sent.token}", data=b'{"seq": 4}')
-        await publisher.chain._acknowledge(answer)
+        acknowledged: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        acknowledged.set_result(4)
         with pytest.raises(ChainBroken, match="record 3 was stored as 4: somebody else"):
-            await publisher.chain.confirm(sent, 20)
+            await publisher.chain.confirm(Sent("1", 3, 3, 100, acknowledged), 20)
 
 
 async def test_a_late_answer_to_a_chunk_that_was_given_up_reaches_nobody(

@@ -133,10 +133,10 @@ async def test_schedules_that_share_a_recurrence_keep_their_own_spread_and_their
     connection: Connection,
 ) -> None:
     """Equal ticks are decided once; these are not equal."""
-    for name in ("one", "two", "done"):
-        spread = None if name == "done" else 9 * SECOND
-        await put(connection, name=name, grace=60 * SECOND, **({"spread": spread} if spread else {}))
-    await put(connection, name="fresh", grace=60 * SECOND)
+    for name in ("one", "two"):
+        await put(connection, name=name, grace=60 * SECOND, spread=9 * SECOND)
+    for name in ("done", "fresh"):
+        await put(connection, name=name, grace=60 * SECOND)
     due = {row["name"]: row["fire_at"] for row in await list_schedules(connection)}
     assert due["one"] != due["two"]
     await connection.execute("update tocsin.schedule set last_occurrence = %s where name = 'done'", (at(10),))

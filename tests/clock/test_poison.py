@@ -182,3 +182,15 @@ async def test_a_deposed_clock_cannot_even_set_a_row_aside(connection: Connectio
         await drain(term, at(10))
     bad = await tick(connection)
     assert (bad["attempts"], bad["fire_at"]) == (0, at(10))
+
+
+async def test_the_batch_is_halved_around_a_bad_row_and_grows_again(connection: Connection) -> None:
+    await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
+    for number in range(1, 9):
+        await put(connection, name=f"every-{number}", recurrence={"every": f"{number}s"})
+    await connection.execute(
+        "update tocsin.schedule set payload = to_jsonb(repeat('x', 300000)) where name = 'every-8'"
+    )
+    term = await begin_term(connection, "test", batch=8)
+    # Eight fail, four go; the next eight and four fail, two go; four and two fail, one goes; the last is alone.
+    assert [batch.timers for batch in await drain(term, at(8))] == [0, 4, 0, 0, 2, 0, 0, 1, 0, 0, 0]
