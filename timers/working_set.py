@@ -35,19 +35,19 @@ async def arm(
         raise InvalidInput(f"fire_at {fire_at.isoformat()} is naive: give an aware instant")
     _check_kind(kind)
     armed = await _value(
-        connection, "timers/arm", (kind, ref, key, fire_at, Jsonb(payload or {}), generation)
+        connection, statement("timers/arm"), (kind, ref, key, fire_at, Jsonb(payload or {}), generation)
     )
     return bool(armed)
 
 
 async def cancel(connection: Connection, kind: str, ref: str, key: str = "") -> bool:
     """False means that the clock won, or that it was never armed."""
-    return bool(await _value(connection, "timers/cancel", (kind, ref, key)))
+    return bool(await _value(connection, statement("timers/cancel"), (kind, ref, key)))
 
 
 async def cancel_all(connection: Connection, ref: str, kind: str | None = None) -> int:
     """Every timer of one entity; how many there were."""
-    return int(await _value(connection, "timers/cancel_all", (ref, kind)))
+    return int(await _value(connection, statement("timers/cancel_all"), (ref, kind)))
 
 
 async def list_timers(
@@ -63,15 +63,15 @@ async def list_timers(
 
 
 async def database_now(connection: Connection) -> datetime:
-    now: datetime = await _value(connection, "timers/read_instant", ())
+    now: datetime = await _value(connection, statement("timers/read_instant"), ())
     return now
 
 
-async def _value(connection: Connection, name: str, parameters: tuple[Any, ...]) -> Any:
+async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]) -> Any:
     """One value, whatever row factory the caller's connection has; refusals of the SQL functions as our own error."""
     async with connection.cursor(row_factory=tuple_row) as cursor:
         with _readable():
-            await cursor.execute(statement(name), parameters)
+            await cursor.execute(sql, parameters)
         row = await cursor.fetchone()
     assert row is not None
     return row[0]

@@ -19,6 +19,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.embedded.launching import users_of
 from tests.waiting import eventually_sync
+from tocsin.cli.up import _interruptible
 
 _COMMAND = (sys.executable, "-c", "from tocsin.cli import main; main()", "up")
 _WITHIN_S = 60.0
@@ -217,3 +218,17 @@ def test_a_signal_during_the_start_ends_it_like_any_other(tmp_path: Path, number
         assert up.end(number) == 0
         assert up.errors().splitlines()[-1] == "stopped"
         assert users_of(house / ".tocsin") == {}
+
+
+def test_a_wish_to_stop_is_kept_although_the_exception_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+
+    class Dropping:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with _interruptible() as interrupted:
+        Dropping()
+        assert interrupted == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is before

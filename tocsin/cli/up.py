@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,14 +50,14 @@ def up(
 
     refuse_shadowed_names()
     try:
-        with _interruptible():
-            _up(data, [*(rules or ()), *(files or ())])
+        with _interruptible() as interrupted:
+            _up(data, [*(rules or ()), *(files or ())], interrupted)
     except KeyboardInterrupt:
         pass
     typer.echo("stopped", err=True)
 
 
-def _up(data: Path, rules: Sequence[Path]) -> None:
+def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
     from tocsin.cli.up_services import database_url, serve
     from tocsin.core.settings import read_settings
     from tocsin.embedded import embedded_servers
@@ -71,20 +72,30 @@ def _up(data: Path, rules: Sequence[Path]) -> None:
                 _logging_to(directory / "tocsin.log", settings),
                 noted_addresses(directory, postgres, servers.nats_url),
             ):
-                finish(serve(servers, settings, directory, rules))
+                finish(serve(servers, settings, directory, rules, interrupted))
         finally:
             # Both servers stop within moments; an impatient second Ctrl-C must not cut that short.
             _ignore_signals()
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Until the event loop takes the signals over, SIGTERM is what Ctrl-C is."""
+def _interruptible() -> Iterator[list[int]]:
+    """Until the event loop takes the signals over, SIGTERM is what Ctrl-C is.
+
+    The list remembers it: an exception raised inside a destructor or an import's callback is dropped by
+    Python, and with it the wish to stop.
+    """
+    interrupted: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.append(number)
+        signal.default_int_handler(number, frame)
+
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in before:
+        signal.signal(number, interrupt)
     try:
-        yield
+        yield interrupted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -44,9 +44,14 @@ def database_url(server_url: str) -> str:
     return urlunsplit(urlsplit(server_url)._replace(path=f"/{_DATABASE}"))
 
 
-async def serve(servers: Servers, settings: Settings, data: Path, rules: Sequence[Path]) -> None:
+async def serve(
+    servers: Servers, settings: Settings, data: Path, rules: Sequence[Path], interrupted: Sequence[int] = ()
+) -> None:
+    """`interrupted` holds the signals that came before the event loop could take them."""
     stop = asyncio.Event()
     stop_on_signals(stop)
+    if interrupted:
+        return
     await _ensure_database(servers)
     state = State(
         version=version("tocsin"),
