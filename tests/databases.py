@@ -18,7 +18,9 @@ def create_database(url: str, name: str) -> None:
 def clone_template(url: str, name: str) -> None:
     _run(
         url,
-        sql.SQL("create database {} template tocsin_template strategy file_copy").format(sql.Identifier(name)),
+        sql.SQL("create database {} template tocsin_template strategy file_copy").format(
+            sql.Identifier(name)
+        ),
     )
 
 

@@ -21,7 +21,9 @@ class Stored:
     headers: dict[str, str]
 
 
-async def read_stream(settings: Settings, count: int, *, after: int = 0, within: float = 30.0) -> list[Stored]:
+async def read_stream(
+    settings: Settings, count: int, *, after: int = 0, within: float = 30.0
+) -> list[Stored]:
     """The next `count` messages of the record stream; fails when they do not come."""
     bus = await nats.connect(settings.nats)
     try:
@@ -48,7 +50,8 @@ async def read_stream(settings: Settings, count: int, *, after: int = 0, within:
                 except NatsTimeout:
                     continue
                 found += [
-                    Stored(m.metadata.sequence.stream, m.subject, m.data, dict(m.headers or {})) for m in batch
+                    Stored(m.metadata.sequence.stream, m.subject, m.data, dict(m.headers or {}))
+                    for m in batch
                 ]
             return found
     finally:

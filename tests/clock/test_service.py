@@ -103,6 +103,7 @@ async def test_a_deposed_clock_stands_again(settings: Settings, connection: Conn
         async with asyncio.timeout(30):
             await watched.leads.wait()
         await fires_after(connection, 2)
+        assert watched.service.restarts == 0, "it stood again by itself"
     await assert_each_once(connection, first_at)
 
 

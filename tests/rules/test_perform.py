@@ -100,10 +100,14 @@ async def test_a_message_is_published_with_the_idempotency_key(
 async def test_a_second_performer_changes_nothing(
     settings: Settings, connection: Connection, bus: Client
 ) -> None:
-    body = await start(settings, connection, action("tell"))
-    assert await Performer(settings).perform(connection, bus, body)
-    before = [await actions(connection), await rows(connection, "action_step")]
-    assert not await Performer(settings).perform(connection, bus, body)
+    body = await start(settings, connection, publishing("tell", f"received.{settings.namespace}.x"))
+    async with receiver(settings) as world:
+        assert await Performer(settings).perform(connection, bus, body)
+        before = [await actions(connection), await rows(connection, "action_step")]
+        assert not await Performer(settings).perform(connection, bus, body)
+        await bus.publish(f"received.{settings.namespace}.marker", b"")
+        await world.wait_for(2)
+    assert [message.subject.rpartition(".")[2] for message in world.messages] == ["x", "marker"]
     assert [await actions(connection), await rows(connection, "action_step")] == before
 
 
@@ -129,6 +133,24 @@ async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
     assert results == [True, False]
     assert len(set(world.keys)) == 1
     assert [row["state"] for row in await rows(connection, "action_step")] == ["due", "completed"]
+
+
+@pytest.mark.parametrize("moved", ["attempt = 2", "step = 1", "state = 'cancelled'"])
+async def test_an_outcome_is_refused_when_the_action_has_moved_on(
+    settings: Settings, connection: Connection, bus: Client, monkeypatch: pytest.MonkeyPatch, moved: str
+) -> None:
+    body = await start(settings, connection, action("tell"))
+    do = Performer._do
+
+    async def slow(self: Performer, *arguments: Any) -> Any:
+        done = await do(self, *arguments)
+        await connection.execute(f"update tocsin.action set {moved}")
+        return done
+
+    monkeypatch.setattr(Performer, "_do", slow)
+    assert not await Performer(settings).perform(connection, bus, body)
+    assert [row["result"] for row in await actions(connection)] == [None]
+    assert [row["state"] for row in await rows(connection, "action_step")] == ["due"]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,13 @@ def test_spread_counts_as_punctual_and_not_as_lateness() -> None:
     assert (times(late), missed(late), following(late)) == ([T0 + HOUR], (1, T0, T0), T0 + 2 * HOUR)
 
 
+def test_a_window_counts_from_when_the_occurrence_was_due_with_its_spread() -> None:
+    policy = Policy(spread=20 * MINUTE, window=30 * MINUTE)
+    last_chance = T0 + 2 * HOUR + 50 * MINUTE
+    assert times(decide(HOURLY, policy, T0, last_chance)) == [T0 + 2 * HOUR]
+    assert times(decide(HOURLY, policy, T0, last_chance + SECOND)) == []
+
+
 def test_a_late_one_shot_fires_once_and_has_nothing_after_it() -> None:
     once = parse(at="2026-03-02T08:00:00Z")
     for late in (timedelta(0), 30 * HOUR):
