@@ -6,7 +6,7 @@ import importlib
 import json
 import sys
 
-NAMES = ("fire", "append", "burst", "lateness", "failover", "pending", "snapshot", "oracle")
+NAMES = ("fire", "append", "burst", "lateness", "failover", "catch_up", "pending", "snapshot", "oracle")
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from croniter import CroniterError, croniter
 from timers.recurrence.cron_text import refuse
 
 # Feb 29 on a given weekday's fifth turn can take 40 years; nothing that fires takes a century.
-_MAX_MONTHS_AHEAD = 100 * 12
+_MAX_YEARS_AHEAD = 100
 _MAX_MONTHS_KEPT = 600
 _FIRST_LOOK = datetime(2000, 1, 1)  # noqa: DTZ001 - naive wall time
 
@@ -30,6 +30,7 @@ class CronPattern:
     __slots__ = (
         "_days_by_month",
         "_days_of_month",
+        "_following_month",
         "_last_day",
         "_minutes",
         "_months",
@@ -53,6 +54,7 @@ class CronPattern:
             for minute in sorted(_whole(minutes, range(60)))
         )
         self._months = frozenset(_whole(months, range(1, 13)))
+        self._following_month = _following_months(sorted(self._months))
         self._nearest = min(parsed.nearest_weekday, default=0)
         self._last_day = days is not None and "l" in days
         self._days_of_month = None if days is None else frozenset(int(day) for day in days if day != "l")
@@ -71,14 +73,15 @@ class CronPattern:
                 return datetime(year, month, day, hour, minute)  # noqa: DTZ001 - naive wall time
             position += 1
         hour, minute = divmod(self._minutes[0], 60)
-        for _ in range(_MAX_MONTHS_AHEAD):
+        last_year = min(9999, year + _MAX_YEARS_AHEAD)
+        while True:
             if position < len(days):
                 return datetime(year, month, days[position], hour, minute)  # noqa: DTZ001 - naive wall time
-            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-            if year > 9999:
+            following = self._following_month[month]
+            year, month = (year if following > month else year + 1), following
+            if year > last_year:
                 return None
             days, position = self._days(year, month), 0
-        return None
 
     def times_of_day(self) -> tuple[timedelta, ...]:
         return tuple(timedelta(minutes=minute) for minute in self._minutes)
@@ -117,6 +120,11 @@ class CronPattern:
             return True
         nth = self._nth.get(weekday, frozenset())
         return str((day + 6) // 7) in nth or ("l" in nth and day + 7 > length)
+
+
+def _following_months(months: list[int]) -> tuple[int, ...]:
+    """By month: the next one that the expression names, this year's or the next year's first."""
+    return tuple(next((one for one in months if one > month), months[0]) for month in range(13))
 
 
 @lru_cache(maxsize=8192)
