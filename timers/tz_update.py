@@ -1,17 +1,21 @@
-"""A new tz database: pending ticks of the zones that changed are computed again, once, in one transaction.
+"""A new tz database: pending ticks that it concerns are computed again, and moved in one short transaction.
 
 Guarantees: the version the ticks were computed with is stored beside them, so a change is noticed at the next
 takeover whatever happened in between; an occurrence that is done stays done (the next one lies after it, and its
 identity is its wall time, which a new version does not change); a tick that does not move is not touched.
 One-shots given as an instant, and `every`, do not depend on zones and stay.
 
-On failure nothing moved and the version is not stored: the next takeover does it. Between the update of the tz data and
-the takeover no clock runs with it, because a process keeps the data it started with.
+Why computed outside the transaction: a hundred thousand schedules are seconds of work, and a session of ours that
+is idle in a transaction for that long is ended. Each move compares what was read, so an edit in between wins.
+
+On failure nothing moved and the version is not stored: the next takeover does it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -21,39 +25,57 @@ from timers.recurrence.zones import tz_version
 from tocsin.core.db import Connection, statement
 
 _log = structlog.get_logger()
+_ROWS_BETWEEN_BREATHS = 500
+
+
+class ZonedTick(NamedTuple):
+    """One row of timers/read_zoned_ticks."""
+
+    ref: str
+    generation: int
+    nominal_at: datetime
+    done_until: datetime | None
+    armed_after: datetime
+    recurrence: dict[str, Any]
+    owner: str
+    name: str
+    spread: timedelta
 
 
 async def follow_tz_data(connection: Connection, version: str | None = None) -> int:
-    """How many ticks moved."""
+    """How many ticks moved. On a new database there is nothing to compare with: the version is stored."""
     current = version or tz_version()
     stored = await (await connection.execute(statement("timers/read_tz_version"))).fetchone()
     if stored is not None and stored[0] == current:
         return 0
+    moves = await _moves(connection) if stored is not None else []
     async with connection.transaction():
-        rows = await (await connection.execute(statement("timers/lock_zoned_ticks"))).fetchall()
-        moved = [change for row in rows if (change := _moved(*row)) is not None]
-        for ref, nominal_at, fire_at in moved:
-            await connection.execute(
-                statement("timers/move_tick"), {"ref": ref, "nominal_at": nominal_at, "fire_at": fire_at}
-            )
+        if moves:
+            await connection.execute(statement("timers/move_ticks"), _columns(moves))
         await connection.execute(statement("timers/write_tz_version"), {"version": current})
     if stored is not None:
-        _log.info("tz data changed", before=stored[0], now=current, ticks_moved=len(moved))
-    return len(moved)
+        _log.info("tz data changed", before=stored[0], now=current, ticks_moved=len(moves))
+    return len(moves)
 
 
-def _moved(
-    ref: str,
-    nominal_at: datetime,
-    done_until: datetime | None,
-    armed_after: datetime,
-    recurrence: dict[str, object],
-    owner: str,
-    name: str,
-    spread: timedelta,
-) -> tuple[str, datetime, datetime] | None:
-    """The next occurrence after what is done, if the new data puts it elsewhere."""
-    following = parse_spec(recurrence).next_after(done_until or armed_after)
-    if following is None or following == nominal_at:
-        return None
-    return ref, following, following + spread_of(owner, name, spread)
+async def _moves(connection: Connection) -> list[tuple[ZonedTick, datetime]]:
+    rows = await (await connection.execute(statement("timers/read_zoned_ticks"))).fetchall()
+    moves = []
+    for number, row in enumerate(rows):
+        tick = ZonedTick(*row)
+        following = parse_spec(tick.recurrence).next_after(tick.done_until or tick.armed_after)
+        if following is not None and following != tick.nominal_at:
+            moves.append((tick, following))
+        if number % _ROWS_BETWEEN_BREATHS == 0:
+            await asyncio.sleep(0)
+    return moves
+
+
+def _columns(moves: list[tuple[ZonedTick, datetime]]) -> dict[str, list[Any]]:
+    return {
+        "refs": [tick.ref for tick, _ in moves],
+        "generations": [tick.generation for tick, _ in moves],
+        "seen": [tick.nominal_at for tick, _ in moves],
+        "nominal_at": [following for _, following in moves],
+        "fire_at": [following + spread_of(tick.owner, tick.name, tick.spread) for tick, following in moves],
+    }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from psycopg.pq import TransactionStatus
 
 from clock.term import begin_term
 from tests.records import events
+from timers import tz_update
+from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import Act, ScheduleSpec
 from timers.schedules import find_schedule, put_schedule
 from timers.tz_update import follow_tz_data
@@ -45,6 +50,7 @@ async def nominal(connection: Connection, name: str) -> datetime:
 async def test_only_what_depends_on_a_zone_is_computed_again(
     connection: Connection, recurrence: dict[str, str], moves: bool
 ) -> None:
+    await follow_tz_data(connection, "2098z")
     await put_schedule(connection, ScheduleSpec("s", recurrence), ACT)
     right = await nominal(connection, "s")
     await pretend_the_zone_was_an_hour_ahead(connection)
@@ -60,9 +66,60 @@ async def test_the_same_version_is_looked_at_once(connection: Connection) -> Non
     assert await follow_tz_data(connection, "2099b") == 1
 
 
+async def test_a_new_database_has_nothing_to_compare_with(connection: Connection) -> None:
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await pretend_the_zone_was_an_hour_ahead(connection)
+    before = await nominal(connection, "s")
+    assert await follow_tz_data(connection, "2099a") == 0
+    assert await nominal(connection, "s") == before
+
+
+async def test_many_schedules_are_computed_outside_the_transaction(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await follow_tz_data(connection, "2098z")
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await pretend_the_zone_was_an_hour_ahead(connection)
+    states: list[TransactionStatus] = []
+
+    def noting(spec: Mapping[str, object]) -> Recurrence:
+        states.append(connection.info.transaction_status)
+        return parse_spec(spec)
+
+    monkeypatch.setattr("timers.tz_update.parse_spec", noting)
+    assert await follow_tz_data(connection, "2099a") == 1
+    assert states == [TransactionStatus.IDLE]
+
+
+async def test_a_tick_that_was_edited_meanwhile_is_left_alone(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await follow_tz_data(connection, "2098z")
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await pretend_the_zone_was_an_hour_ahead(connection)
+    edited = ScheduleSpec("s", {"cron": "0 11 * * *", "tz": "Europe/London"})
+    monkeypatch.setattr(
+        tz_update, "_moves", _after(tz_update._moves, lambda: put_schedule(connection, edited, ACT))
+    )
+    await follow_tz_data(connection, "2099a")
+    assert (await nominal(connection, "s")).hour == 11
+
+
+def _after(
+    first: Callable[[Connection], Awaitable[Any]], then: Callable[[], Awaitable[Any]]
+) -> Callable[[Connection], Awaitable[Any]]:
+    async def both(connection: Connection) -> Any:
+        result = await first(connection)
+        await then()
+        return result
+
+    return both
+
+
 async def test_a_wall_time_that_is_done_does_not_fire_again(connection: Connection) -> None:
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
     first = await nominal(connection, "s")
+    await follow_tz_data(connection, "2098z")
     term = await begin_term(connection, "test")
     await term.run_once(first)
     await follow_tz_data(connection, "2099a")

@@ -1,0 +1,14 @@
+-- Ticks to their occurrences under the new tz data, in key order. One that fired or was edited since it was read is no
+-- longer what was computed, and is left: whatever moved it computed with the new data.
+update tocsin.timer t
+set nominal_at = d.nominal_at, fire_at = d.fire_at
+from (
+    select m.*
+    from unnest(%(refs)s::text[], %(generations)s::bigint[], %(seen)s::timestamptz[], %(nominal_at)s::timestamptz[],
+                %(fire_at)s::timestamptz[]) as m (ref, generation, seen, nominal_at, fire_at)
+    join tocsin.timer locked on locked.kind = 'schedule-tick' and locked.ref = m.ref and locked.key = ''
+    order by m.ref
+    for update of locked
+) as d
+where t.kind = 'schedule-tick' and t.ref = d.ref and t.key = ''
+  and t.generation = d.generation and t.nominal_at = d.seen
