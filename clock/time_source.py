@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import structlog
 
@@ -28,10 +27,6 @@ def steady_s() -> float:
 def wall_now() -> datetime:
     """The host's own clock, for command lines that have no database; nothing that fires uses it."""
     return datetime.now(UTC)
-
-
-class TimeSource(Protocol):
-    def now(self) -> datetime: ...
 
 
 class DatabaseTime:

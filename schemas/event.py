@@ -15,8 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from schemas.subjects import event_subject
 
-CONTENT_TYPE = "application/cloudevents+json"
-
 
 class EventRow(NamedTuple):
     """One row of `event`, in the column order of cdc/read_events."""

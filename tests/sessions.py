@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import pytest
+
 from tocsin.core.db import Connection, connect
 from tocsin.core.settings import Settings
 
@@ -28,3 +30,20 @@ async def opening_sessions(settings: Settings) -> AsyncIterator[Sessions]:
             return connection
 
         yield open_session
+
+
+@pytest.fixture
+async def sessions(settings: Settings) -> AsyncIterator[Sessions]:
+    async with opening_sessions(settings) as open_session:
+        yield open_session
+
+
+@pytest.fixture
+async def connection(sessions: Sessions) -> Connection:
+    return await sessions("test")
+
+
+@pytest.fixture
+async def watch(sessions: Sessions) -> Connection:
+    """Looks on from outside."""
+    return await sessions("watch")

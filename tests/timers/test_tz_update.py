@@ -42,7 +42,7 @@ async def nominal(connection: Connection, name: str) -> datetime:
     [
         ({"cron": "0 9 * * *", "tz": "America/Vancouver"}, True),
         ({"at": "2026-06-01T09:00:00", "tz": "America/Vancouver"}, True),
-        ({"every": "1d"}, False),
+        ({"every": "1d", "tz": "America/Vancouver"}, False),
         ({"at": "2026-06-01T09:00:00Z", "tz": "America/Vancouver"}, False),
         ({"cron": "0 9 * * *", "tz": "UTC"}, False),
     ],
