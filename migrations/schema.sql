@@ -10,16 +10,27 @@ table action
     document jsonb not null
     owner text not null default ''::text
     state text not null
-    step integer not null default 0
-    attempt integer not null default 1
     started_at timestamp with time zone not null
     ended_at timestamp with time zone
     result jsonb
     error text
     correlation_id uuid not null
-    constraint action_action_rule_event_id_key UNIQUE (action_rule, event_id)
+    group_key text not null default ''::text
+    alarm_id uuid
+    active jsonb not null default '{}'::jsonb
+    answers jsonb not null default '{}'::jsonb
+    lineage text[] not null default '{}'::text[]
+    version bigint not null default 1
     constraint action_pkey PRIMARY KEY (id)
-    constraint action_state_check CHECK ((state = ANY (ARRAY['running'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
+    constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
+
+table action_event
+    action_rule text not null
+    event_id uuid not null
+    event_seq bigint not null
+    action_id uuid not null
+    constraint action_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id)
+    constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
 
 table action_step partition by RANGE (seq)
     seq bigint not null
@@ -38,7 +49,37 @@ table action_step partition by RANGE (seq)
     constraint action_step_owner_check CHECK ((length(owner) <= 128))
     constraint action_step_pkey PRIMARY KEY (seq)
     constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376))
-    constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
+    constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
+
+table action_wait
+    action_id uuid not null
+    step integer not null
+    attempt integer not null
+    condition text not null
+    after_seq bigint not null
+    constraint action_wait_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id)
+    constraint action_wait_pkey PRIMARY KEY (action_id, step)
+
+table alarm with (fillfactor=70)
+    id uuid not null
+    event_rule text not null
+    owner text not null default ''::text
+    state text not null
+    severity smallint not null
+    since timestamp with time zone not null
+    opened_at timestamp with time zone
+    resolved_at timestamp with time zone
+    resolved_reason text
+    payload jsonb not null default '{}'::jsonb
+    correlation_id uuid not null
+    acknowledged_at timestamp with time zone
+    acknowledged_by text
+    acknowledged_note text
+    snoozed_until timestamp with time zone
+    snoozed_by text
+    version bigint not null default 1
+    constraint alarm_pkey PRIMARY KEY (id)
+    constraint alarm_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'open'::text, 'resolved'::text])))
 
 table audit
     id bigint not null generated always as identity
@@ -52,6 +93,62 @@ table audit
     old jsonb
     new jsonb
     constraint audit_pkey PRIMARY KEY (id)
+
+type calculated_input
+    id uuid
+    owner text
+    key text
+    ts timestamp with time zone
+    verdict text
+    correlation_id uuid
+    payload jsonb
+
+table current_value with (fillfactor=70)
+    owner text not null
+    key text not null
+    partition integer not null
+    value jsonb not null
+    ts timestamp with time zone not null
+    labels jsonb not null default '{}'::jsonb
+    arrived_at timestamp with time zone not null
+    stream_seq bigint not null
+    first_arrived_at timestamp with time zone not null
+    datapoint_type text
+    freshness text not null default 'fresh'::text
+    stale_since timestamp with time zone
+    version bigint not null default 1
+    constraint current_value_freshness_check CHECK ((freshness = ANY (ARRAY['fresh'::text, 'stale'::text])))
+    constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
+    constraint current_value_owner_check CHECK ((length(owner) <= 128))
+    constraint current_value_pkey PRIMARY KEY (owner, key)
+
+table datapoint partition by RANGE (arrived_at)
+    arrived_at timestamp with time zone not null
+    stream_seq bigint not null
+    position integer not null
+    owner text not null
+    key text not null
+    ts timestamp with time zone not null
+    value jsonb not null
+    labels jsonb
+    constraint datapoint_pkey PRIMARY KEY (arrived_at, stream_seq, "position")
+
+table datapoint_calculated partition by RANGE (seq)
+    seq bigint not null
+    id uuid not null
+    owner text not null
+    key text not null
+    ts timestamp with time zone not null
+    recorded_at timestamp with time zone not null
+    verdict text not null
+    payload jsonb not null
+    correlation_id uuid not null
+    epoch bigint
+    constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
+    constraint datapoint_calculated_owner_check CHECK ((length(owner) <= 128))
+    constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376))
+    constraint datapoint_calculated_pkey PRIMARY KEY (seq)
+    constraint datapoint_calculated_verdict_check CHECK ((verdict = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text])))
 
 table event partition by RANGE (seq)
     seq bigint not null
@@ -96,6 +193,29 @@ type event_input
     correlation_id uuid
     payload jsonb
 
+table ingest_event
+    key text not null
+    event_id uuid not null
+    at timestamp with time zone not null
+    constraint ingest_event_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
+    constraint ingest_event_pkey PRIMARY KEY (key)
+
+table ingest_partition with (fillfactor=50)
+    lane text not null
+    partition integer not null
+    last_seq bigint not null default 0
+    complete_until timestamp with time zone
+    holder text
+    held_until timestamp with time zone
+    constraint ingest_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text])))
+    constraint ingest_partition_partition_check CHECK ((partition >= 0))
+    constraint ingest_partition_pkey PRIMARY KEY (lane, partition)
+
+table ingest_worker with (fillfactor=50)
+    holder text not null
+    seen_until timestamp with time zone not null
+    constraint ingest_worker_pkey PRIMARY KEY (holder)
+
 table log_commit
     last_seq bigint not null
     first_seq bigint not null
@@ -115,6 +235,19 @@ table log_head
     constraint log_head_only_row_check CHECK (only_row)
     constraint log_head_partition_size_check CHECK ((partition_size > 0))
     constraint log_head_pkey PRIMARY KEY (only_row)
+
+table rule_state with (fillfactor=70)
+    event_rule text not null
+    owner text not null
+    lane text not null
+    partition integer not null
+    phase text not null default 'ok'::text
+    alarm_id uuid
+    state jsonb not null default '{}'::jsonb
+    version bigint not null default 1
+    constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES ingest_partition(lane, partition)
+    constraint rule_state_phase_check CHECK ((phase = ANY (ARRAY['ok'::text, 'pending'::text, 'open'::text, 'clearing'::text])))
+    constraint rule_state_pkey PRIMARY KEY (event_rule, owner)
 
 table rule_version
     kind text not null
@@ -197,9 +330,27 @@ table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum
     constraint timer_pkey PRIMARY KEY (kind, ref, key)
     constraint timer_ref_check CHECK (((length(ref) >= 1) AND (length(ref) <= 256)))
 
+CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq)
+
+CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text)
+
 CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC)
 
+CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
+
+CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at)
+
+CREATE INDEX action_under_way ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
+
+CREATE UNIQUE INDEX alarm_held ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]))
+
+CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC)
+
 CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id)
+
+CREATE INDEX current_value_stale ON tocsin.current_value USING btree (stale_since) WHERE (freshness = 'stale'::text)
+
+CREATE INDEX datapoint_series ON ONLY tocsin.datapoint USING btree (owner, key, arrived_at)
 
 CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text)
 
@@ -209,7 +360,7 @@ CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
 
 CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref) WHERE (parked_at IS NULL)
 
-CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint)
+CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[])
  RETURNS bigint
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -219,7 +370,7 @@ declare
     current_epoch bigint;
     head bigint;
     at timestamptz;
-    records integer := cardinality(events) + cardinality(steps);
+    records integer := cardinality(events) + cardinality(steps) + cardinality(calculated);
 begin
     -- An older snapshot would see an older epoch and an older head.
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -238,19 +389,30 @@ begin
         return head;
     end if;
     at := tocsin.instant();
-    insert into tocsin.event (seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at,
-                              alarm_id, severity, source_event_id, correlation_id, payload, epoch)
-    select head + e.position, e.id, e.ts, at, e.origin, e.type, coalesce(e.schedule, ''), coalesce(e.rule, ''),
-           coalesce(e.action, ''), coalesce(e.owner, ''), e.fire_at, e.alarm_id, e.severity,
-           e.source_event_id, coalesce(e.correlation_id, e.id), coalesce(e.payload, '{}'), expected_epoch
-    from unnest(events) with ordinality as e (id, ts, origin, type, schedule, rule, action, owner, fire_at,
-                                              alarm_id, severity, source_event_id, correlation_id, payload, position);
-    insert into tocsin.action_step (seq, id, action_id, name, owner, step, attempt, state, recorded_at,
-                                    correlation_id, source_event_id, result)
-    select head + cardinality(events) + s.position, s.id, s.action_id, s.name, coalesce(s.owner, ''), s.step,
-           s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}')
-    from unnest(steps) with ordinality as s (id, action_id, name, owner, step, attempt, state, correlation_id,
-                                             source_event_id, result, position);
+    if cardinality(events) > 0 then
+        insert into tocsin.event (seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at,
+                                  alarm_id, severity, source_event_id, correlation_id, payload, epoch)
+        select head + e.position, e.id, e.ts, at, e.origin, e.type, coalesce(e.schedule, ''), coalesce(e.rule, ''),
+               coalesce(e.action, ''), coalesce(e.owner, ''), e.fire_at, e.alarm_id, e.severity,
+               e.source_event_id, coalesce(e.correlation_id, e.id), coalesce(e.payload, '{}'), expected_epoch
+        from unnest(events) with ordinality as e (id, ts, origin, type, schedule, rule, action, owner, fire_at,
+                                                  alarm_id, severity, source_event_id, correlation_id, payload, position);
+    end if;
+    if cardinality(steps) > 0 then
+        insert into tocsin.action_step (seq, id, action_id, name, owner, step, attempt, state, recorded_at,
+                                        correlation_id, source_event_id, result)
+        select head + cardinality(events) + s.position, s.id, s.action_id, s.name, coalesce(s.owner, ''), s.step,
+               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}')
+        from unnest(steps) with ordinality as s (id, action_id, name, owner, step, attempt, state, correlation_id,
+                                                 source_event_id, result, position);
+    end if;
+    if cardinality(calculated) > 0 then
+        insert into tocsin.datapoint_calculated (seq, id, owner, key, ts, recorded_at, verdict, payload,
+                                                 correlation_id, epoch)
+        select head + cardinality(events) + cardinality(steps) + c.position, c.id, c.owner, c.key, c.ts, at,
+               c.verdict, coalesce(c.payload, '{}'), coalesce(c.correlation_id, c.id), expected_epoch
+        from unnest(calculated) with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position);
+    end if;
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     values (head + records, head + 1, at, expected_epoch);
     perform pg_notify('tocsin_log', '');
@@ -342,7 +504,7 @@ begin
         into size, head from tocsin.log_head h;
     for range_number in (head / size) .. (head / size + ahead) loop
         start := range_number * size;
-        foreach log_table in array array['event', 'action_step'] loop
+        foreach log_table in array array['event', 'action_step', 'datapoint_calculated'] loop
             part := format('%s_%s', log_table, start);
             continue when to_regclass('tocsin.' || quote_ident(part)) is not null;
             execute format(
@@ -354,7 +516,7 @@ begin
             added := added + 1;
         end loop;
     end loop;
-    return added / 2;
+    return (added + 2) / 3;
 end
 $function$
 rights {owner=X/owner}

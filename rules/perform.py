@@ -84,7 +84,9 @@ class Performer:
         row = await (
             await connection.execute(statement("rules/read_action"), {"id": step.actionid})
         ).fetchone()
-        if row is None or (row[2], row[3], row[4]) != ("running", step.step, step.attempt):
+        if row is None or row[2] != "running":
+            return False
+        if row[3].get(str(step.step), {}).get("attempt") != step.attempt:
             return False
         try:
             result = await self._do(bus, row, f"{step.actionid}/{step.step}")
@@ -137,7 +139,7 @@ class Performer:
 
 def _facts(row: TupleRow) -> dict[str, Any]:
     """The event that started the action, under the names that rules and placeholders use."""
-    facts = dict(zip(_EVENT_COLUMNS, row[8:], strict=True))
+    facts = dict(zip(_EVENT_COLUMNS, row[7:], strict=True))
     if facts["seq"] is None:
         raise InvalidInput("the event that started this action is no longer in the log")
     return {

@@ -1,16 +1,26 @@
--- Start each action once per (action_rule, event): a redelivered message inserts nothing (I7). The first step of
--- what was inserted is appended as due, in the same transaction; nothing is appended when all lost. The conflict has
--- no target: the id follows from rule and event, and a race would otherwise be an error of whichever index is first.
-with started as (
-    insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, owner, state, started_at,
-                               correlation_id)
-    select d.id, d.name, d.action_rule, d.event_id, d.event_seq, d.document, d.owner, 'running', tocsin.instant(),
-           d.correlation_id
+-- Start each action once per (action_rule, event): a redelivered message links nothing, so starts nothing (I7). The first
+-- step of what was started is appended as due, in the same transaction; nothing is appended when all lost.
+with wanted as (
+    select distinct on (d.id) d.*
     from unnest(%(ids)s::uuid[], %(names)s::text[], %(rules)s::text[], %(event_ids)s::uuid[],
                 %(event_seqs)s::bigint[], %(documents)s::jsonb[], %(owners)s::text[], %(correlations)s::uuid[])
         as d (id, name, action_rule, event_id, event_seq, document, owner, correlation_id)
-    order by d.action_rule, d.event_id
+),
+linked as (
+    insert into tocsin.action_event (action_rule, event_id, event_seq, action_id)
+    select w.action_rule, w.event_id, w.event_seq, w.id
+    from wanted w
+    order by w.action_rule, w.event_id
     on conflict do nothing
+    returning action_id
+),
+started as (
+    insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, owner, state, active, started_at,
+                               correlation_id)
+    select w.id, w.name, w.action_rule, w.event_id, w.event_seq, w.document, w.owner, 'running',
+           '{"0": {"attempt": 1, "state": "due"}}', tocsin.instant(), w.correlation_id
+    from wanted w
+    join linked l on l.action_id = w.id
     returning id, name, owner, event_id, event_seq, correlation_id
 )
 select count(*), case when count(*) > 0 then tocsin.append(

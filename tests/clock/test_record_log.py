@@ -182,11 +182,15 @@ async def test_a_batch_may_cross_the_boundary_of_partitions(connection: Connecti
 async def test_extending_is_idempotent_and_follows_the_head(connection: Connection) -> None:
     await small_partitions(connection, 10)
     before = await partitions(connection)
-    assert before == sorted(f"{table}_{start}" for table in ("event", "action_step") for start in (0, 10, 20))
+    assert before == sorted(
+        f"{table}_{start}"
+        for table in ("event", "action_step", "datapoint_calculated")
+        for start in (0, 10, 20)
+    )
     assert (await one_row(connection, "select tocsin.extend_log() as n"))["n"] == 0
     await append_events(connection, [event() for _ in range(12)])
     assert (await one_row(connection, "select tocsin.extend_log() as n"))["n"] == 1
-    assert set(await partitions(connection)) - set(before) == {"event_30", "action_step_30"}
+    assert set(await partitions(connection)) - set(before) == {"event_30", "action_step_30", "datapoint_calculated_30"}
 
 
 async def test_concurrent_extenders_make_each_partition_once(

@@ -25,7 +25,7 @@ async def test_a_matching_event_starts_its_action_with_the_first_step_due(
     (event,) = [row for row in await rows(connection, "event") if row["seq"] == seq]
     assert (started["name"], started["action_rule"], started["owner"]) == ("tell", "each", "plant 7")
     assert (started["event_id"], started["event_seq"]) == (event["id"], seq)
-    assert (started["state"], started["step"], started["attempt"]) == ("running", 0, 1)
+    assert (started["state"], started["active"]) == ("running", {"0": {"attempt": 1, "state": "due"}})
     assert started["document"]["log"]["message"] == "x"
     assert started["correlation_id"] == event["correlation_id"]
     (step,) = await rows(connection, "action_step")

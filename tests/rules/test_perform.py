@@ -135,7 +135,14 @@ async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
     assert [row["state"] for row in await rows(connection, "action_step")] == ["due", "completed"]
 
 
-@pytest.mark.parametrize("moved", ["attempt = 2", "step = 1", "state = 'cancelled'"])
+@pytest.mark.parametrize(
+    "moved",
+    [
+        """active = '{"0": {"attempt": 2, "state": "due"}}'""",
+        """active = '{"1": {"attempt": 1, "state": "due"}}'""",
+        "state = 'cancelled'",
+    ],
+)
 async def test_an_outcome_is_refused_when_the_action_has_moved_on(
     settings: Settings, connection: Connection, bus: Client, monkeypatch: pytest.MonkeyPatch, moved: str
 ) -> None:
