@@ -14,6 +14,7 @@ import psycopg
 import structlog
 from psycopg.rows import TupleRow
 
+from schemas.calculated import CalculatedRow
 from schemas.event import EventRow
 from schemas.step import StepRow
 from schemas.tombstone import TombstoneRow
@@ -21,7 +22,7 @@ from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
 
 _log = structlog.get_logger()
-Record = EventRow | StepRow | TombstoneRow
+Record = EventRow | StepRow | CalculatedRow | TombstoneRow
 
 
 class LogHole(TocsinError):
@@ -63,13 +64,16 @@ class LogReader:
 
     async def _read(self, after: int, limit: int) -> list[Record]:
         bounds = {"after": after, "until": after + limit}
-        # Two plain statements: a pipeline that is cancelled leaves its session in an unknown state.
+        # Plain statements: a pipeline that is cancelled leaves its session in an unknown state.
         events = await self._connection.execute(statement("cdc/read_events"), bounds)
         event_rows: list[TupleRow] = await events.fetchall()
         steps = await self._connection.execute(statement("cdc/read_steps"), bounds)
         step_rows: list[TupleRow] = await steps.fetchall()
+        calculated = await self._connection.execute(statement("cdc/read_calculated"), bounds)
+        calculated_rows: list[TupleRow] = await calculated.fetchall()
         found: list[Record] = [EventRow(*row) for row in event_rows]
         found += [StepRow(*row) for row in step_rows]
+        found += [CalculatedRow(*row) for row in calculated_rows]
         found.sort(key=_seq)
         return _gapless(found, after)
 
@@ -87,7 +91,7 @@ def _seq(record: Record) -> int:
 
 
 def _gapless(records: list[Record], after: int) -> list[Record]:
-    """The two tables are read by two statements, so a commit between them shows in the second alone: what
+    """The tables are read by statements of their own, so a commit between them shows in the later ones alone: what
     follows such a missing link is left for the next read. A hole that does not close is found by the
     caller."""
     for position, record in enumerate(records, start=after + 1):

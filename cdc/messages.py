@@ -13,11 +13,18 @@ from typing import NamedTuple
 import structlog
 
 from cdc.log_reader import Record
+from schemas.calculated import CalculatedRow
 from schemas.event import EventRow
+from schemas.step import StepRow
 from schemas.tombstone import Kind, TombstoneRow
 
 _log = structlog.get_logger()
 HEADER_BYTES = 256
+_KINDS: dict[type, Kind] = {
+    EventRow: "event",
+    StepRow: "action-step",
+    CalculatedRow: "calculated-datapoint",
+}
 
 
 class Message(NamedTuple):
@@ -46,7 +53,6 @@ def _message(record: Record, prefix: str, source: str, max_payload: int) -> Mess
     if size > max_payload and not isinstance(record, TombstoneRow):
         reason = f"it takes {size} bytes, and nats accepts {max_payload} (max_payload)"
         _log.error("record cannot be sent", seq=record.seq, id=str(record.id), reason=reason)
-        kind: Kind = "event" if isinstance(record, EventRow) else "action-step"
-        record = TombstoneRow(record.seq, record.id, kind, record.recorded_at, reason)
+        record = TombstoneRow(record.seq, record.id, _KINDS[type(record)], record.recorded_at, reason)
         body = record.body(source)
     return Message(record.seq, record.subject(prefix), body)

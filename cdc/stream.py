@@ -49,8 +49,8 @@ def stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
     return StreamConfig(
         name=settings.stream,
-        description="tocsin record log: events and action steps, sequence equal to seq",
-        subjects=[f"{prefix}.event.>", f"{prefix}.action.>", f"{prefix}.tombstone.>"],
+        description="tocsin record log, sequence equal to seq",
+        subjects=[f"{prefix}.{kind}.>" for kind in ("event", "action", "staleness", "health", "tombstone")],
         retention=RetentionPolicy.LIMITS,
         discard=DiscardPolicy.OLD,
         max_msgs=-1,

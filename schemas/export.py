@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from schemas.calculated import CalculatedDatapoint
 from schemas.documents import KINDS
 from schemas.event import Event
 from schemas.step import ActionStep
@@ -55,6 +56,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
     "rules": _rules_file,
     "event": _of_model(Event),
     "action-step": _of_model(ActionStep),
+    "calculated-datapoint": _of_model(CalculatedDatapoint),
     "tombstone": _of_model(Tombstone),
 }
 

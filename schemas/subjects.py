@@ -38,5 +38,15 @@ def action_subject(prefix: str, name: str) -> str:
     return f"{prefix}.action.{token(name)}"
 
 
+def series_tokens(key: str) -> str:
+    """The levels of a key: its dots are levels of the subject, whatever else is in it is encoded."""
+    return ".".join(token(part) for part in key.split("."))
+
+
+def calculated_subject(prefix: str, verdict: str, owner: str, key: str) -> str:
+    lane = "health" if verdict == "health" else "staleness"
+    return f"{prefix}.{lane}.{token(owner)}.{series_tokens(key)}"
+
+
 def tombstone_subject(prefix: str, kind: str) -> str:
     return f"{prefix}.tombstone.{kind}"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.event import instant_text
 from schemas.subjects import tombstone_subject
 
-Kind = Literal["event", "action-step"]
+Kind = Literal["event", "action-step", "calculated-datapoint"]
 
 
 class TombstoneRow(NamedTuple):

@@ -190,7 +190,11 @@ async def test_extending_is_idempotent_and_follows_the_head(connection: Connecti
     assert (await one_row(connection, "select tocsin.extend_log() as n"))["n"] == 0
     await append_events(connection, [event() for _ in range(12)])
     assert (await one_row(connection, "select tocsin.extend_log() as n"))["n"] == 1
-    assert set(await partitions(connection)) - set(before) == {"event_30", "action_step_30", "datapoint_calculated_30"}
+    assert set(await partitions(connection)) - set(before) == {
+        "event_30",
+        "action_step_30",
+        "datapoint_calculated_30",
+    }
 
 
 async def test_concurrent_extenders_make_each_partition_once(
