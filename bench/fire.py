@@ -17,7 +17,8 @@ from pathlib import Path
 from psycopg.types.json import Jsonb
 
 from bench.database import bench_servers, hold_snapshot, migrated
-from clock.term import BEGINNING, begin_term
+from clock.scan import BEGINNING
+from clock.term import begin_term
 from timers.recurrence import parse, parse_spec
 from tocsin.core.db import Connection, statement
 from tocsin.embedded import Servers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.database import bench_servers, migrated
 from bench.processes import running
-from clock.term import BEGINNING
+from clock.scan import BEGINNING
 from tocsin.core.db import Connection, statement
 from tocsin.embedded import Servers
 

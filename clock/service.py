@@ -1,21 +1,24 @@
 """The clock as a service: campaign, take over, fire what is due, sleep until the next.
 
-Guarantee: it fires only while its lease holds, and Postgres refuses it if it is wrong about that. It sleeps
-until the next known `fire_at`, at most one tick, so that a timer armed for the very near future is seen in
-time. On failure: `Service` starts it again; a lost lease or a superseded epoch sends it back to campaign.
+Guarantee: it fires only while its lease holds, and Postgres refuses it if it is wrong about that. It sleeps until the
+next known `fire_at` of any kind, at most one tick, so that a timer armed for the very near future is seen in time, also
+while a backlog drains: every round begins with a look. On failure: `Service` starts it again; a lost lease or a
+superseded epoch sends it back to campaign.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
 import psycopg
 import structlog
 
+from clock.kinds import AnyKind
 from clock.lease import Lease, campaigning
+from clock.registry import KINDS
 from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s
 from migrations.runner import refuse_unmigrated
@@ -30,8 +33,11 @@ _EXTEND_S = 10.0
 
 
 class Clock:
-    def __init__(self, settings: Settings, *, hook: Hook | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, kinds: Sequence[AnyKind] = KINDS, hook: Hook | None = None
+    ) -> None:
         self._settings = settings
+        self._kinds = kinds
         self._hook = hook
         self._tick = timedelta(milliseconds=settings.tick_ms)
         self.on_leading: Callable[[int], None] | None = None
@@ -54,6 +60,7 @@ class Clock:
             term = await begin_term(
                 connection,
                 lease.holder,
+                kinds=self._kinds,
                 batch=self._settings.fire_batch,
                 max_failures=self._settings.max_failures,
                 hook=self._hook,
@@ -81,21 +88,15 @@ class Clock:
                 # Without the backstop a late commit would wait for the next takeover: begin a new term instead.
                 housekeeping.result()
             next_at = await self._look(term, time)
-            now = time.now()
-            if next_at is not None and next_at > now:
-                rest = min(self._tick, next_at - now)
+            rest = self._tick if next_at is None else min(self._tick, next_at - time.now())
+            if rest > timedelta(0):
                 await asyncio.sleep(rest.total_seconds())
-                now = time.now()
-                if next_at > now:
-                    continue
-            elif next_at is None:
-                await asyncio.sleep(self._tick.total_seconds())
-                continue
-            while lease.held and (await term.run_once(now)).more:
-                now = time.now()
+            now = time.now()
+            if next_at is not None and next_at <= now:
+                await term.run_once(now)
 
     async def _look(self, term: Term, time: DatabaseTime) -> datetime | None:
-        """Read the database's time and the next fire; a clock that went back lowers the mark."""
+        """Read the database's time and the next fire; a clock that went back lowers the marks."""
         asked_s = steady_s()
         if time.known:
             term.trail(time.now())

@@ -1,4 +1,4 @@
-"""Schedule ticks: from locked rows to the columns of one batch, by a pure plan.
+"""Schedule ticks: from locked rows to the columns of one batch, by a pure plan, and what is written of it.
 
 Guarantee: `plan` puts every row that it considers into exactly one of settled, left alone (its schedule is being
 edited) and failed (its own recurrence or policy cannot be evaluated), in the order of the rows. Equal ticks
@@ -16,9 +16,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
+from clock.kinds import Bounds, Plan
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
 from timers.recurrence import Recurrence, parse_spec
+from tocsin.core.db import Connection, statement
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.
 EVENTS_PER_BATCH = 5_000
@@ -41,6 +43,14 @@ class TickRow(NamedTuple):
     done_until: datetime | None
     """Set if this occurrence, and perhaps later ones, are done already."""
 
+    @property
+    def key(self) -> str:
+        return ""
+
+    @property
+    def held(self) -> bool:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -57,7 +67,7 @@ class Settled:
 
 
 @dataclass(slots=True)
-class TickPlan:
+class TickPlan(Plan):
     """Columns for the statements that settle the batch."""
 
     rearm: tuple[list[str], list[int], list[int], list[int]] = field(default_factory=lambda: ([], [], [], []))
@@ -65,10 +75,6 @@ class TickPlan:
     events: tuple[list[str], list[str], list[int], list[int | None], list[str | None]] = field(
         default_factory=lambda: ([], [], [], [], [])
     )
-    failed: list[tuple[TickRow, str]] = field(default_factory=list)
-    settled: int = 0
-    considered: int = 0
-    fires: int = 0
 
     @property
     def first_rearmed_at(self) -> datetime | None:
@@ -102,6 +108,30 @@ class TickPlan:
             "fire_at": numbers(fire_at),
             "missed": texts(missed),
         }
+
+
+class ScheduleTicks:
+    """The kind `schedule-tick`: an event and the next tick, or the end of the schedule."""
+
+    kind = "schedule-tick"
+
+    async def lock(self, connection: Connection, bounds: Bounds) -> list[TickRow]:
+        cursor = await connection.execute(statement("clock/lock_due_ticks"), bounds, binary=True)
+        return [TickRow(*row) for row in await cursor.fetchall()]
+
+    def plan(self, rows: Sequence[TickRow], now: datetime) -> TickPlan:
+        return plan(rows, now)
+
+    async def write(self, connection: Connection, plan: TickPlan, now: datetime, epoch: int) -> None:
+        if plan.rearm[0]:
+            await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns())
+        if plan.end[0]:
+            ending = plan.end_columns()
+            await connection.execute(statement("clock/remove_ticks"), ending)
+            await connection.execute(statement("clock/end_schedules"), {**ending, "now": now})
+        await connection.execute(
+            statement("clock/append_tick_events"), {**plan.event_columns(), "epoch": epoch}
+        )
 
 
 def plan(rows: Sequence[TickRow], now: datetime) -> TickPlan:

@@ -8,12 +8,17 @@ from datetime import datetime
 
 import pytest
 
+from clock.scan import Scan
 from clock.term import Term, begin_term
 from tests.clock.beats import ONCE, SECOND, at, drain, fired, put
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 
 TICK_S = 0.02
+
+
+def ticks_of(term: Term) -> Scan:
+    return term.scans["schedule-tick"]
 
 
 async def pass_time(term: Term, begins: float, ends: float) -> None:
@@ -59,12 +64,12 @@ async def test_the_backstop_lowers_the_mark_only_for_what_is_there(
     await put(connection)
     await drain(term, at(15))
     await drain(term, at(15.1))
-    mark = term.mark_at
+    mark = ticks_of(term).mark.fire_at
     await term.look_back(watch)
-    assert term.mark_at == mark
+    assert ticks_of(term).mark.fire_at == mark
     await connection.execute("update tocsin.timer set fire_at = %s, parked_at = %s", (at(1), at(1)))
     await term.look_back(watch)
-    assert term.mark_at == mark
+    assert ticks_of(term).mark.fire_at == mark
 
 
 async def test_a_new_term_scans_from_the_beginning_of_time(connection: Connection) -> None:
@@ -90,7 +95,7 @@ async def test_a_mark_that_is_lowered_during_a_batch_stays_lowered(
 
     async def late_commit() -> None:
         await put(stranger, ONCE)
-        term.lower_mark(at(10))
+        ticks_of(term).lower(at(10))
 
     found.append(late_commit)
     await drain(term, at(60.1))
@@ -110,7 +115,7 @@ async def test_a_lowered_mark_survives_a_batch_that_is_full(
         if point == "locked" and found:
             found.clear()
             await put(stranger, ONCE)
-            term.lower_mark(at(10))
+            ticks_of(term).lower(at(10))
 
     term = await begin_term(connection, "test", batch=2, hook=hook)
     await drain(term, at(60))
@@ -149,12 +154,12 @@ async def test_a_backlog_is_drained_before_the_trailing_scan_runs_again(connecti
         await put(connection, name=f"beat-{number}")
     term = await begin_term(connection, "test", batch=10)
     assert (await term.run_once(at(10))).more
-    mark = term.mark_at
+    mark = ticks_of(term).mark.fire_at
     term.trail(at(11))
-    assert term.mark_at == mark == at(10)
+    assert ticks_of(term).mark.fire_at == mark == at(10)
     await drain(term, at(11))
     term.trail(at(11.3))
-    assert term.mark_at == at(11.3) - 2 * SECOND
+    assert ticks_of(term).mark.fire_at == at(11.3) - 2 * SECOND
 
 
 async def virtual_now(connection: Connection, now: datetime) -> None:
@@ -168,12 +173,12 @@ async def test_a_look_says_when_the_next_is_due_and_moves_the_mark_up_to_there(
     term = await begin_term(connection, "test")
     await virtual_now(connection, at(5))
     assert await term.look() == (at(5), None)
-    assert term.mark_at == at(5)
+    assert ticks_of(term).mark.fire_at == at(5)
     await put(connection)
     assert await term.look() == (at(5), at(10))
     await virtual_now(connection, at(30))
     assert await term.look() == (at(30), at(10))
-    assert term.mark_at == at(10)
+    assert ticks_of(term).mark.fire_at == at(10)
     await drain(term, at(30))
     assert ("beat", at(30)) in await fired(connection)
 
@@ -211,6 +216,6 @@ async def test_the_smallest_step_back_lowers_the_mark_at_once(connection: Connec
     term = await begin_term(connection, "test")
     await drain(term, at(10))
     await drain(term, at(10.15))
-    assert term.mark_at == at(10.15)
+    assert ticks_of(term).mark.fire_at == at(10.15)
     term.trail(at(10.05))
-    assert term.mark_at == at(10.05)
+    assert ticks_of(term).mark.fire_at == at(10.05)

@@ -149,13 +149,22 @@ async def test_the_next_term_fires_what_the_last_one_left(connection: Connection
     assert (await schedule(connection, "a"))["nominal_at"] == at(20)
 
 
-async def test_the_hook_sees_the_seq_and_the_points_of_a_batch_in_order(connection: Connection) -> None:
+async def test_the_hook_sees_the_points_of_a_batch_in_order(
+    connection: Connection, watch: Connection
+) -> None:
+    """At `appended` the server has done everything but the commit: the log is locked, and nothing is seen."""
     await put(connection)
-    points: list[str] = []
+    points: list[tuple[str, bool, int]] = []
 
     async def hook(point: str) -> None:
-        points.append(point)
+        log_locks = await all_rows(
+            watch,
+            "select 1 from pg_locks where locktype = 'advisory' and pid = %s",
+            (connection.info.backend_pid,),
+        )
+        points.append((point, bool(log_locks), len(await fired(watch))))
 
     term = await begin_term(connection, "test", hook=hook)
-    assert (await term.run_once(at(10))).last_seq == 1
-    assert points == ["locked", "appended"]
+    await term.run_once(at(10))
+    assert points == [("locked", False, 0), ("appended", True, 0)]
+    assert len(await fired(watch)) == 1

@@ -1,0 +1,9 @@
+"""The kinds of timer that the clock realises, in the order of their turns.
+
+Guarantee: a kind that is not listed here is not looked at, so a due timer of it wakes nobody.
+"""
+
+from clock.kinds import AnyKind
+from clock.ticks import ScheduleTicks
+
+KINDS: tuple[AnyKind, ...] = (ScheduleTicks(),)
