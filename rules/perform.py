@@ -22,11 +22,10 @@ from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from rules.consumers import open_consumer
+from rules.delivery.templates import fill, fill_subject, fill_text
 from schemas.action_document import check_subject
 from schemas.documents import ActionDocument
-from schemas.placeholders import fill, fill_subject, fill_text
 from schemas.step import ActionStep
-from schemas.subjects import token
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, retrying, statement
 from tocsin.core.errors import InvalidInput, Unreachable
@@ -105,7 +104,7 @@ class Performer:
             _log.info("action log", action=document.name, message=message)
             return {"message": message[:_LONGEST_RESULT]}
         assert document.publish is not None
-        subject = fill_subject(document.publish.subject, facts, token)
+        subject = fill_subject(document.publish.subject, facts)
         body = json.dumps(fill(document.publish.payload, facts), ensure_ascii=False).encode()
         self._refuse_unsendable(subject, body, bus.max_payload)
         headers = {"Nats-Msg-Id": idempotency_key, "Tocsin-Idempotency-Key": idempotency_key}
@@ -138,7 +137,7 @@ class Performer:
 
 
 def _facts(row: TupleRow) -> dict[str, Any]:
-    """The event that started the action, under the names that rules and placeholders use."""
+    """The event that started the action, under the names that rules and templates use."""
     facts = dict(zip(_EVENT_COLUMNS, row[7:], strict=True))
     if facts["seq"] is None:
         raise InvalidInput("the event that started this action is no longer in the log")

@@ -1,21 +1,20 @@
 """The `action` document: one response, `log` or `publish`.
 
-Guarantee: exactly one response; every placeholder names a field that events have; the fixed part of a
-subject is a legal NATS subject outside the names that Tocsin and NATS keep for themselves.
+Guarantee: exactly one response. `check_subject` refuses what is no NATS subject, and the names that Tocsin
+and NATS keep for themselves; the loader asks it for the fixed part of a subject, the worker for the whole.
 
 Why reserved subjects are refused: the record log's stream accepts one writer, and its sequence numbers
 are the proof that nothing was lost or sent twice.
 """
 
 import re
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from schemas.json_shape import check_json_shape
 from schemas.names import Name
-from schemas.placeholders import PLACEHOLDER, check_placeholders
+from schemas.templates import JsonTemplate, SubjectTemplate, TextTemplate
 from tocsin.core.errors import InvalidInput
 
 ACTION_KEYS = ("log", "publish")
@@ -34,43 +33,15 @@ def check_subject(subject: str) -> None:
         raise InvalidInput(f"the subject {subject!r} is reserved: start it with another word")
 
 
-def _template(template: str) -> str:
-    try:
-        check_placeholders(template)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return template
-
-
-def _subject_template(subject: str) -> str:
-    _template(subject)
-    try:
-        # A letter stands for what the event will fill in: a value is encoded to one token.
-        check_subject(PLACEHOLDER.sub("x", subject))
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return subject
-
-
-def _payload_template(payload: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    try:
-        check_json_shape(payload)
-        check_placeholders(payload)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return payload
-
-
 class LogAction(BaseModel):
     """Writes one line to the log of the worker."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    message: Annotated[str, AfterValidator(_template)] = Field(
+    message: TextTemplate = Field(
         description="Text of the line; `{{ ... }}` is filled from the event.",
         examples=["{{ schedule }} fired at {{ ts }}"],
         min_length=1,
-        max_length=4_000,
     )
 
 
@@ -79,13 +50,11 @@ class PublishAction(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    subject: Annotated[str, AfterValidator(_subject_template)] = Field(
+    subject: SubjectTemplate = Field(
         description="NATS subject; values from the event are encoded to one token each.",
         examples=["reports.digest", "plants.{{ owner }}.digest"],
-        min_length=1,
-        max_length=255,
     )
-    payload: Annotated[dict[str, JsonValue], AfterValidator(_payload_template)] = Field(
+    payload: JsonTemplate = Field(
         default_factory=dict,
         description="JSON object to send; `{{ ... }}` in its texts is filled from the event.",
         examples=[{"report": "digest", "at": "{{ ts }}"}],

@@ -1,6 +1,6 @@
 """What a rule may know about an event: the names and types of its fields.
 
-Guarantee: conditions (`when`) and placeholders (`{{ ... }}`) use exactly these names. An absent text is
+Guarantee: conditions (`when`) and templates (`{{ ... }}`) use exactly these names. An absent text is
 "", an absent severity is 0, so that every field always has a value of its type.
 
 Why severity is a number: names of levels compare by letter ("disaster" >= "high" is false). The levels

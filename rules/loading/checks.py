@@ -1,7 +1,8 @@
-"""What can only be known when all documents are there: names, references, recurrences, conditions.
+"""What can only be known when all documents are there: names, references, recurrences, conditions, templates.
 
 Guarantee: documents that pass can be applied: names are unique per kind, every action that is named
-exists, every recurrence fires, every condition compiles, and the schedules that conditions name exist.
+exists, every recurrence fires, every condition and template compiles, and the schedules that conditions name
+exist.
 
 Why schedule names are only checked when some are known: a file of rules alone, checked away from
 its database, says nothing about which schedules exist.
@@ -16,6 +17,7 @@ from rules.loading.places import place_in_file
 from rules.loading.problems import Problem
 from rules.loading.reading import Placed, Read
 from rules.loading.recurrences import ScheduleInvalid, recurrence_of
+from rules.loading.templates import template_problems
 from schemas.documents import ActionRuleDocument, ScheduleDocument
 
 
@@ -30,6 +32,7 @@ def check_all(read: Read, known: Mapping[str, frozenset[str]], anchor: datetime 
     for one in read.placed:
         if actions is not None:
             problems += _reference_problems(one, actions)
+        problems += template_problems(one)
         if isinstance(one.document.model, ScheduleDocument):
             problems += _recurrence_problems(one, one.document.model, anchor)
         elif isinstance(one.document.model, ActionRuleDocument):

@@ -5,12 +5,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from rules.delivery.templates import fill, fill_text
 from rules.expressions import RuleIndex, compile_event_condition
 from rules.loading import load_files, recurrence_of
 from rules.loading.yaml_tree import read_documents
 from schemas.documents import ActionDocument, ActionRuleDocument, ScheduleDocument
 from schemas.export import text_of
-from schemas.placeholders import fill, fill_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICKSTART = EXAMPLES / "quickstart.yaml"

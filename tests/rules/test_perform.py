@@ -187,7 +187,7 @@ async def test_only_the_step_that_is_due_is_done(
     assert [row["state"] for row in await actions(connection)] == ["running"]
 
 
-async def test_a_placeholder_that_cannot_be_filled_fails_the_action(
+async def test_a_template_that_cannot_be_filled_fails_the_action(
     settings: Settings, connection: Connection, bus: Client
 ) -> None:
     error = await failure(settings, connection, bus, action("tell", "{{ payload.missing }}"))

@@ -127,38 +127,6 @@ def test_an_action_has_exactly_one_response() -> None:
         ActionDocument.model_validate({"name": "a", "log": log, "publish": publish})
 
 
-@pytest.mark.parametrize(
-    "subject", ["a", "reports.digest", "plants.{{ owner }}.x", "{{ schedule }}.{{payload.k}}"]
-)
-def test_a_subject_may_hold_placeholders(subject: str) -> None:
-    assert ActionDocument.model_validate({"name": "a", "publish": {"subject": subject}}).publish is not None
-
-
-@pytest.mark.parametrize(
-    ("subject", "message"),
-    [
-        ("", "at least 1 character"),
-        ("a b", "is not a subject"),
-        ("a..b", "is not a subject"),
-        (".a", "is not a subject"),
-        ("a.", "is not a subject"),
-        ("a.*", "is not a subject"),
-        ("a.>", "is not a subject"),
-        ("a*b", "is not a subject"),
-        ("$JS.API", "is reserved"),
-        ("tocsin.v1.event.x", "is reserved"),
-        ("tocsin", "is reserved"),
-        ("_INBOX.x", "is reserved"),
-        ("a.{{ nope }}", "unknown name 'nope'"),
-        ("a.{{ owner", "without its '}}'"),
-    ],
-)
-def test_a_subject_that_cannot_be_published_is_refused(subject: str, message: str) -> None:
-    with pytest.raises(ValidationError) as refused:
-        ActionDocument.model_validate({"name": "a", "publish": {"subject": subject}})
-    assert message in str(refused.value)
-
-
 def test_every_key_of_every_kind_is_described_and_has_an_example() -> None:
     for model in KINDS.values():
         for name, field in model.model_fields.items():

@@ -60,8 +60,7 @@ def test_the_error_of_the_readme_has_its_exact_words() -> None:
         ),
         (
             "action:\n  name: a\n  log:\n    message: '{{ shedule }}'",
-            "4:14: 'log.message' of action 'a': "
-            "unknown name 'shedule' in '{{ shedule }}', did you mean 'schedule'?",
+            "4:18: 'log.message' of action 'a': unknown name 'shedule', did you mean 'schedule'?",
         ),
         ("schedule: {name: s}", "1:1: schedule 's' needs one of cron, rrule, every or at"),
         (

@@ -1,0 +1,78 @@
+"""The templates of a document, checked where they stand.
+
+Guarantee: every text that the schema marks as a template is checked, at any depth of the document, and a
+problem has the line and column of the very character in the file.
+"""
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from rules.delivery.templates import check_template, fixed_part
+from rules.loading.places import place_in_file
+from rules.loading.problems import Problem
+from rules.loading.reading import Placed
+from rules.loading.yaml_tree import Path
+from schemas.action_document import check_subject
+from schemas.event_fields import EVENT_FIELDS, PAYLOAD_FIELD
+from schemas.templates import TemplateMark
+from tocsin.core.errors import InvalidInput
+
+_SCALARS = tuple(field for field in EVENT_FIELDS if field != PAYLOAD_FIELD)
+
+
+def template_problems(one: Placed) -> Iterator[Problem]:
+    for path, mark, source in _templates(one.document.model):
+        where = f"'{'.'.join(str(step) for step in path)}' of {one.title}"
+        node = one.document.body.at(path)
+        found = check_template(source, EVENT_FIELDS, scalars=_SCALARS, part=mark.part)
+        for line, column, message in found:
+            place = place_in_file(one.lines, node, line, column)
+            yield Problem(one.file, *place, f"{where}: {message}")
+        if mark.part == "subject" and not found:
+            yield from _subject_problems(one, path, where, source)
+
+
+def _subject_problems(one: Placed, path: Path, where: str, source: str) -> Iterator[Problem]:
+    fixed = fixed_part(source)
+    try:
+        if fixed is None:
+            raise InvalidInput("a subject cannot have tags, only '{{ ... }}'")
+        # A letter stands for what will be filled in: a value is encoded to one token.
+        check_subject(fixed)
+    except InvalidInput as error:
+        yield one.problem(one.document.body.at(path), f"{where}: {error}")
+
+
+def _templates(model: BaseModel, path: Path = ()) -> Iterator[tuple[Path, TemplateMark, str]]:
+    for name, field in type(model).model_fields.items():
+        mark = _mark_of(field)
+        for inner, value in _leaves(getattr(model, name), (*path, name)):
+            if isinstance(value, BaseModel):
+                yield from _templates(value, inner)
+            elif mark is not None and isinstance(value, str):
+                yield inner, mark, value
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from _leaves(member, (*path, key))
+    elif isinstance(value, list | tuple):
+        for place, member in enumerate(value):
+            yield from _leaves(member, (*path, place))
+    else:
+        yield path, value
+
+
+def _mark_of(field: FieldInfo) -> TemplateMark | None:
+    """Also inside `TextTemplate | None`, where pydantic leaves it in the annotation."""
+    pending: list[Any] = [field.annotation, *field.metadata]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, TemplateMark):
+            return one
+        pending += [*get_args(one), *getattr(one, "__metadata__", ())]
+    return None

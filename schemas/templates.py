@@ -1,0 +1,37 @@
+"""Which texts of a document are templates, and what they may name.
+
+Guarantee: a field with one of these types is checked by the loader: its syntax, its filters and its
+names, with the place in the file. The schema itself does not know the language.
+
+Why a mark and not a validator: the language needs timezones, which lie above the schemas, and a mistake in
+a template has a line and a column of its own inside the value.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, JsonValue
+
+from schemas.json_shape import check_json_shape
+from tocsin.core.errors import InvalidInput
+
+MAX_TEMPLATE_LENGTH = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateMark:
+    part: Literal["text", "html", "subject"]
+
+
+def _plain_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        check_json_shape(value)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+TextTemplate = Annotated[str, TemplateMark("text"), Field(max_length=MAX_TEMPLATE_LENGTH)]
+HtmlTemplate = Annotated[str, TemplateMark("html"), Field(max_length=MAX_TEMPLATE_LENGTH)]
+SubjectTemplate = Annotated[str, TemplateMark("subject"), Field(min_length=1, max_length=255)]
+JsonTemplate = Annotated[dict[str, JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]
