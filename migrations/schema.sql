@@ -249,6 +249,14 @@ table rule_state with (fillfactor=70)
     constraint rule_state_phase_check CHECK ((phase = ANY (ARRAY['ok'::text, 'pending'::text, 'open'::text, 'clearing'::text])))
     constraint rule_state_pkey PRIMARY KEY (event_rule, owner)
 
+table rule_switch
+    lane text not null
+    partition integer not null
+    rules_seq bigint not null
+    seq bigint not null
+    complete_until timestamp with time zone
+    constraint rule_switch_pkey PRIMARY KEY (lane, partition, rules_seq)
+
 table rule_version
     kind text not null
     name text not null
@@ -357,6 +365,8 @@ CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE
 CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL)
 
 CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
+
+CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq)
 
 CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref) WHERE (parked_at IS NULL)
 

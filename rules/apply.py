@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from clock.record_log import NewEvent, append_events
 from rules.loading import Document, Loaded, recurrence_arguments
+from rules.switches import lock_partitions, record_switches
 from schemas.documents import ScheduleDocument
 from timers.schedules import Act, ScheduleSpec, cancel_schedule, find_schedule, put_schedule
 from tocsin.core.db import Connection, retrying, statement
@@ -117,7 +118,11 @@ def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:
 
 
 async def _record(connection: Connection, changed: list[tuple[Document, int]], act: Act) -> int:
-    """The log is locked by the append, so the versions written after it are cheap rows of ours alone."""
+    """The log is locked by the append, so the versions written after it are cheap rows of ours alone.
+
+    Schedules came before the partitions: nobody who holds a partition touches a schedule or its tick.
+    """
+    await lock_partitions(connection)
     listed = [
         {"kind": document.kind, "name": document.name, "version": version} for document, version in changed
     ]
@@ -142,4 +147,5 @@ async def _record(connection: Connection, changed: list[tuple[Document, int]], a
             "documents": [Jsonb(document.data) for document, _ in changed],
         },
     )
+    await record_switches(connection, seq)
     return seq

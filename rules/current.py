@@ -1,128 +1,131 @@
-"""The rule book: which rules and actions hold for the event at a seq.
+"""The rule book: which documents hold at a seq, and what a worker makes of them.
 
-Guarantee: an event is judged by the versions that held at its seq, never by a mixture, however late it is
-judged and whatever was applied meanwhile. Versions change only at the seq of a `rules-applied` event, so
-between two such seqs one compiled index serves.
+Guarantee: what is judged by one page is judged by documents that held together, never by a mixture, however
+late it is judged and whatever was applied meanwhile. Documents change only at the seq of a `rules-applied`
+event, so between two of them one page serves; a new apply is seen by the next `refresh`, without a restart.
+
+Which page: in the record lane the one that held at the record's seq (`refresh`, then `at`). In the data lane,
+whose sequence is another one, the newest that is committed (`newest`), read after the batch has locked its
+partition: an apply locks all of them, so no batch is under way while the rules change, and the apply
+itself writes down where each partition was (`rules/switches.py`).
+
+A page is whatever `build` makes of the documents. It is given the page that was built before, so that what
+did not change need not be compiled again. On failure: a stored document that this version of Tocsin cannot
+read is set aside, and said: the others still hold.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import structlog
+from pydantic import BaseModel, ValidationError
 
-from rules.expressions import Condition, RuleIndex, compile_event_condition
+from schemas.documents import KINDS
 from tocsin.core.db import Connection, statement
-from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
+_KIND_OF = {model: kind for kind, model in KINDS.items()}
 
-
-@dataclass(frozen=True)
-class Match:
-    """A rule that matched an event: the action to start, and its document."""
-
-    rule: str
-    action: str
-    document: dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
+Page = TypeVar("Page")
 
 
 @dataclass(frozen=True)
 class _Version:
     kind: str
     name: str
+    number: int
     document: dict[str, Any]
     from_seq: int
     until_seq: int | None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.kind, self.name, self.number
 
     def holds_at(self, seq: int) -> bool:
         return self.from_seq < seq and (self.until_seq is None or seq <= self.until_seq)
 
 
-@dataclass(frozen=True)
-class _Page:
-    """What holds between two applies."""
+class RuleSet:
+    """The documents that hold together, as models by kind and name."""
 
-    index: RuleIndex
-    rules: dict[str, dict[str, Any]]
-    actions: dict[str, dict[str, Any]]
+    def __init__(self, models: Iterable[BaseModel]) -> None:
+        self._models: dict[type[BaseModel], dict[str, BaseModel]] = {}
+        for model in models:
+            self._models.setdefault(type(model), {})[str(getattr(model, "name", ""))] = model
+
+    def of(self, kind: type[Model]) -> Mapping[str, Model]:
+        return cast(Mapping[str, Model], self._models.get(kind, {}))
 
 
-class RuleBook:
-    def __init__(self) -> None:
+class RuleBook(Generic[Page]):
+    def __init__(self, build: Callable[[RuleSet, Page | None], Page], *kinds: type[BaseModel]) -> None:
+        """`kinds` are those that `build` asks for; others are not read."""
+        self._build = build
+        self._kinds = [_KIND_OF[kind] for kind in kinds]
         self._newest = -1
         self._oldest = 0
         self._versions: list[_Version] = []
         self._boundaries: list[int] = []
-        self._pages: dict[int, _Page] = {}
-        self._conditions: dict[tuple[str, str], Condition | None] = {}
+        self._pages: dict[int, Page] = {}
+        self._last: Page | None = None
+        self._models: dict[tuple[str, str, int], BaseModel | None] = {}
 
     async def refresh(self, connection: Connection, oldest_seq: int) -> None:
-        """Read what was applied since the last time; must be called before judging a batch."""
-        row = await (await connection.execute(statement("rules/read_newest_version"))).fetchone()
-        newest = int(row[0]) if row else 0
-        if newest == self._newest and oldest_seq >= self._oldest:
-            return
-        rows = await (
-            await connection.execute(statement("rules/list_versions"), {"after": oldest_seq - 1})
-        ).fetchall()
+        """Read what was applied since the last time; must be called before a batch that begins at `oldest_seq`."""
+        newest = await newest_rules(connection)
+        if newest != self._newest or oldest_seq < self._oldest:
+            await self._read(connection, newest, oldest_seq)
+
+    async def newest(self, connection: Connection) -> Page:
+        """The page of the newest apply that is committed; one for the whole batch."""
+        newest = await newest_rules(connection)
+        if newest != self._newest:
+            await self._read(connection, newest, newest + 1)
+        # By seq again: an apply that committed between the two statements must not show in part.
+        return self.at(newest + 1)
+
+    def at(self, seq: int) -> Page:
+        """The page for the record at a seq."""
+        place = bisect_left(self._boundaries, seq)
+        if place not in self._pages:
+            models = (self._model(version) for version in self._versions if version.holds_at(seq))
+            rules = RuleSet(model for model in models if model is not None)
+            self._last = self._pages[place] = self._build(rules, self._last)
+        return self._pages[place]
+
+    async def _read(self, connection: Connection, newest: int, oldest_seq: int) -> None:
+        parameters = {"after": oldest_seq - 1, "kinds": self._kinds}
+        rows = await (await connection.execute(statement("rules/list_versions"), parameters)).fetchall()
         self._versions = [_Version(*row) for row in rows]
-        self._boundaries = sorted(
-            {version.from_seq for version in self._versions}
-            | {version.until_seq for version in self._versions if version.until_seq is not None}
-        )
+        bounds = {bound for version in self._versions for bound in (version.from_seq, version.until_seq)}
+        self._boundaries = sorted(bound for bound in bounds if bound is not None)
         self._pages.clear()
-        in_use = {(v.name, v.document["when"]) for v in self._versions if v.kind == "action_rule"}
-        self._conditions = {key: condition for key, condition in self._conditions.items() if key in in_use}
+        in_use = {version.key for version in self._versions}
+        self._models = {key: model for key, model in self._models.items() if key in in_use}
         self._newest, self._oldest = newest, oldest_seq
 
-    def judge(self, facts: Mapping[str, Any]) -> list[Match]:
-        """The actions to start for an event: those of matching rules, and the schedule's own."""
-        page = self._page(int(facts["seq"]))
-        matches = [
-            Match(rule, page.rules[rule]["action"], page.actions[page.rules[rule]["action"]])
-            for rule in page.index.matching(facts)
-            if page.rules[rule]["action"] in page.actions
-        ]
-        own = facts["action"] if facts["origin"] == "scheduled" else ""
-        if own and own in page.actions:
-            # No rule can have this name: it is not a safe token.
-            matches.append(Match(f"schedule:{facts['schedule']}", own, page.actions[own]))
-        elif own:
-            _log.error("unknown action", schedule=facts["schedule"], action=own, seq=facts["seq"])
-        return matches
-
-    def _page(self, seq: int) -> _Page:
-        place = bisect_left(self._boundaries, seq)
-        page = self._pages.get(place)
-        if page is None:
-            page = self._pages[place] = self._compile(seq)
-        return page
-
-    def _compile(self, seq: int) -> _Page:
-        holding = [version for version in self._versions if version.holds_at(seq)]
-        rules = {v.name: v.document for v in holding if v.kind == "action_rule" and v.document["enabled"]}
-        actions = {v.name: v.document for v in holding if v.kind == "action"}
-        conditions = {
-            name: condition
-            for name, document in rules.items()
-            if (condition := self._condition(name, document["when"])) is not None
-        }
-        return _Page(RuleIndex(conditions), rules, actions)
-
-    def _condition(self, name: str, when: str) -> Condition | None:
-        """Conditions were checked when they were applied. One that a newer engine refuses is set aside, and
-        said: the other rules still hold."""
-        if (name, when) not in self._conditions:
+    def _model(self, version: _Version) -> BaseModel | None:
+        """Documents were checked when they were applied; a newer model may refuse what an older one took."""
+        if version.key not in self._models:
             try:
-                self._conditions[name, when] = compile_event_condition(when, rule=name)
-            except InvalidInput as error:
-                _log.error("rule cannot be used", rule=name, when=when, error=error)
-                self._conditions[name, when] = None
-        return self._conditions[name, when]
+                self._models[version.key] = KINDS[version.kind].model_validate(version.document)
+            except ValidationError as error:
+                _log.error("document cannot be used", kind=version.kind, name=version.name, error=error)
+                self._models[version.key] = None
+        return self._models[version.key]
+
+
+async def newest_rules(connection: Connection) -> int:
+    """The seq of the newest apply; 0 before the first."""
+    row = await (await connection.execute(statement("rules/read_newest_rules"))).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 async def known_names(connection: Connection) -> dict[str, frozenset[str]]:

@@ -20,7 +20,8 @@ from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from rules.consumers import open_consumer
-from rules.current import Match, RuleBook
+from rules.current import RuleBook
+from rules.judging import Judge, Match
 from schemas.event import Event
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, retrying, statement
@@ -44,7 +45,7 @@ class Start:
 class Dispatcher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._book = RuleBook()
+        self._book = RuleBook(Judge, *Judge.KINDS)
         self.started = 0
 
     async def run(self) -> None:
@@ -85,7 +86,7 @@ class Dispatcher:
 
     def _matches(self, event: Event) -> list[Match]:
         try:
-            return self._book.judge(event.facts())
+            return self._book.at(event.seq).judge(event.facts())
         except InvalidInput as error:
             _log.error("event cannot be judged", seq=event.seq, error=error)
             return []

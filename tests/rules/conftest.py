@@ -1,20 +1,5 @@
-"""Sessions that a stalled machine does not lose: the limits of a session follow from the TTL of the lease."""
+"""Patient sessions for all tests of rules: a stalled machine must not lose one."""
 
-from __future__ import annotations
+from tests.sessions import connection, sessions, watch
 
-from collections.abc import AsyncIterator
-
-import pytest
-
-from tests.cdc.publishing import patient
-from tocsin.core.db import Connection, connect
-from tocsin.core.settings import Settings
-
-
-@pytest.fixture
-async def connection(settings: Settings) -> AsyncIterator[Connection]:
-    opened = await connect(patient(settings), "test")
-    try:
-        yield opened
-    finally:
-        await opened.close()
+__all__ = ["connection", "sessions", "watch"]

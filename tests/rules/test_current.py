@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rules.current import Match, RuleBook
+from rules.current import RuleBook
 from rules.expressions import compile_event_condition
+from rules.judging import Judge, Match
 from schemas.event import Event
 from tests.rules.applying import action, event_bodies, note, put, rule, schedule, versions
 from tocsin.core.db import Connection
@@ -18,10 +19,14 @@ async def facts_of(connection: Connection, seq: int) -> dict[str, Any]:
     return Event.model_validate_json((await event_bodies(connection, after=seq - 1))[0]).facts()
 
 
-async def judge(connection: Connection, seq: int, book: RuleBook | None = None) -> list[Match]:
-    book = book or RuleBook()
+def new_book() -> RuleBook[Judge]:
+    return RuleBook(Judge, *Judge.KINDS)
+
+
+async def judge(connection: Connection, seq: int, book: RuleBook[Judge] | None = None) -> list[Match]:
+    book = book or new_book()
     await book.refresh(connection, seq)
-    return book.judge(await facts_of(connection, seq))
+    return book.at(seq).judge(await facts_of(connection, seq))
 
 
 def messages(matches: list[Match]) -> list[tuple[str, str]]:
@@ -45,9 +50,11 @@ async def test_late_judging_uses_the_version_of_the_time(connection: Connection)
     changed = await put(connection, action("tell", "two"))
     late = await note(connection)
     assert changed.seq == 3
-    book = RuleBook()
+    book = new_book()
     await book.refresh(connection, 1)
-    found = [messages(book.judge(await facts_of(connection, seq))) for seq in (early, changed.seq, late)]
+    found = [
+        messages(book.at(seq).judge(await facts_of(connection, seq))) for seq in (early, changed.seq, late)
+    ]
     # The event of the apply itself is the last that the former versions hold for.
     assert found == [[("each", "one")], [("each", "one")], [("each", "two")]]
 
@@ -57,14 +64,14 @@ async def test_a_condition_that_changed_holds_from_its_apply_on(connection: Conn
     first = [await note(connection, owner=owner) for owner in "ab"]
     await put(connection, rule("each", "tell", 'owner == "b"'))
     second = [await note(connection, owner=owner) for owner in "ab"]
-    book = RuleBook()
+    book = new_book()
     await book.refresh(connection, first[0])
-    found = [bool(book.judge(await facts_of(connection, seq))) for seq in first + second]
+    found = [bool(book.at(seq).judge(await facts_of(connection, seq))) for seq in first + second]
     assert found == [True, False, False, True]
 
 
 async def test_a_book_in_use_learns_what_was_applied(connection: Connection) -> None:
-    book = RuleBook()
+    book = new_book()
     first = await note(connection)
     assert await judge(connection, first, book) == []
     await put(connection, action("tell") + rule("each", "tell", "true"))
@@ -78,7 +85,7 @@ async def test_an_older_event_that_comes_again_is_judged_by_the_older_version(co
     old = await note(connection)
     await put(connection, action("tell", "two"))
     new = await note(connection)
-    book = RuleBook()
+    book = new_book()
     assert messages(await judge(connection, new, book)) == [("each", "two")]
     assert messages(await judge(connection, old, book)) == [("each", "one")]
     assert messages(await judge(connection, new, book)) == [("each", "two")]
@@ -124,8 +131,8 @@ async def test_a_rule_that_no_longer_compiles_does_not_take_the_others_with_it(
             raise InvalidInput("not in this version")
         return compile_event_condition(when, rule=rule)
 
-    monkeypatch.setattr("rules.current.compile_event_condition", newer_engine)
-    book = RuleBook()
+    monkeypatch.setattr("rules.judging.compile_event_condition", newer_engine)
+    book = new_book()
     assert [match.rule for match in await judge(connection, seq, book)] == ["good"]
     await put(connection, action("other"))
     assert [match.rule for match in await judge(connection, await note(connection), book)] == ["good"]
@@ -133,9 +140,10 @@ async def test_a_rule_that_no_longer_compiles_does_not_take_the_others_with_it(
 
 
 async def test_conditions_that_no_version_uses_are_forgotten(connection: Connection) -> None:
-    book = RuleBook()
+    book = new_book()
     await put(connection, action("tell"))
     for number in range(4):
         await put(connection, rule("each", "tell", f"seq > {number}"))
-        await judge(connection, await note(connection), book)
-    assert len(book._conditions) == 1
+        last = await note(connection)
+        await judge(connection, last, book)
+    assert len(book.at(last)._conditions) == 1

@@ -1,0 +1,226 @@
+"""A datapoint is judged by the documents of one apply, and which one can be told for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.current import RuleBook, RuleSet
+from rules.switches import Switch, Switches, read_switches
+from schemas.documents import ActionDocument
+from tests.rules.applying import T0, action, note, put, schedule
+from tests.sessions import Sessions
+from tests.sql import all_rows, blocked
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+
+Page = dict[str, str]
+
+
+def page_of(rules: RuleSet, before: Page | None) -> Page:
+    """What every document says: two applies never have the same."""
+    return {name: one.log.message for name, one in rules.of(ActionDocument).items() if one.log is not None}
+
+
+def new_book() -> RuleBook[Page]:
+    return RuleBook(page_of, ActionDocument)
+
+
+def both(message: str) -> str:
+    return action("a", message) + action("b", message)
+
+
+async def partition(connection: Connection, number: int, lane: str = "data") -> None:
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition) values (%s, %s)", (lane, number)
+    )
+
+
+async def lock(connection: Connection, number: int) -> None:
+    """What a batch does first."""
+    await connection.execute(
+        "select 1 from tocsin.ingest_partition where lane = 'data' and partition = %s for update", (number,)
+    )
+
+
+async def read_until(connection: Connection, number: int, seq: int, at: datetime) -> None:
+    await connection.execute(
+        "update tocsin.ingest_partition set last_seq = %s, complete_until = %s "
+        "where lane = 'data' and partition = %s",
+        (seq, at, number),
+    )
+
+
+async def test_the_newest_page_is_the_one_that_was_applied_last(connection: Connection) -> None:
+    book = new_book()
+    assert await book.newest(connection) == {}
+    await put(connection, both("one"))
+    assert await book.newest(connection) == {"a": "one", "b": "one"}
+    await note(connection)
+    await put(connection, action("a", "two"))
+    page = await book.newest(connection)
+    assert page == {"a": "two", "b": "one"}
+    await put(connection, schedule("beat"))
+    assert await book.newest(connection) == page
+
+
+async def test_an_apply_that_only_removes_is_seen(connection: Connection) -> None:
+    book = new_book()
+    await put(connection, both("one"))
+    await book.newest(connection)
+    seq = await note(connection)
+    await connection.execute("update tocsin.rule_version set until_seq = %s where name = 'a'", (seq,))
+    assert await book.newest(connection) == {"b": "one"}
+
+
+async def test_an_apply_between_the_two_statements_of_a_batch_does_not_show_in_part(
+    connection: Connection,
+) -> None:
+    """Without its partition's lock even: the page is the one of the seq that was read first."""
+    await put(connection, both("one"))
+    book = new_book()
+    read = book._read
+
+    async def overtaken(*arguments: object) -> None:
+        await put(connection, action("a", "two"))
+        await read(*arguments)  # type: ignore[arg-type]
+
+    book._read = overtaken  # type: ignore[method-assign,assignment]
+    assert await book.newest(connection) == {"a": "one", "b": "one"}
+    book._read = read  # type: ignore[method-assign]
+    assert await book.newest(connection) == {"a": "two", "b": "one"}
+
+
+async def test_what_did_not_change_is_not_made_again(connection: Connection) -> None:
+    await put(connection, both("one"))
+    seen: list[tuple[RuleSet, RuleSet | None]] = []
+
+    def remember(rules: RuleSet, before: RuleSet | None) -> RuleSet:
+        seen.append((rules, before))
+        return rules
+
+    book = RuleBook(remember, ActionDocument)
+    first = await book.newest(connection)
+    assert await book.newest(connection) is first
+    await put(connection, action("a", "two"))
+    second = await book.newest(connection)
+    assert seen == [(first, None), (second, first)]
+    assert second.of(ActionDocument)["b"] is first.of(ActionDocument)["b"]
+
+
+async def test_an_apply_waits_for_the_batches_under_way_and_keeps_others_out(
+    connection: Connection,
+    watch: Connection,
+    sessions: Sessions,
+) -> None:
+    for number in (0, 1):
+        await partition(connection, number)
+    applier, worker, other = [await sessions(name) for name in ("apply", "worker", "other")]
+    await put(connection, both("one"))
+    book, after = new_book(), new_book()
+    async with worker.transaction():
+        await lock(worker, 0)
+        assert await book.newest(worker) == {"a": "one", "b": "one"}
+        applying = asyncio.create_task(put(applier, both("two")))
+        await eventually(lambda: blocked(watch, applier), "the apply waits for the batch")
+        # The batch goes on by what it read: nothing else is committed.
+        assert await book.newest(worker) == {"a": "one", "b": "one"}
+        await read_until(worker, 0, 7, T0)
+    applied = await applying
+    async with other.transaction():
+        await lock(other, 0)
+        assert await after.newest(other) == {"a": "two", "b": "two"}
+    rows = await all_rows(connection, "select * from tocsin.rule_switch where rules_seq = %s", (applied.seq,))
+    assert [(row["partition"], row["seq"], row["complete_until"]) for row in rows] == [
+        (0, 7, T0),
+        (1, 0, None),
+    ]
+
+
+async def test_a_batch_that_meets_an_apply_waits_and_sees_all_of_it(
+    connection: Connection,
+    watch: Connection,
+    sessions: Sessions,
+) -> None:
+    await partition(connection, 0)
+    await put(connection, both("one"))
+    applier, worker = [await sessions(name) for name in ("apply", "worker")]
+    book = new_book()
+
+    async def batch() -> Page:
+        async with worker.transaction():
+            await lock(worker, 0)
+            return await book.newest(worker)
+
+    async with applier.transaction():
+        await put(applier, both("two"))
+        reading = asyncio.create_task(batch())
+        await eventually(lambda: blocked(watch, worker), "the batch waits for the apply")
+    assert await reading == {"a": "two", "b": "two"}
+
+
+async def test_the_record_lane_needs_no_switch(connection: Connection) -> None:
+    await partition(connection, 0, "record")
+    await put(connection, both("one"))
+    assert await all_rows(connection, "select * from tocsin.rule_switch") == []
+
+
+async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connection) -> None:
+    first = (await put(connection, both("one"))).seq
+    await partition(connection, 3)
+    at = [T0 + timedelta(seconds=second) for second in range(10)]
+    await read_until(connection, 3, 4, at[4])
+    second = (await put(connection, both("two"))).seq
+    await read_until(connection, 3, 6, at[6])
+    third = (await put(connection, both("three"))).seq
+    switches = await read_switches(connection)
+    judged = [switches.rules_seq(3, at[seq], seq) for seq in range(1, 9)]
+    assert judged == [first] * 4 + [second] * 2 + [third] * 2
+    assert [row.complete_until for row in switches.of_partition(3)] == [at[4], at[6]]
+    # One that was never read from when anything was applied has the newest.
+    assert switches.rules_seq(5, at[0], 1) == third
+    assert Switches([], []).rules_seq(0, at[0], 1) == 0
+
+
+@dataclass
+class Lane:
+    """A partition as it lives: what was applied, what was read, by which rules."""
+
+    applies: list[int] = field(default_factory=list)
+    rows: list[Switch] = field(default_factory=list)
+    judged: list[tuple[datetime, int, int]] = field(default_factory=list)
+    exists: bool = False
+    seq: int = 0
+    at: datetime = T0
+    complete_until: datetime | None = None
+
+
+@given(st.lists(st.sampled_from(["apply", "make", "message", "same instant", "idle", "stream made anew"])))
+def test_whatever_the_order_a_replay_finds_the_rules_of_the_time(steps: list[str]) -> None:
+    lane = Lane()
+    for step in steps:
+        if step == "apply":
+            lane.applies.append(len(lane.applies) * 10 + 1)
+            if lane.exists:
+                lane.rows.append(Switch(0, lane.applies[-1], lane.seq, lane.complete_until))
+        elif step == "make":
+            lane.exists = True
+        elif lane.exists and step in ("message", "same instant"):
+            lane.at += timedelta(seconds=step == "message" or not lane.seq)
+            lane.seq += 1
+            lane.complete_until = max(lane.at, lane.complete_until or lane.at)
+            lane.at = lane.complete_until
+            lane.judged.append((lane.at, lane.seq, lane.applies[-1] if lane.applies else 0))
+        elif step == "idle":
+            lane.at += timedelta(seconds=1)
+            lane.complete_until = lane.at
+        elif step == "stream made anew":
+            lane.seq = 0
+    switches = Switches(lane.applies, lane.rows)
+    assert [switches.rules_seq(0, at, seq) for at, seq, _ in lane.judged] == [
+        rules for *_, rules in lane.judged
+    ]
