@@ -26,6 +26,8 @@ class NewEvent:
     rule: str = ""
     action: str = ""
     owner: str = ""
+    alarm_id: uuid.UUID | None = None
+    severity: int | None = None
     source_event_id: uuid.UUID | None = None
     correlation_id: uuid.UUID | None = None
     id: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -46,6 +48,8 @@ async def append_events(
             "rule",
             "action",
             "owner",
+            "alarm_id",
+            "severity",
             "source_event_id",
             "correlation_id",
         )

@@ -4,6 +4,7 @@ Guarantee: a kind that is not listed here is not looked at, so a due timer of it
 """
 
 from clock.kinds import AnyKind
+from clock.sustains import Sustains
 from clock.ticks import ScheduleTicks
 
-KINDS: tuple[AnyKind, ...] = (ScheduleTicks(),)
+KINDS: tuple[AnyKind, ...] = (ScheduleTicks(), Sustains())

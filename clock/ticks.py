@@ -127,7 +127,7 @@ class ScheduleTicks:
             await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns())
         if plan.end[0]:
             ending = plan.end_columns()
-            await connection.execute(statement("clock/remove_ticks"), ending)
+            await connection.execute(statement("clock/remove_timers"), ending)
             await connection.execute(statement("clock/end_schedules"), {**ending, "now": now})
         await connection.execute(
             statement("clock/append_tick_events"), {**plan.event_columns(), "epoch": epoch}

@@ -71,6 +71,7 @@ table alarm with (fillfactor=70)
     resolved_at timestamp with time zone
     resolved_reason text
     payload jsonb not null default '{}'::jsonb
+    source_event_id uuid
     correlation_id uuid not null
     acknowledged_at timestamp with time zone
     acknowledged_by text

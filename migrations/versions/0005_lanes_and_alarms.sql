@@ -91,6 +91,7 @@ create table tocsin.alarm (
     resolved_at timestamptz,
     resolved_reason text,
     payload jsonb not null default '{}',
+    source_event_id uuid,
     correlation_id uuid not null,
     acknowledged_at timestamptz,
     acknowledged_by text,

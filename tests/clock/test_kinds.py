@@ -7,8 +7,8 @@ from datetime import datetime
 import psycopg
 import pytest
 
-from clock.registry import KINDS
 from clock.term import Term, begin_term
+from clock.ticks import ScheduleTicks
 from tests.clock.beats import at, drain, fired, put
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release, spoil
 from tests.records import events
@@ -31,7 +31,7 @@ def dog() -> Plain:
 
 
 async def lead(connection: Connection, *kinds: Plain, batch: int = 10) -> Term:
-    return await begin_term(connection, "test", kinds=(*kinds, *KINDS), batch=batch)
+    return await begin_term(connection, "test", kinds=(*kinds, ScheduleTicks()), batch=batch)
 
 
 async def virtual_now(connection: Connection, now: datetime) -> None:

@@ -1,0 +1,125 @@
+"""Sustains: the condition has held for long enough, so the alarm opens, or resolves; or a snooze is over.
+
+Guarantee: a sustain that fires moves the alarm, the state of its rule and the log in one transaction, at its nominal
+time, however late the clock is (I4: recorded once, as the alarm's edge). It never speaks beyond what was read: until
+its partition is complete up to the nominal time, it is held. What the event says was decided by the engine when it
+armed the timer; nothing is evaluated here.
+
+Why reading the alarm without a lock is safe: whoever changes an alarm's state removes or moves its timer first, and we
+have that row. A timer whose alarm has moved on regardless is consumed and says nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from clock.kinds import Bounds, Plan
+from clock.record_log import NewEvent, append_events
+from tocsin.core.db import Connection, statement
+
+# What each key of a sustain does: the state that it needs, the type of its event, the name of the edge in its id.
+_EDGES = {
+    "open": ("pending", "alarm-opened", "opened"),
+    "clear": ("open", "alarm-resolved", "resolved"),
+    "snooze": ("open", "alarm-snooze-ended", "snooze-ended"),
+}
+
+
+class SustainRow(NamedTuple):
+    """One row of clock/lock_due_sustains; `ref` is the alarm's id. Of a held row only the place is known."""
+
+    ctid: str
+    ref: str
+    key: str
+    fire_at: datetime
+    nominal_at: datetime
+    generation: int
+    payload: dict[str, Any]
+    held: bool
+    event_rule: str | None
+    owner: str
+    state: str
+    severity: int
+    correlation_id: uuid.UUID
+    source_event_id: uuid.UUID | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.event_rule} of {self.owner!r}"
+
+
+@dataclass(slots=True)
+class SustainPlan(Plan):
+    consumed: list[str] = field(default_factory=list)
+    moved: list[SustainRow] = field(default_factory=list)
+
+
+class Sustains:
+    @property
+    def kind(self) -> str:
+        return "for-sustain"
+
+    async def lock(self, connection: Connection, bounds: Bounds) -> list[SustainRow]:
+        cursor = await connection.execute(statement("clock/lock_due_sustains"), bounds)
+        return [SustainRow(*row) for row in await cursor.fetchall()]
+
+    def plan(self, rows: Sequence[SustainRow], now: datetime) -> SustainPlan:
+        plan = SustainPlan(considered=len(rows))
+        for row in rows:
+            if row.key not in _EDGES:
+                plan.failed.append((row, f"a sustain is for one of {', '.join(_EDGES)}, not {row.key!r}"))
+                continue
+            plan.consumed.append(row.ctid)
+            if row.event_rule is not None and row.state == _EDGES[row.key][0]:
+                plan.moved.append(row)
+        plan.settled, plan.fires = len(plan.consumed), len(plan.moved)
+        return plan
+
+    async def write(self, connection: Connection, plan: SustainPlan, now: datetime, epoch: int) -> None:
+        await connection.execute(statement("clock/remove_timers"), {"ctids": plan.consumed})
+        stated = [row for row in plan.moved if row.key != "snooze"]
+        if stated:
+            await connection.execute(
+                statement("clock/move_rule_states"),
+                {
+                    "alarm_ids": [row.ref for row in stated],
+                    "rules": [row.event_rule for row in stated],
+                    "owners": [row.owner for row in stated],
+                    "keys": [row.key for row in stated],
+                },
+            )
+        if plan.moved:
+            await connection.execute(
+                statement("clock/move_alarms"),
+                {
+                    "alarm_ids": [row.ref for row in plan.moved],
+                    "keys": [row.key for row in plan.moved],
+                    "at": [row.nominal_at for row in plan.moved],
+                    "reasons": [row.payload.get("reason") for row in plan.moved],
+                },
+            )
+        await append_events(connection, [_event(row) for row in plan.moved], epoch=epoch)
+
+
+def _event(row: SustainRow) -> NewEvent:
+    _, type, edge = _EDGES[row.key]
+    alarm = uuid.UUID(row.ref)
+    # An alarm opens and resolves once; a snooze may end several times.
+    name = f"{edge}/{row.nominal_at.isoformat()}" if row.key == "snooze" else edge
+    return NewEvent(
+        id=uuid.uuid5(alarm, name),
+        ts=row.nominal_at,
+        origin="derived",
+        type=type,
+        payload=row.payload,
+        rule=row.event_rule or "",
+        owner=row.owner,
+        alarm_id=alarm,
+        severity=row.severity,
+        source_event_id=row.source_event_id,
+        correlation_id=row.correlation_id,
+    )

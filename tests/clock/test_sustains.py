@@ -1,0 +1,174 @@
+"""A sustain that is over moves its alarm once, at its nominal time, and never beyond what was read."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import datetime
+
+import pytest
+
+from clock.term import Term, begin_term
+from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, state_row, sustain, timers
+from tests.clock.beats import at, drain
+from tests.records import events
+from tests.sessions import Sessions
+from tests.waiting import eventually
+from timers.working_set import cancel
+from tocsin.core.db import Connection
+from tocsin.core.errors import Deposed
+
+SAYS = {"value": 71.2, "message": "dsp-hot"}
+
+
+@pytest.fixture
+async def term(connection: Connection) -> Term:
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
+    await read_until(connection, at(60))
+    return await begin_term(connection, "test")
+
+
+async def fire(term: Term, now: datetime) -> int:
+    return sum(batch.fires for batch in await drain(term, now))
+
+
+async def test_a_pending_alarm_opens_at_the_nominal_time_however_late_the_clock_is(
+    connection: Connection, term: Term
+) -> None:
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    assert await fire(term, at(9.9)) == 0
+    assert await fire(term, at(50)) == 1
+    row = await alarm_row(connection)
+    assert (row["state"], row["opened_at"], row["version"]) == ("open", at(10), 2)
+    (event,) = await events(connection)
+    assert (event["origin"], event["type"], event["ts"]) == ("derived", "alarm-opened", at(10))
+    assert (event["rule"], event["owner"], event["severity"]) == ("dsp-hot", "plant-7", 4)
+    assert (event["alarm_id"], event["correlation_id"]) == (ALARM, CAUSE)
+    assert (event["id"], event["payload"]) == (uuid.uuid5(ALARM, "opened"), SAYS)
+    assert event["epoch"] == term.epoch
+    assert await timers(connection) == []
+
+
+async def test_the_state_of_the_rule_moves_with_the_alarm(connection: Connection, term: Term) -> None:
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    await fire(term, at(10))
+    row = await state_row(connection)
+    assert (row["phase"], row["alarm_id"], row["version"]) == ("open", ALARM, 2)
+    assert (row["state"]["phase"], row["state"]["due_at"]) == ("open", None)
+    assert row["state"]["last_opened_at"] == at(10).isoformat()
+    assert row["state"]["tracks"] == {"kept": 1}
+
+
+async def test_an_alarm_that_was_clear_for_long_enough_resolves(connection: Connection, term: Term) -> None:
+    await hold_alarm(connection, "clearing")
+    await sustain(connection, "clear", at(10), {"reason": "clear", "value": 59})
+    assert await fire(term, at(11)) == 1
+    row = await alarm_row(connection)
+    assert (row["state"], row["resolved_at"], row["resolved_reason"]) == ("resolved", at(10), "clear")
+    state = await state_row(connection)
+    assert (state["phase"], state["alarm_id"], state["state"]["verdicts"]) == ("ok", None, {})
+    (event,) = await events(connection)
+    assert (event["type"], event["id"]) == ("alarm-resolved", uuid.uuid5(ALARM, "resolved"))
+
+
+async def test_nothing_opens_beyond_what_was_read(connection: Connection, term: Term) -> None:
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    for until_at in (None, at(9.999)):
+        await read_until(connection, until_at)
+        assert await fire(term, at(30)) == 0
+    assert len(await timers(connection)) == 1
+    await read_until(connection, at(10))
+    assert await fire(term, at(31)) == 1
+
+
+async def test_another_partition_that_is_behind_holds_nobody_else(connection: Connection, term: Term) -> None:
+    await read_until(connection, at(1), partition=1)
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    assert await fire(term, at(10)) == 1
+
+
+async def test_a_snooze_that_is_over_is_said_once_while_the_alarm_is_open(
+    connection: Connection, term: Term
+) -> None:
+    await hold_alarm(connection, "open")
+    await read_until(connection, None)
+    await sustain(connection, "snooze", at(10), {})
+    assert await fire(term, at(10)) == 1
+    (event,) = await events(connection)
+    assert (event["type"], event["ts"]) == ("alarm-snooze-ended", at(10))
+    assert (await alarm_row(connection))["state"] == "open"
+    assert (await state_row(connection))["version"] == 1
+
+
+async def test_a_timer_whose_alarm_moved_on_is_consumed_and_says_nothing(
+    connection: Connection, term: Term
+) -> None:
+    await hold_alarm(connection, "open")
+    await sustain(connection, "open", at(10), SAYS)
+    assert await fire(term, at(10)) == 0
+    assert await events(connection) == []
+    assert await timers(connection) == []
+
+
+async def test_a_timer_without_an_alarm_is_consumed(connection: Connection, term: Term) -> None:
+    await sustain(connection, "open", at(10), SAYS)
+    assert await fire(term, at(10)) == 0
+    assert await timers(connection) == []
+
+
+async def test_a_deposed_clock_opens_nothing(connection: Connection, term: Term, sessions: Sessions) -> None:
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    await connection.execute("update tocsin.log_head set holder_pid = null")
+    await begin_term(await sessions("successor"), "successor")
+    with pytest.raises(Deposed):
+        await fire(term, at(10))
+    assert (await alarm_row(connection))["state"] == "pending"
+    assert len(await timers(connection)) == 1
+
+
+async def test_a_cancel_in_progress_is_passed_over_and_wins(
+    connection: Connection, term: Term, sessions: Sessions
+) -> None:
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    worker = await sessions("worker")
+    async with worker.transaction():
+        assert await cancel(worker, "for-sustain", str(ALARM), "open")
+        assert await fire(term, at(10)) == 0
+    assert await fire(term, at(11)) == 0
+    assert (await alarm_row(connection))["state"] == "pending"
+
+
+async def test_a_cancel_waits_for_a_fire_in_progress_and_loses(
+    connection: Connection, sessions: Sessions, watch: Connection
+) -> None:
+    await read_until(connection, at(60))
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), SAYS)
+    worker = await sessions("worker")
+    waiting: list[asyncio.Task[bool]] = []
+
+    async def meanwhile(point: str) -> None:
+        if point == "appended":
+            waiting.append(asyncio.create_task(cancel(worker, "for-sustain", str(ALARM), "open")))
+            await eventually(lambda: _waits(watch), "the cancel waits")
+
+    term = await begin_term(connection, "test", hook=meanwhile)
+    assert await fire(term, at(10)) == 1
+    assert await waiting[0] is False, "the clock won"
+    assert (await alarm_row(connection))["state"] == "open"
+
+
+async def _waits(watch: Connection) -> bool:
+    row = await (
+        await watch.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+    ).fetchone()
+    return bool(row and row[0])
