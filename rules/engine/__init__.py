@@ -3,8 +3,8 @@
 Guarantee: the same inputs in the same order give the same alarms, ids and texts, whoever runs the engine,
 however often it is asked to `advance`, and whether its states were written down in between or not.
 
-A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and each rule that `CompiledRules` names, and
-carries out the effects in their order.
+A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and each rule that `CompiledRules`
+names, and carries out the effects in their order.
 """
 
 from rules.engine.alarms import adopt, advance, end
