@@ -1,13 +1,16 @@
 """The record log as one gapless sequence, read from its tables.
 
 Guarantee: `read` returns records `after + 1, after + 2, ...` without a hole. A row that Python cannot hold
-(an instant beyond the year 9999) comes as a tombstone, so that it does not stop what follows. A hole that
-does not close means that somebody removed committed rows; `LogHole` is what the publisher raises then,
-because publishing past it would hide that.
+(an instant beyond the year 9999) comes as a tombstone, so that it does not stop what follows. Where records
+are gone and somebody accepted that, `read_gap` returns tombstones for them. Any other hole that does not
+close means that somebody removed committed rows: the publisher stops at it, because publishing past it
+would hide that.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -17,68 +20,110 @@ from psycopg.rows import TupleRow
 from schemas.calculated import CalculatedRow
 from schemas.event import EventRow
 from schemas.step import StepRow
-from schemas.tombstone import TombstoneRow
+from schemas.tombstone import GapRow, TombstoneRow
 from tocsin.core.db import Connection, statement
-from tocsin.core.errors import TocsinError
 
 _log = structlog.get_logger()
-Record = EventRow | StepRow | CalculatedRow | TombstoneRow
+Record = EventRow | StepRow | CalculatedRow | TombstoneRow | GapRow
 
 
-class LogHole(TocsinError):
-    """Committed records are missing from the table."""
+class Gap(NamedTuple):
+    """A hole that was accepted."""
+
+    from_seq: int
+    until_seq: int
+    reason: str
+    who: str
+    at: datetime
 
 
 class LogReader:
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     async def head(self) -> int:
-        row = await (await self._connection.execute(statement("cdc/read_head"))).fetchone()
+        row = await (await self.connection.execute(statement("cdc/read_head"))).fetchone()
         return int(row[0]) if row else 0
 
     async def horizon(self) -> int:
         """The first seq the tables still have."""
-        row = await (await self._connection.execute(statement("cdc/read_horizon"))).fetchone()
+        row = await (await self.connection.execute(statement("cdc/read_horizon"))).fetchone()
         return int(row[0]) if row else 1
 
     async def id_at(self, seq: int) -> UUID | None:
-        row = await (await self._connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
+        row = await (await self.connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
         return row[1] if row else None
 
+    async def last_at_or_before(self, seq: int, after: int) -> tuple[int, UUID] | None:
+        """The seq and id of the last record up to `seq`, if there is one behind `after`."""
+        bounds = {"until": seq, "after": after}
+        row = await (await self.connection.execute(statement("cdc/read_identity_until"), bounds)).fetchone()
+        return (int(row[0]), row[1]) if row else None
+
     async def read(self, after: int, limit: int) -> list[Record]:
+        """The records that follow, until `limit` or a hole."""
+        return _gapless(await self.read_range(after, limit), after)
+
+    async def read_range(self, after: int, limit: int) -> list[Record]:
+        """What there is of the next `limit` seqs, with holes left out."""
         try:
             return await self._read(after, limit)
         except psycopg.DataError as error:
-            if limit > 1:
-                return await self.read(after, limit // 2)
-            return await self._read_unreadable(after + 1, error)
+            if limit == 1:
+                return await self._read_unreadable(after + 1, error)
+        half = limit // 2
+        return [*await self.read_range(after, half), *await self.read_range(after + half, limit - half)]
+
+    async def read_gap(self, after: int, limit: int) -> list[Record]:
+        """Tombstones for the recorded gap that has `after + 1`; none if there is no such gap."""
+        cursor = await self.connection.execute(statement("cdc/read_gap"), {"seq": after + 1})
+        row = await cursor.fetchone()
+        if row is None:
+            return []
+        from_seq, until_seq, reason, at = row
+        last = min(until_seq, after + limit)
+        return [GapRow(seq, from_seq, until_seq, reason, at) for seq in range(after + 1, last + 1)]
+
+    async def gaps(self) -> list[Gap]:
+        rows = await (await self.connection.execute(statement("cdc/list_gaps"))).fetchall()
+        return [Gap(*row) for row in rows]
+
+    async def first_hole(self, after: int) -> tuple[int, int] | None:
+        """The first and last seq of the first hole that nobody accepted."""
+        cursor = await self.connection.execute(statement("cdc/read_first_hole"), {"after": after})
+        row = await cursor.fetchone()
+        return (int(row[0]), int(row[1])) if row else None
+
+    async def lag_s(self, last: int) -> float:
+        """For how long the oldest record behind `last` has been committed."""
+        row = await (await self.connection.execute(statement("cdc/read_lag"), {"seq": last})).fetchone()
+        return float(row[0]) if row else 0.0
 
     async def listen(self) -> None:
-        await self._connection.execute(statement("cdc/listen"))
+        await self.connection.execute(statement("cdc/listen"))
 
     async def wait_for_commit(self, timeout_s: float) -> None:
         """Until somebody appends, at most `timeout_s`: a notification may be lost on the way."""
-        async for _ in self._connection.notifies(timeout=timeout_s, stop_after=1):
+        async for _ in self.connection.notifies(timeout=timeout_s, stop_after=1):
             pass
 
     async def _read(self, after: int, limit: int) -> list[Record]:
         bounds = {"after": after, "until": after + limit}
         # Plain statements: a pipeline that is cancelled leaves its session in an unknown state.
-        events = await self._connection.execute(statement("cdc/read_events"), bounds)
+        events = await self.connection.execute(statement("cdc/read_events"), bounds)
         event_rows: list[TupleRow] = await events.fetchall()
-        steps = await self._connection.execute(statement("cdc/read_steps"), bounds)
+        steps = await self.connection.execute(statement("cdc/read_steps"), bounds)
         step_rows: list[TupleRow] = await steps.fetchall()
-        calculated = await self._connection.execute(statement("cdc/read_calculated"), bounds)
+        calculated = await self.connection.execute(statement("cdc/read_calculated"), bounds)
         calculated_rows: list[TupleRow] = await calculated.fetchall()
         found: list[Record] = [EventRow(*row) for row in event_rows]
         found += [StepRow(*row) for row in step_rows]
         found += [CalculatedRow(*row) for row in calculated_rows]
         found.sort(key=_seq)
-        return _gapless(found, after)
+        return found
 
     async def _read_unreadable(self, seq: int, error: psycopg.DataError) -> list[Record]:
-        row = await (await self._connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
+        row = await (await self.connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
         if row is None:
             return []
         reason = f"it cannot be read: {error}"

@@ -16,7 +16,7 @@ from cdc.log_reader import Record
 from schemas.calculated import CalculatedRow
 from schemas.event import EventRow
 from schemas.step import StepRow
-from schemas.tombstone import Kind, TombstoneRow
+from schemas.tombstone import GapRow, Kind, TombstoneRow
 
 _log = structlog.get_logger()
 HEADER_BYTES = 256
@@ -39,7 +39,7 @@ def messages_of(
     """Messages of the first records, one at least, until they fill `chunk_bytes`."""
     found: list[Message] = []
     for record in records:
-        message = _message(record, prefix, source, max_payload)
+        message = message_of(record, prefix, source, max_payload)
         chunk_bytes -= len(message.body)
         if found and chunk_bytes < 0:
             break
@@ -47,10 +47,10 @@ def messages_of(
     return found
 
 
-def _message(record: Record, prefix: str, source: str, max_payload: int) -> Message:
+def message_of(record: Record, prefix: str, source: str, max_payload: int) -> Message:
     body = record.body(source)
     size = len(body) + HEADER_BYTES
-    if size > max_payload and not isinstance(record, TombstoneRow):
+    if size > max_payload and not isinstance(record, TombstoneRow | GapRow):
         reason = f"it takes {size} bytes, and nats accepts {max_payload} (max_payload)"
         _log.error("record cannot be sent", seq=record.seq, id=str(record.id), reason=reason)
         record = TombstoneRow(record.seq, record.id, _KINDS[type(record)], record.recorded_at, reason)

@@ -7,30 +7,38 @@ by link.
 The lease only keeps standbys from doing refused work. On failure the chain is dropped and taken up again at
 the stream's last sequence, slower each time that this brings nothing. A stream that is ahead of the table,
 or that has another record at its end than the table, means that Postgres lost commits or that somebody else
-writes the stream: the publisher stops and says what to do, because going on would make two truths.
+writes the stream: the publisher stops and says what to do, because going on would make two truths. So does
+a hole of the log that nobody accepted. Records that were dropped with their partition before they were
+published are a recorded gap: tombstones take their sequences, and the publisher goes on at the log's
+horizon.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import structlog
+from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from cdc.audit import Audit
 from cdc.chain import Chain, ChainBroken, Sent
-from cdc.log_reader import LogHole, LogReader
+from cdc.compare import id_of
+from cdc.gaps import record_dropped
+from cdc.log_reader import LogReader
+from cdc.report import report_problem
+from cdc.stops import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.stream import ensure_stream
 from clock.lease import Lease, campaigning
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import connect
-from tocsin.core.errors import TocsinError
+from tocsin.core.db import Connection, connect
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -40,18 +48,8 @@ _IN_FLIGHT_BYTES = 32 * 1024 * 1024
 _LOOK_S = 2.0
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 5.0
-_REMEDY = (
-    "or somebody else publishes to the stream's subjects; nothing is published until postgres is restored "
-    "from a newer backup, or the stream is removed and made anew from the log"
-)
-
-
-class StreamAhead(TocsinError):
-    """The stream has records that the log has not."""
-
-
-class StreamDiffers(StreamAhead):
-    """The stream's last message is not the record that the log has at its place."""
+_CAUSES = "postgres lost commits, or somebody else publishes to the stream's subjects"
+_REMEDY = "restore a newer backup of postgres, or accept the loss with `tocsin cdc adopt`"
 
 
 class Publisher:
@@ -71,25 +69,56 @@ class Publisher:
                 await self._lead(lease)
 
     async def _lead(self, lease: Lease) -> None:
-        connection = await connect(self._settings, "cdc")
-        try:
+        async with self._session("cdc") as connection, self._bus() as bus:
             await refuse_unmigrated(connection)
-            bus = await connect_bus(self._settings, "cdc")
             try:
-                reader = LogReader(connection)
-                await reader.listen()
-                js = bus.jetstream(timeout=_ACK_S)
-                chain = await Chain.open(bus, self._settings.subjects, f"tocsin/{self._settings.namespace}")
-                await self.resume(js, reader)
-                _log.info("cdc leads", holder=lease.holder, position=self.position)
-                while lease.held:
-                    await self._work(js, chain, reader)
+                await self._publish_while(lease, connection, bus)
+            except Stopped as stopped:
+                await report_problem(connection, stopped.kind, str(stopped))
+                raise
             finally:
                 self._drop_window()
-                with suppress(NatsError, OSError):
-                    await bus.close()
+
+    async def _publish_while(self, lease: Lease, connection: Connection, bus: Client) -> None:
+        reader = LogReader(connection)
+        await reader.listen()
+        js = bus.jetstream(timeout=_ACK_S)
+        chain = await Chain.open(bus, self._settings.subjects, f"tocsin/{self._settings.namespace}")
+        await self.resume(js, reader)
+        _log.info("cdc leads", holder=lease.holder, position=self.position)
+        async with self._auditing(bus, lease.holder) as audit:
+            while lease.held:
+                if audit.done():
+                    audit.result()
+                await self._work(js, chain, reader)
+
+    @asynccontextmanager
+    async def _auditing(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
+        """On a session of its own: the publisher's waits for commits."""
+        async with self._session("cdc audit") as connection:
+            task = asyncio.create_task(Audit(self._settings, connection, bus, holder).run())
+            try:
+                yield task
+            finally:
+                task.cancel()
+                await asyncio.wait({task})
+
+    @asynccontextmanager
+    async def _session(self, name: str) -> AsyncIterator[Connection]:
+        connection = await connect(self._settings, name)
+        try:
+            yield connection
         finally:
             await connection.close()
+
+    @asynccontextmanager
+    async def _bus(self) -> AsyncIterator[Client]:
+        bus = await connect_bus(self._settings, "cdc")
+        try:
+            yield bus
+        finally:
+            with suppress(NatsError, OSError):
+                await bus.close()
 
     async def _work(self, js: JetStreamContext, chain: Chain, reader: LogReader) -> None:
         try:
@@ -126,8 +155,8 @@ class Publisher:
         head = await reader.head()
         if last > head:
             raise StreamAhead(
-                f"the stream {self._settings.stream!r} is at {last}, the log only at {head}: postgres lost "
-                f"commits, {_REMEDY}"
+                f"the stream {self._settings.stream!r} is at {last}, the log only at {head} ({_CAUSES}); "
+                f"nothing is published until this is settled: {_REMEDY}"
             )
         await self._refuse_other_record(js, reader, last)
         self.position = self._resumed_at = last
@@ -142,31 +171,35 @@ class Publisher:
             found = await js.get_msg(self._settings.stream, seq=seq)
         except NotFoundError:  # retention was quicker
             return
-        if _id_of(found.data) != str(expected):
+        if id_of(found.data) != str(expected):
             raise StreamDiffers(
-                f"the stream {self._settings.stream!r} has {_id_of(found.data)} at {seq}, the log has "
-                f"{expected}: postgres was restored from an older backup, {_REMEDY}"
+                f"the stream {self._settings.stream!r} has {id_of(found.data)} at {seq}, the log has "
+                f"{expected} ({_CAUSES}); nothing is published until this is settled: {_REMEDY}"
             )
 
     async def publish_next(self, chain: Chain, reader: LogReader) -> bool:
         """Send one chunk, or settle what is in flight; false when there is nothing left to do."""
-        records = await reader.read(self.position, await self._make_room())
-        if records:
-            sent = await chain.send(records)
-            self._window.append((chain, sent))
-            self.position = sent.last
-            # Large records make short chunks: do not read what will not be sent.
-            self._chunk = (
-                sent.count if sent.count < len(records) else min(self._chunk * 2, self._settings.cdc_chunk)
-            )
+        room = await self._make_room()
+        records = await reader.read(self.position, room)
+        if not records:
+            if self._window:
+                await self._confirm_oldest()
+                return True
+            if await reader.head() <= self.position:
+                return False
+            records = await reader.read_gap(self.position, room)
+        if not records:
+            # Asked again: a commit between the reading and the head is no hole.
+            if not await reader.read(self.position, 1):
+                await self._pass_dropped(reader)
             return True
-        if self._window:
-            await self._confirm_oldest()
-            return True
-        if await reader.head() <= self.position:
-            return False
-        if not await reader.read(self.position, 1):
-            await self._refuse_hole(reader)
+        sent = await chain.send(records)
+        self._window.append((chain, sent))
+        self.position = sent.last
+        # Large records make short chunks: do not read what will not be sent.
+        self._chunk = (
+            sent.count if sent.count < len(records) else min(self._chunk * 2, self._settings.cdc_chunk)
+        )
         return True
 
     async def _make_room(self) -> int:
@@ -180,18 +213,15 @@ class Publisher:
             await self._confirm_oldest()
         return chunk
 
-    async def _refuse_hole(self, reader: LogReader) -> None:
+    async def _pass_dropped(self, reader: LogReader) -> None:
+        """What lies before the log's horizon was dropped on purpose; anything else that is missing was not."""
         horizon = await reader.horizon()
-        if horizon > self.position + 1:
+        if horizon <= self.position + 1:
             raise LogHole(
-                f"the stream {self._settings.stream!r} ends at {self.position}, the log begins at {horizon}: "
-                "what lies between was dropped before it was published; remove the stream, it is made anew "
-                "from the log"
+                f"record {self.position + 1} is missing from the log, and later ones are there; nothing is "
+                "published past a hole: restore it from a backup, or accept the loss with `tocsin cdc adopt`"
             )
-        raise LogHole(
-            f"record {self.position + 1} is missing from the log, and later ones are there: "
-            "restore it from a backup; nothing is published past a hole"
-        )
+        await record_dropped(reader.connection, self._settings, self.position + 1, horizon - 1)
 
     async def _confirm_oldest(self) -> None:
         chain, sent = self._window.popleft()
@@ -201,9 +231,3 @@ class Publisher:
         for chain, sent in self._window:
             chain.forget(sent)
         self._window.clear()
-
-
-def _id_of(body: bytes | None) -> str:
-    with suppress(ValueError, TypeError, KeyError):
-        return str(json.loads(body or b"")["id"])
-    return "a message of somebody else"

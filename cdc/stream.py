@@ -4,8 +4,8 @@ Guarantee: after `ensure_stream` the stream takes the record log's subjects and 
 message as it was sent, forbids deleting and purging, and its next sequence is the one after the returned
 one. A stream made for an old table begins behind what the table no longer has (`first_seq`).
 
-On failure: `Refused` names the setting, what it is and what it must be. What only an operator can judge (age,
-replicas, storage) may differ.
+On failure: `StreamRefused` names the setting, what it is and what it must be. What only an operator can
+judge (age, replicas, storage) may differ.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from datetime import timedelta
 import structlog
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
 from nats.js.client import JetStreamContext
-from nats.js.errors import BadRequestError, NotFoundError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
-from tocsin.core.errors import Refused
+from cdc.stops import StreamRefused
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -69,12 +69,16 @@ def stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
 
 async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> int:
     """The stream's last sequence. `horizon` is the first seq the table still has."""
-    try:
-        info = await js.stream_info(settings.stream)
-    except NotFoundError:
-        info = await _make(js, settings, horizon)
+    info = await find_stream(js, settings) or await _make(js, settings, horizon)
     _refuse_other_config(info, settings)
     return last_sequence(info)
+
+
+async def find_stream(js: JetStreamContext, settings: Settings) -> StreamInfo | None:
+    try:
+        return await js.stream_info(settings.stream)
+    except NotFoundError:
+        return None
 
 
 def last_sequence(info: StreamInfo) -> int:
@@ -84,11 +88,13 @@ def last_sequence(info: StreamInfo) -> int:
 async def _make(js: JetStreamContext, settings: Settings, horizon: int) -> StreamInfo:
     try:
         info = await js.add_stream(stream_config(settings, first_seq=horizon))
-    except BadRequestError as error:
+    except ServiceUnavailableError:  # no leader yet: it is waited for
+        raise
+    except APIError as error:
         if error.err_code == _NAME_IN_USE:  # another publisher made it between our look and our request
             return await js.stream_info(settings.stream)
-        raise Refused(
-            f"nats refuses to make the stream {settings.stream!r}: {error.description}; remove what stands "
+        raise StreamRefused(
+            f"nats refuses to make the stream {settings.stream!r} ({error.description}): remove what stands "
             "in the way, or set TOCSIN_NAMESPACE to a name of its own"
         ) from None
     _log.info("stream made", stream=settings.stream, first_seq=horizon)
@@ -102,7 +108,7 @@ def _refuse_other_config(info: StreamInfo, settings: Settings) -> None:
         if name == "subjects":
             found, expected = sorted(found or []), sorted(expected or [])
         if found != expected and not (not found and not expected):
-            raise Refused(
+            raise StreamRefused(
                 f"the stream {settings.stream!r} has {name}={_plain(found)}, tocsin needs "
                 f"{_plain(expected)}: correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name "
                 "of its own"

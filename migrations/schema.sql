@@ -32,7 +32,7 @@ table action_event
     constraint action_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id)
     constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
 
-table action_step partition by RANGE (seq)
+table action_step partition by RANGE (seq) row security
     seq bigint not null
     id uuid not null
     action_id uuid not null
@@ -104,6 +104,22 @@ type calculated_input
     correlation_id uuid
     payload jsonb
 
+table cdc_report with (fillfactor=50)
+    only_row boolean not null default true
+    at timestamp with time zone
+    holder text
+    head bigint
+    first_seq bigint
+    last_seq bigint
+    lag_s double precision
+    compared integer
+    problem text
+    detail text
+    seq bigint
+    since timestamp with time zone
+    constraint cdc_report_only_row_check CHECK (only_row)
+    constraint cdc_report_pkey PRIMARY KEY (only_row)
+
 table current_value with (fillfactor=70)
     owner text not null
     key text not null
@@ -134,7 +150,7 @@ table datapoint partition by RANGE (arrived_at)
     labels jsonb
     constraint datapoint_pkey PRIMARY KEY (arrived_at, stream_seq, "position")
 
-table datapoint_calculated partition by RANGE (seq)
+table datapoint_calculated partition by RANGE (seq) row security
     seq bigint not null
     id uuid not null
     owner text not null
@@ -151,7 +167,7 @@ table datapoint_calculated partition by RANGE (seq)
     constraint datapoint_calculated_pkey PRIMARY KEY (seq)
     constraint datapoint_calculated_verdict_check CHECK ((verdict = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text])))
 
-table event partition by RANGE (seq)
+table event partition by RANGE (seq) row security
     seq bigint not null
     id uuid not null
     ts timestamp with time zone not null
@@ -217,14 +233,24 @@ table ingest_worker with (fillfactor=50)
     seen_until timestamp with time zone not null
     constraint ingest_worker_pkey PRIMARY KEY (holder)
 
-table log_commit
+table log_commit row security
     last_seq bigint not null
     first_seq bigint not null
     recorded_at timestamp with time zone not null
     epoch bigint
     constraint log_commit_pkey PRIMARY KEY (last_seq)
 
-table log_head
+table log_gap row security
+    from_seq bigint not null
+    until_seq bigint not null
+    reason text not null
+    who text not null
+    at timestamp with time zone not null
+    constraint log_gap_apart EXCLUDE USING gist (int8range(from_seq, until_seq, '[]'::text) WITH &&) DEFERRABLE INITIALLY DEFERRED
+    constraint log_gap_check CHECK ((until_seq >= from_seq))
+    constraint log_gap_from_seq_check CHECK ((from_seq > 0))
+
+table log_head row security
     only_row boolean not null default true
     epoch bigint not null default 0
     floor bigint not null default 0
@@ -371,6 +397,42 @@ CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq)
 
 CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref) WHERE (parked_at IS NULL)
 
+CREATE OR REPLACE FUNCTION tocsin.adopt(agreed_until bigint, stream_last bigint, reason text, who text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    head bigint;
+    size bigint;
+    shift bigint := stream_last - agreed_until;
+    moved bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'the record log is changed in read committed transactions, not in %',
+            current_setting('transaction_isolation') using errcode = 'TS003';
+    end if;
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
+        into head, size from tocsin.log_head h;
+    -- A gap that begins there was adopted since the caller looked: log and stream agree beyond it.
+    if shift <= 0 or agreed_until < 0 or agreed_until > head
+        or exists (select from tocsin.log_gap g where g.from_seq = agreed_until + 1)
+    then
+        raise exception 'nothing to adopt: the log is at %, and agrees until % with a stream that ends at %',
+            head, agreed_until, stream_last using errcode = 'TS005';
+    end if;
+    update tocsin.log_head set floor = greatest(floor, stream_last);
+    perform tocsin.extend_log(((head + shift) / size - greatest(head, stream_last) / size)::integer + 2);
+    moved := tocsin.move_records(agreed_until, shift);
+    insert into tocsin.log_gap (from_seq, until_seq, reason, who, at)
+    values (agreed_until + 1, stream_last, adopt.reason, adopt.who, tocsin.instant());
+    return moved;
+end
+$function$
+rights {owner=X/owner}
+
 CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[])
  RETURNS bigint
  LANGUAGE plpgsql
@@ -501,6 +563,8 @@ $function$
 CREATE OR REPLACE FUNCTION tocsin.extend_log(ahead integer DEFAULT 2)
  RETURNS integer
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     size bigint;
@@ -508,6 +572,7 @@ declare
     start bigint;
     part text;
     log_table text;
+    is_new boolean;
     added integer := 0;
 begin
     perform pg_advisory_xact_lock(hashtext('tocsin.extend_log'));
@@ -515,19 +580,64 @@ begin
         into size, head from tocsin.log_head h;
     for range_number in (head / size) .. (head / size + ahead) loop
         start := range_number * size;
-        foreach log_table in array array['event', 'action_step', 'datapoint_calculated'] loop
+        is_new := false;
+        foreach log_table in array tocsin.log_tables() loop
             part := format('%s_%s', log_table, start);
             continue when to_regclass('tocsin.' || quote_ident(part)) is not null;
             execute format(
                 'create table tocsin.%I (like tocsin.%I including defaults including constraints including indexes)',
                 part, log_table);
             execute format('alter table tocsin.%I add unique (id)', part);
+            perform tocsin.guard(part);
             execute format('alter table tocsin.%I attach partition tocsin.%I for values from (%s) to (%s)',
                            log_table, part, start, start + size);
-            added := added + 1;
+            is_new := true;
         end loop;
+        added := added + is_new::integer;
     end loop;
-    return (added + 2) / 3;
+    return added;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.first_hole(after_seq bigint)
+ RETURNS TABLE(first_missing bigint, last_missing bigint)
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+    records text;
+begin
+    select string_agg(format('select seq as first, seq as last from tocsin.%I where seq > $1', t.name), ' union all ')
+        into records from unnest(tocsin.log_tables()) as t (name);
+    return query execute format(
+        'select p.last + 1, p.next - 1 from ('
+        '    select i.last, lead(i.first) over (order by i.first) as next from ('
+        '        %s'
+        '        union all select greatest(from_seq, $1 + 1), until_seq from tocsin.log_gap where until_seq > $1'
+        '        union all select $1, $1'
+        '        union all select h.floor + 1, h.floor + 1 from (select greatest(floor, coalesce('
+        '            (select max(last_seq) from tocsin.log_commit), 0)) as floor from tocsin.log_head) h where h.floor >= $1'
+        '    ) i'
+        ') p where p.next > p.last + 1 order by 1 limit 1', records) using after_seq;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.guard(log_table text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    execute format('alter table tocsin.%I enable row level security', log_table);
+    execute format('create policy readable on tocsin.%I for select using (true)', log_table);
+    execute format(
+        'create trigger guard_insert before insert on tocsin.%I for each statement '
+        'when (current_setting(''search_path'') <> ''tocsin, pg_temp'') execute function tocsin.refuse_direct_write()',
+        log_table);
+    execute format(
+        'create trigger guard before update or delete or truncate on tocsin.%I for each statement '
+        'execute function tocsin.refuse_direct_write()',
+        log_table);
 end
 $function$
 rights {owner=X/owner}
@@ -538,6 +648,128 @@ CREATE OR REPLACE FUNCTION tocsin.instant()
  PARALLEL SAFE
 AS $function$
     select coalesce(nullif(current_setting('tocsin.now', true), '')::timestamptz, clock_timestamp())
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.log_tables()
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select array_agg(c.relname::text order by c.relname)
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'seq' and not a.attisdropped
+    where c.relnamespace = 'tocsin'::regnamespace and c.relkind = 'p'
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.move_records(after_seq bigint, shift bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    log_table text;
+    of_table bigint;
+    moved bigint := 0;
+begin
+    foreach log_table in array tocsin.log_tables() loop
+        execute format('create temporary table moving on commit drop as select * from tocsin.%I where seq > %s',
+                       log_table, after_seq);
+        execute format('delete from tocsin.%I where seq > %s', log_table, after_seq);
+        execute format('update moving set seq = seq + %s', shift);
+        execute format('insert into tocsin.%I select * from moving', log_table);
+        get diagnostics of_table = row_count;
+        moved := moved + of_table;
+        drop table moving;
+    end loop;
+    create temporary table moving on commit drop as select * from tocsin.log_commit where last_seq > after_seq;
+    delete from tocsin.log_commit where last_seq > after_seq;
+    -- A commit of which a part was published stays with that part.
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select after_seq, m.first_seq, m.recorded_at, m.epoch from moving m where m.first_seq <= after_seq;
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select m.last_seq + shift, greatest(m.first_seq, after_seq + 1) + shift, m.recorded_at, m.epoch from moving m;
+    drop table moving;
+    update tocsin.log_gap set from_seq = from_seq + shift, until_seq = until_seq + shift where from_seq > after_seq;
+    -- Versions begin and end at records of their own transaction, which moved.
+    update tocsin.rule_version set from_seq = from_seq + shift where from_seq > after_seq;
+    update tocsin.rule_version set until_seq = until_seq + shift where until_seq > after_seq;
+    create temporary table moving on commit drop as select * from tocsin.rule_switch where rules_seq > after_seq;
+    delete from tocsin.rule_switch where rules_seq > after_seq;
+    update moving set rules_seq = rules_seq + shift;
+    insert into tocsin.rule_switch select * from moving;
+    drop table moving;
+    return moved;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.raise_epoch(expected_epoch bigint, new_holder text, pid integer, backend_start timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    taken bigint;
+begin
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    update tocsin.log_head h
+    set epoch = h.epoch + 1, holder = new_holder, holder_pid = pid, holder_backend_start = backend_start,
+        taken_at = tocsin.instant()
+    where h.epoch = expected_epoch
+    returning h.epoch into taken;
+    return taken;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.record_gap(first_missing bigint, last_missing bigint, reason text, who text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    head bigint;
+    log_table text;
+    left_over bigint;
+begin
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
+        into head from tocsin.log_head h;
+    if first_missing < 1 or last_missing < first_missing or last_missing > head then
+        raise exception 'there is no hole from % to %: the log is at %', first_missing, last_missing, head
+            using errcode = 'TS005';
+    end if;
+    foreach log_table in array tocsin.log_tables() loop
+        execute format('select min(seq) from tocsin.%I where seq between %s and %s', log_table, first_missing, last_missing)
+            into left_over;
+        if left_over is not null then
+            raise exception 'there is no hole from % to %: the log has record %', first_missing, last_missing, left_over
+                using errcode = 'TS005';
+        end if;
+    end loop;
+    insert into tocsin.log_gap (from_seq, until_seq, reason, who, at)
+    values (first_missing, last_missing, record_gap.reason, record_gap.who, tocsin.instant());
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.refuse_direct_write()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (select r.rolsuper
+               or (current_setting('search_path') = 'tocsin, pg_temp'
+                   and r.oid = (select c.relowner from pg_class c where c.oid = tg_relid))
+        from pg_roles r where r.rolname = current_user)
+    then
+        return null;
+    end if;
+    raise exception 'tocsin.% is written by functions of tocsin alone: append with tocsin.append', tg_table_name
+        using errcode = 'insufficient_privilege';
+end
 $function$
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
@@ -671,21 +903,73 @@ CREATE OR REPLACE FUNCTION tocsin.take_over(expected_epoch bigint, new_holder te
  RETURNS bigint
  LANGUAGE plpgsql
 AS $function$
-declare
-    taken bigint;
 begin
     perform pg_terminate_backend(a.pid, 1000)
     from tocsin.log_head h
     join pg_stat_activity a on a.pid = h.holder_pid and a.backend_start = h.holder_backend_start
     where h.epoch = expected_epoch and a.pid <> pg_backend_pid();
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
-    update tocsin.log_head
-    set epoch = epoch + 1, holder = new_holder, holder_pid = pg_backend_pid(),
-        holder_backend_start = (select backend_start from pg_stat_activity where pid = pg_backend_pid()),
-        taken_at = tocsin.instant()
-    where epoch = expected_epoch
-    returning epoch into taken;
-    return taken;
+    return tocsin.raise_epoch(
+        expected_epoch, new_holder, pg_backend_pid(),
+        (select a.backend_start from pg_stat_activity a where a.pid = pg_backend_pid()));
 end
 $function$
 rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.token(value text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+    select case
+        when value = '' then '_'
+        when value = '_' then '%5F'
+        when value collate "C" ~ '^[A-Za-z0-9_-]+$' then value
+        else (
+            select string_agg(
+                case when chr(b.byte) collate "C" ~ '^[A-Za-z0-9_-]$' and b.byte < 128 then chr(b.byte)
+                     else '%' || upper(lpad(to_hex(b.byte), 2, '0')) end,
+                '' order by b.position)
+            from (
+                select p.position, get_byte(u.bytes, p.position) as byte
+                from (select convert_to(value, 'UTF8') as bytes) u,
+                     generate_series(0, octet_length(u.bytes) - 1) as p (position)
+            ) b
+        )
+    end
+$function$
+
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.action_step FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.event FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_commit FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_gap FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+
+policy readable on action_step for SELECT using true
+
+policy readable on datapoint_calculated for SELECT using true
+
+policy readable on event for SELECT using true
+
+policy readable on log_commit for SELECT using true
+
+policy readable on log_gap for SELECT using true
+
+policy readable on log_head for SELECT using true

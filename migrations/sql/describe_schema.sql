@@ -1,7 +1,7 @@
 -- The schema tocsin as text, one entry per row, in an order that depends on names alone. Partitions are left out: they
 -- are data (tocsin.extend_log makes them). Not-null constraints are said with their columns, as before Postgres 18.
 with relation as (
-    select c.oid, c.relname, c.relkind, c.reloptions
+    select c.oid, c.relname, c.relkind, c.reloptions, c.relrowsecurity
     from pg_class c
     where c.relnamespace = 'tocsin'::regnamespace and not c.relispartition
 ),
@@ -10,6 +10,7 @@ entry (rank, name, part, definition) as (
            case t.relkind when 'c' then 'type ' else 'table ' end || t.relname
            || coalesce(' partition by ' || pg_get_partkeydef(t.oid), '')
            || coalesce(' with (' || array_to_string(t.reloptions, ', ') || ')', '')
+           || case when t.relrowsecurity then ' row security' else '' end
     from relation t
     where t.relkind in ('r', 'p', 'c')
     union all
@@ -36,6 +37,15 @@ entry (rank, name, part, definition) as (
            trim(trailing e'\n' from pg_get_functiondef(p.oid)) || coalesce(e'\n' || 'rights ' || p.proacl::text, '')
     from pg_proc p
     where p.pronamespace = 'tocsin'::regnamespace
+    union all
+    select 4, t.relname || ' ' || g.tgname, 0, pg_get_triggerdef(g.oid)
+    from relation t
+    join pg_trigger g on g.tgrelid = t.oid and not g.tgisinternal
+    union all
+    select 5, p.tablename || ' ' || p.policyname, 0,
+           format('policy %s on %s for %s using %s', p.policyname, p.tablename, p.cmd, p.qual)
+    from pg_policies p
+    join relation t on t.relname = p.tablename and p.schemaname = 'tocsin'
 )
 select e.rank, e.name, e.part, e.definition
 from entry e

@@ -76,6 +76,24 @@ async def live(settings: Settings, chain_type: type[Chain] = Chain) -> AsyncIter
         await connection.close()
 
 
+async def publish_all(settings: Settings) -> None:
+    async with live(settings) as publisher:
+        await publisher.drain()
+
+
+async def forget_after(connection: Connection, seq: int) -> None:
+    """As a restore from a backup of that moment."""
+    for table in ("event", "action_step", "datapoint_calculated"):
+        await connection.execute(f"delete from tocsin.{table} where seq > {seq}")
+    await connection.execute("delete from tocsin.log_commit where last_seq > %s", (seq,))
+
+
+async def bodies(settings: Settings, first: int = 1) -> list[dict[str, Any]]:
+    """What the stream has from a sequence on."""
+    count = await last_sequence(settings) - first + 1
+    return [json.loads(message.data) for message in await read_stream(settings, count, after=first - 1)]
+
+
 async def append(connection: Connection, count: int, **fields: Any) -> int:
     """The last seq."""
     return await append_events(

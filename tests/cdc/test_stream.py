@@ -10,11 +10,11 @@ import pytest
 from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from nats.js.client import JetStreamContext
 
+from cdc.stops import StreamRefused
 from cdc.stream import ensure_stream, last_sequence, stream_config
 from tests.cdc.publishing import append, live
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
-from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
 
@@ -64,7 +64,7 @@ async def test_another_configuration_is_refused_by_name(
         changed = {"subjects": [f"{settings.subjects}.event.>"]}
     await js.add_stream(replace(stream_config(settings), **changed))
     with pytest.raises(
-        Refused, match=rf"{settings.stream}.* has \w+=.*correct it with `nats stream edit`"
+        StreamRefused, match=rf"{settings.stream}.* has \w+=.*correct it with `nats stream edit`"
     ) as refused:
         await ensure_stream(js, settings, horizon=1)
     assert any(f" has {name}=" in str(refused.value) for name in changed)
@@ -79,10 +79,18 @@ async def test_a_stream_in_the_way_is_named_as_the_reason(settings: Settings, js
     other = f"{settings.stream}-other"
     await js.add_stream(StreamConfig(name=other, subjects=[f"{settings.namespace}.>"]))
     try:
-        with pytest.raises(Refused, match="subjects overlap"):
+        with pytest.raises(StreamRefused, match="subjects overlap"):
             await ensure_stream(js, settings, horizon=1)
     finally:
         await js.delete_stream(other)
+
+
+async def test_what_nats_cannot_make_is_said_with_its_reason(
+    settings: Settings, js: JetStreamContext
+) -> None:
+    clustered = settings.model_copy(update={"stream_replicas": 3})
+    with pytest.raises(StreamRefused, match=r"refuses to make the stream .*replicas > 1 not supported"):
+        await ensure_stream(js, clustered, horizon=1)
 
 
 async def test_a_publisher_does_not_write_to_a_stream_with_another_configuration(
@@ -90,7 +98,7 @@ async def test_a_publisher_does_not_write_to_a_stream_with_another_configuration
 ) -> None:
     await append(connection, 3)
     await js.add_stream(replace(stream_config(settings), max_msgs=2))
-    with pytest.raises(Refused, match="max_msgs=2, tocsin needs -1"):
+    with pytest.raises(StreamRefused, match="max_msgs=2, tocsin needs -1"):
         async with live(settings):
             pass
     assert last_sequence(await js.stream_info(settings.stream)) == 0

@@ -63,6 +63,10 @@ class Settings(BaseSettings):
         default=200.0,
         description="longest wait of the publisher in ms when no NOTIFY arrives (a pooler may swallow it)",
     )
+    cdc_audit_s: Annotated[float, Field(ge=0.05, le=3600.0)] = Field(
+        default=10.0,
+        description="seconds between two comparisons of the log with a sample of the stream",
+    )
     stream_max_age_h: Annotated[float, Field(ge=1.0, le=876_000.0)] = Field(
         default=168.0,
         description="hours that JetStream keeps messages; the table keeps them independently",
@@ -78,11 +82,6 @@ class Settings(BaseSettings):
     worker_ack_wait_s: Annotated[float, Field(ge=1.0, le=3600.0)] = Field(
         default=30.0,
         description="seconds until a message of a silent worker is given to another one",
-    )
-
-    severities: str = Field(
-        default="info,warning,average,high,critical,disaster",
-        description="severity levels from the lowest; add new ones at the end, records keep their number",
     )
 
     @property

@@ -1,0 +1,115 @@
+"""Rebuild: the stream is removed and made anew from the log, with the same records at the same sequences.
+
+Guarantee: nothing is removed unless all that the log still has can be published again: a stream that has
+more than the log, and a log with a hole, are refused first. The new stream begins at the first seq that the
+log has.
+
+Durable consumers go with the stream. Those of the workers are made again by themselves, and a consumer that
+remembers its last sequence goes on there: sequences mean the same as before.
+
+On failure half-way: any publisher goes on, as after a loss of the stream. A publisher that runs meanwhile
+shares the work: each link is taken once, whoever sends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+from psycopg.types.json import Jsonb
+
+from cdc.adopt import find_loss
+from cdc.chain import Chain, ChainBroken
+from cdc.log_reader import LogReader
+from cdc.publisher import Publisher
+from cdc.stream import ensure_stream, find_stream
+from clock.record_log import NewEvent, append_events
+from timers.schedule_spec import Act
+from tocsin.core.db import statement
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    first: int
+    last: int
+    messages: int
+    """That the stream has now; 0 if there is none."""
+    consumers: tuple[str, ...]
+    """Durable ones, which go with the stream."""
+    missing: int
+    """Sequences of recorded gaps, which tombstones will take."""
+
+
+async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Plan:
+    js = bus.jetstream(timeout=_TIMEOUT_S)
+    loss = await find_loss(js, settings, reader)
+    if loss is not None:
+        raise Refused(
+            f"the log lacks {loss.first} to {loss.last}, and what is not in the log cannot be published again: "
+            "restore it from a backup, or accept the loss with `tocsin cdc adopt` first"
+        )
+    info = await find_stream(js, settings)
+    horizon = await reader.horizon()
+    return Plan(
+        horizon,
+        await reader.head(),
+        messages=int(info.state.messages) if info else 0,
+        consumers=await _durable_consumers(js, settings) if info else (),
+        missing=sum(
+            gap.until_seq - gap.from_seq + 1 for gap in await reader.gaps() if gap.from_seq > horizon
+        ),
+    )
+
+
+async def rebuild(
+    bus: Client, settings: Settings, reader: LogReader, act: Act, progress: Callable[[int], None]
+) -> int:
+    """The stream's last sequence, when everything is in it. `progress` is told how far it is."""
+    js = bus.jetstream(timeout=_TIMEOUT_S)
+    if await find_stream(js, settings) is not None:
+        await js.delete_stream(settings.stream)
+    await ensure_stream(js, settings, await reader.horizon())
+    await _record(reader, settings, act)
+    return await _publish(bus, js, settings, reader, progress)
+
+
+async def _durable_consumers(js: JetStreamContext, settings: Settings) -> tuple[str, ...]:
+    try:
+        found = await js.consumers_info(settings.stream)
+    except NotFoundError:
+        return ()
+    return tuple(sorted(info.name for info in found if info.config.durable_name))
+
+
+async def _record(reader: LogReader, settings: Settings, act: Act) -> None:
+    async with reader.connection.transaction():
+        new = Jsonb({"first_seq": await reader.horizon()})
+        given = {"at": act.now, "who": act.who, "via": act.via, "verb": "rebuild", "kind": "stream"}
+        await reader.connection.execute(
+            statement("timers/insert_audit"),
+            {**given, "owner": "", "name": settings.stream, "old": None, "new": new},
+        )
+        payload = {"who": act.who, "via": act.via}
+        await append_events(reader.connection, [NewEvent(act.now, "caused", "stream-rebuilt", payload)])
+
+
+async def _publish(
+    bus: Client, js: JetStreamContext, settings: Settings, reader: LogReader, progress: Callable[[int], None]
+) -> int:
+    publisher = Publisher(settings)
+    chain = await Chain.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
+    await publisher.resume(js, reader)
+    while True:
+        try:
+            if not await publisher.publish_next(chain, reader):
+                return publisher.position
+        except ChainBroken:
+            await publisher.resume(js, reader)
+        progress(publisher.position)

@@ -1,0 +1,69 @@
+"""What the publisher knows of itself, in one row that a doctor can read without NATS.
+
+Guarantee: a problem is an event once, when it begins (`cdc-stopped`, `cdc-differed`), and once more when it
+is found to be mended (`cdc-recovered`), however often it is seen, by however many publishers, across
+restarts: the row remembers. Row and event commit together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from cdc.stops import LogHole, StreamAhead, StreamRefused
+from clock.record_log import NewEvent, append_events
+from timers.working_set import database_now
+from tocsin.core.db import Connection, retrying, statement
+
+_log = structlog.get_logger()
+_STOPS = {stop.kind for stop in (StreamAhead, LogHole, StreamRefused)}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The row of `cdc_report`: the last audit in numbers, and what is wrong."""
+
+    at: datetime | None
+    holder: str | None
+    head: int | None
+    first_seq: int | None
+    last_seq: int | None
+    lag_s: float | None
+    compared: int | None
+    problem: str | None
+    detail: str | None
+    seq: int | None
+    since: datetime | None
+    age_s: float | None
+
+
+async def read_report(connection: Connection) -> Report:
+    row = await (await connection.execute(statement("cdc/read_report"))).fetchone()
+    return Report(*row) if row else Report(*[None] * 12)
+
+
+async def report_problem(
+    connection: Connection, problem: str | None, detail: str = "", seq: int | None = None
+) -> None:
+    """What is wrong now; None for nothing."""
+
+    async def once() -> None:
+        async with connection.transaction():
+            given = {"problem": problem, "detail": detail or None, "seq": seq}
+            row = await (await connection.execute(statement("cdc/write_problem"), given)).fetchone()
+            before, since = row or (None, None)
+            if before == problem:
+                return
+            now = await database_now(connection)
+            if problem is None:
+                payload = {"problem": before, "since": since.isoformat() if since else None}
+                event = NewEvent(now, "derived", "cdc-recovered", payload)
+            else:
+                type = "cdc-stopped" if problem in _STOPS else "cdc-differed"
+                event = NewEvent(now, "derived", type, {"problem": problem, "detail": detail, "seq": seq})
+            await append_events(connection, [event])
+            _log.log(20 if problem is None else 40, event.type, problem=problem or before, detail=detail)
+
+    await retrying(once)

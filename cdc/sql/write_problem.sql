@@ -1,0 +1,10 @@
+-- What is wrong now, or that nothing is (null). Locks the one row, so that two publishers tell of one change once; returns
+-- what was wrong before and since when.
+with before as (select problem, since from tocsin.cdc_report for update)
+update tocsin.cdc_report r
+set problem = %(problem)s, detail = %(detail)s, seq = %(seq)s,
+    since = case when before.problem is distinct from %(problem)s::text then
+                 case when %(problem)s::text is not null then tocsin.instant() end
+            else before.since end
+from before
+returning before.problem, before.since

@@ -1,0 +1,48 @@
+"""Reading a range of the stream in order, in bounded memory.
+
+Guarantee: messages `first` to `last` as the stream has them, each once, in order; what is missing is left
+out. The consumer is ours for the time of the reading and goes by itself when we do.
+
+On failure: `ConsumerGone` if the stream is removed meanwhile, `Unreachable` if NATS falls silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from nats.aio.client import Client
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+from cdc.compare import Stored
+from tocsin.core.errors import Unreachable
+from tocsin.core.pull import Puller
+
+_BATCH = 500
+_TIMEOUT_S = 5.0
+_IDLE_S = 60.0
+
+
+async def read_stored(bus: Client, stream: str, first: int, last: int) -> AsyncIterator[Stored]:
+    js = bus.jetstream(timeout=_TIMEOUT_S)
+    config = ConsumerConfig(
+        ack_policy=AckPolicy.NONE,
+        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=first,
+        inactive_threshold=_IDLE_S,
+        mem_storage=True,
+        num_replicas=1,
+    )
+    info = await js.add_consumer(stream, config)
+    if not info.num_pending:
+        return
+    puller = await Puller.open(bus, stream, info.name, _BATCH)
+    while True:
+        batch = await puller.next_batch(_TIMEOUT_S)
+        if not batch:
+            raise Unreachable(f"nats sends nothing more of the stream {stream!r}: try again")
+        for message in batch:
+            seq = message.metadata.sequence.stream
+            if seq <= last:
+                yield Stored(seq, message.subject, message.data)
+            if seq >= last or message.metadata.num_pending == 0:
+                return

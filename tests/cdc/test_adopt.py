@@ -1,0 +1,326 @@
+"""After a loss in Postgres the log goes on behind the stream: what was published stays, nothing comes twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cdc.adopt import Loss, adopt, find_loss
+from cdc.log_reader import LogReader
+from cdc.stops import Stopped
+from tests.cdc.publishing import (
+    T0,
+    append,
+    append_steps,
+    bodies,
+    forget_after,
+    head,
+    live,
+    log,
+    publish_all,
+    write,
+)
+from tests.clock.test_record_log import small_partitions
+from tests.rules.applying import action, put, versions
+from tests.sql import all_rows, one_row
+from timers.schedule_spec import Act
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+
+ACT = Act("ann", "test", T0)
+
+
+async def loss_of(settings: Settings, connection: Connection) -> Loss | None:
+    bus = await connect_bus(settings, "test")
+    try:
+        return await find_loss(bus.jetstream(), settings, LogReader(connection))
+    finally:
+        await bus.close()
+
+
+async def adopt_now(settings: Settings, connection: Connection) -> tuple[Loss, int]:
+    loss = await loss_of(settings, connection)
+    assert loss is not None
+    return loss, await adopt(LogReader(connection), settings, loss, ACT)
+
+
+async def ids(connection: Connection) -> dict[int, str]:
+    return {row["seq"]: str(row["id"]) for row in await log(connection)}
+
+
+async def assert_whole(settings: Settings, connection: Connection) -> list[dict[str, Any]]:
+    """The publisher goes on by itself; every record of the log is at its place, and nothing is left to adopt."""
+    await publish_all(settings)
+    found = await bodies(settings)
+    assert [body.get("seq", seq) for seq, body in enumerate(found, 1)] == list(range(1, len(found) + 1))
+    assert {seq: found[seq - 1]["id"] for seq in await ids(connection)} == await ids(connection)
+    assert await loss_of(settings, connection) is None
+    commits = await all_rows(connection, "select first_seq, last_seq from tocsin.log_commit order by 2")
+    covered = [seq for row in commits for seq in range(row["first_seq"], row["last_seq"] + 1)]
+    assert covered == sorted(await ids(connection))
+    return found
+
+
+async def test_commits_that_postgres_lost_become_a_gap_and_the_log_goes_on_behind_them(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 6)
+    await append(connection, 4)
+    await publish_all(settings)
+    before = await bodies(settings)
+    await forget_after(connection, 6)
+    with pytest.raises(Stopped):
+        await publish_all(settings)
+    assert await adopt_now(settings, connection) == (Loss(7, 10, in_stream=True, to_move=0), 0)
+    assert await append(connection, 1) == 12
+    found = await assert_whole(settings, connection)
+    assert found[:10] == before
+    assert (found[10]["type"], found[10]["origin"]) == ("log-gap-recorded", "caused")
+    assert found[10]["data"] == {
+        "from": 7,
+        "until": 10,
+        "reason": "postgres lost it, or somebody else published it",
+        "who": "ann",
+        "via": "test",
+    }
+    gap = await one_row(connection, "select from_seq, until_seq, who from tocsin.log_gap")
+    assert gap == {"from_seq": 7, "until_seq": 10, "who": "ann"}
+    (act,) = await all_rows(connection, "select who, via, verb, new from tocsin.audit")
+    assert (act["who"], act["via"], act["verb"], act["new"]["until"]) == ("ann", "test", "record-gap", 10)
+
+
+@pytest.mark.parametrize("grown", [1, 3, 4, 5, 9, 30])
+async def test_records_written_since_the_restore_are_moved_behind_the_stream_in_their_order(
+    settings: Settings, connection: Connection, grown: int
+) -> None:
+    await append(connection, 6)
+    await append(connection, 4)
+    await publish_all(settings)
+    before = await bodies(settings)
+    await forget_after(connection, 6)
+    for number in range(grown):
+        await (append if number % 3 else append_steps)(connection, 1)
+    kept = await ids(connection)
+    loss, moved = await adopt_now(settings, connection)
+    assert (loss, moved) == (Loss(7, 10, in_stream=True, to_move=grown), grown)
+    after = await ids(connection)
+    assert {seq: after[seq if seq <= 6 else seq + 4] for seq in kept} == kept
+    found = await assert_whole(settings, connection)
+    assert found[:10] == before
+    assert found[10 + grown]["data"]["moved"] == grown
+    assert found[10 + grown]["data"]["moved_by"] == 4
+
+
+async def test_a_message_of_a_stranger_is_stepped_over_in_the_middle_of_a_commit(
+    settings: Settings, connection: Connection
+) -> None:
+    async with live(settings) as publisher:
+        await append(connection, 2)
+        await publisher.drain()
+        await append(connection, 5)
+        sent = await publisher.chain.send(await publisher.reader.read(2, 2))
+        await publisher.chain.confirm(sent, 20)
+        await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b'{"id": 7}')
+        await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b'{"id": 8}')
+    assert await adopt_now(settings, connection) == (Loss(5, 6, in_stream=True, to_move=3), 3)
+    found = await assert_whole(settings, connection)
+    assert found[4:6] == [{"id": 7}, {"id": 8}]
+
+
+async def test_rules_applied_since_the_restore_hold_from_where_their_event_went(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, action("tell"))
+    await append(connection, 3)
+    await publish_all(settings)
+    await forget_after(connection, 1)
+    await append(connection, 1)
+    await put(connection, action("tell", "other"))
+    assert await versions(connection) == [("action", "tell", 1, 1, 3), ("action", "tell", 2, 3, None)]
+    # Where the data lane stood at two applies, the one as far from the other as everything moves.
+    for rules_seq in (1, 3, 6):
+        await connection.execute(
+            "insert into tocsin.rule_switch values ('data', 0, %s, 77, null)", (rules_seq,)
+        )
+    await adopt_now(settings, connection)
+    assert await versions(connection) == [("action", "tell", 1, 1, 6), ("action", "tell", 2, 6, None)]
+    switches = await all_rows(connection, "select rules_seq, seq from tocsin.rule_switch order by 1")
+    assert [(row["rules_seq"], row["seq"]) for row in switches] == [(1, 77), (6, 77), (9, 77)]
+    assert (await assert_whole(settings, connection))[5]["type"] == "rules-applied"
+
+
+async def test_a_stream_far_ahead_is_adopted_with_the_partitions_that_it_needs(
+    settings: Settings, connection: Connection
+) -> None:
+    await small_partitions(connection, 10)
+    async with live(settings) as publisher:
+        await append(connection, 4)
+        await publisher.drain()
+        for _ in range(60):
+            await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b"{}")
+    await append(connection, 23)
+    assert await adopt_now(settings, connection) == (Loss(5, 64, in_stream=True, to_move=23), 23)
+    assert await append(connection, 5) == 93
+    await assert_whole(settings, connection)
+
+
+async def test_a_second_loss_does_not_touch_the_first(settings: Settings, connection: Connection) -> None:
+    await append(connection, 4)
+    await append(connection, 2)
+    await publish_all(settings)
+    await forget_after(connection, 4)
+    await adopt_now(settings, connection)
+    await append(connection, 3)
+    await publish_all(settings)
+    # Restored to the moment of the first adoption: its gap is the last thing that the log knows.
+    await forget_after(connection, 4)
+    await append(connection, 2)
+    assert (await adopt_now(settings, connection))[0] == Loss(7, 10, in_stream=True, to_move=2)
+    gaps = await LogReader(connection).gaps()
+    assert [gap[:2] for gap in gaps] == [(5, 6), (7, 10)]
+    await assert_whole(settings, connection)
+
+
+async def test_a_gap_that_lies_among_what_is_moved_moves_along(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 4)
+    await append(connection, 2)
+    await publish_all(settings)
+    await forget_after(connection, 4)
+    await append(connection, 1)
+    await connection.execute("update tocsin.log_head set floor = 8")
+    await connection.execute("select tocsin.record_gap(6, 8, 'lost', 'ann')")
+    await append(connection, 1)
+    await adopt_now(settings, connection)
+    assert [gap[:2] for gap in await LogReader(connection).gaps()] == [(5, 6), (8, 10)]
+    found = await assert_whole(settings, connection)
+    assert [body["type"] for body in found[6:]] == [
+        *("noted", "record-missing", "record-missing", "record-missing", "noted", "log-gap-recorded"),
+    ]
+
+
+async def test_a_hole_is_accepted_where_the_publisher_stands_or_where_it_has_been(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 10)
+    async with live(settings) as publisher:
+        sent = await publisher.chain.send(await publisher.reader.read(0, 6))
+        await publisher.chain.confirm(sent, 20)
+    await connection.execute("delete from tocsin.event where seq in (3, 4, 7, 8)")
+    for expected in (Loss(7, 8, in_stream=False), Loss(3, 4, in_stream=True)):
+        assert await adopt_now(settings, connection) == (expected, 0)
+    await publish_all(settings)
+    assert await loss_of(settings, connection) is None
+    found = await bodies(settings)
+    assert [body["type"] for body in found] == [
+        *("noted" for _ in range(6)),
+        *("record-missing", "record-missing", "noted", "noted", "log-gap-recorded", "log-gap-recorded"),
+    ]
+
+
+async def test_there_is_nothing_to_adopt_while_two_publishers_race(
+    settings: Settings, connection: Connection
+) -> None:
+    assert await loss_of(settings, connection) is None
+    done = asyncio.Event()
+
+    async def publish() -> None:
+        while not done.is_set():
+            await publish_all(settings)
+
+    async def look() -> None:
+        while not done.is_set():
+            assert await loss_of(settings, connection) is None
+
+    async def write_all() -> None:
+        await asyncio.gather(*(write(settings, seed, 60) for seed in range(2)))
+        done.set()
+
+    await asyncio.gather(publish(), publish(), look(), write_all())
+
+
+async def test_a_decision_that_came_too_late_changes_nothing(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 6)
+    await append(connection, 4)
+    await publish_all(settings)
+    await forget_after(connection, 6)
+    loss, _ = await adopt_now(settings, connection)
+    with pytest.raises(Refused, match=r"nothing to adopt: the log is at 11.*nothing was changed: look again"):
+        await adopt(LogReader(connection), settings, loss, ACT)
+    assert await head(connection) == 11
+    assert len(await LogReader(connection).gaps()) == 1
+
+
+async def test_writers_do_not_notice_that_the_log_moves_under_them(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 20)
+    await append(connection, 30)
+    await publish_all(settings)
+    await forget_after(connection, 20)
+    writers = [asyncio.create_task(write(settings, seed, 80)) for seed in range(3)]
+    while await head(connection) < 80:
+        assert not all(writer.done() for writer in writers)
+    loss, moved = await adopt_now(settings, connection)
+    committed = sum(await asyncio.gather(*writers))
+    assert (loss.first, loss.last, moved >= 60) == (21, 50, True)
+    await publish_all(settings)
+    assert await head(connection) == 50 + committed + 1
+    found = await assert_whole(settings, connection)
+    assert len(found) == 50 + committed + 1
+
+
+async def test_the_stream_is_compared_where_both_still_have_something(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 6)
+    await append(connection, 4)
+    async with live(settings) as publisher:
+        await publisher.drain()
+        config = (await publisher.js.stream_info(settings.stream)).config
+        await publisher.js.delete_stream(settings.stream)
+        # What is left of a stream when everything in it has expired: a last sequence.
+        config.first_seq = 11
+        await publisher.js.add_stream(config)
+    await forget_after(connection, 6)
+    assert (await adopt_now(settings, connection))[0] == Loss(7, 10, in_stream=True, to_move=0)
+    await append(connection, 1)
+    await publish_all(settings)
+    assert [body["seq"] for body in await bodies(settings, 11)] == [11, 12]
+
+
+# Every column that holds a seq: whether `tocsin.adopt` moves it with the records, or it follows the stream.
+MOVED = {
+    *(
+        "event.seq",
+        "action_step.seq",
+        "datapoint_calculated.seq",
+        "log_commit.first_seq",
+        "log_commit.last_seq",
+    ),
+    *("rule_version.from_seq", "rule_version.until_seq", "rule_switch.rules_seq"),
+    *("log_gap.from_seq", "log_gap.until_seq"),
+}
+FOLLOWS_THE_STREAM = {
+    *("action.event_seq", "action_event.event_seq", "action_wait.after_seq", "ingest_partition.last_seq"),
+    *("datapoint.stream_seq", "current_value.stream_seq", "rule_switch.seq"),
+    *("cdc_report.first_seq", "cdc_report.last_seq", "cdc_report.seq"),
+}
+
+
+async def test_it_is_known_of_every_seq_whether_adopting_moves_it(connection: Connection) -> None:
+    rows = await all_rows(
+        connection,
+        "select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid"
+        " where c.relnamespace = 'tocsin'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition"
+        " and a.attname ~ 'seq' and a.attnum > 0 and not a.attisdropped",
+    )
+    known = MOVED | FOLLOWS_THE_STREAM
+    assert {row["name"] for row in rows} - known == set(), "say here, and in tocsin.move_records, which it is"

@@ -1,0 +1,215 @@
+"""Nobody but a superuser gets past `tocsin.append`: not with every right on every table, not as the owner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from cdc.adopt import adopt, find_loss
+from cdc.log_reader import LogReader
+from cdc.publisher import Publisher
+from clock.service import Clock
+from migrations.runner import migrate
+from rules.worker import Worker
+from tests.cdc.publishing import T0, append, forget_after, patient, publish_all, published, smaller
+from tests.databases import create_database, drop_database
+from tests.rules.applying import action, put
+from tests.sql import all_rows
+from tests.waiting import eventually
+from timers.schedule_spec import Act
+from timers.schedules import ScheduleSpec, put_schedule
+from timers.working_set import database_now
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
+LOG = (
+    *("event", "action_step", "datapoint_calculated", "log_commit", "log_head", "log_gap"),
+    *("event_0", "action_step_0", "datapoint_calculated_0"),
+)
+AN_EVENT = (
+    "(seq, id, ts, recorded_at, origin, type, correlation_id, payload)"
+    " values ({seq}, gen_random_uuid(), '2026-03-02Z', '2026-03-02Z', 'caused', 'forged', gen_random_uuid(), '{{}}')"
+)
+A_STEP = (
+    "(seq, id, action_id, name, step, attempt, state, recorded_at, correlation_id) values ({seq}, gen_random_uuid(),"
+    " gen_random_uuid(), 'forged', 0, 1, 'due', '2026-03-02Z', gen_random_uuid())"
+)
+A_DATAPOINT = (
+    "(seq, id, owner, key, ts, recorded_at, verdict, payload, correlation_id) values ({seq}, gen_random_uuid(), '',"
+    " 'k', '2026-03-02Z', '2026-03-02Z', 'stale', '{{}}', gen_random_uuid())"
+)
+INSERTS = {
+    "event": AN_EVENT,
+    "event_0": AN_EVENT,
+    "action_step": A_STEP,
+    "action_step_0": A_STEP,
+    "datapoint_calculated": A_DATAPOINT,
+    "datapoint_calculated_0": A_DATAPOINT,
+    "log_commit": "(last_seq, first_seq, recorded_at) values ({seq}, {seq}, '2026-03-02Z')",
+    "log_head": "(only_row, floor) values (true, {seq})",
+    "log_gap": "(from_seq, until_seq, reason, who, at) values ({seq}, {seq}, 'forged', 'me', '2026-03-02Z')",
+}
+UPDATES = {
+    **dict.fromkeys((table for table in LOG if not table.startswith("log_")), "seq = seq + 100"),
+    "log_commit": "last_seq = last_seq + 100",
+    "log_head": "floor = 100, epoch = 100",
+    "log_gap": "until_seq = 100",
+}
+
+
+def attempts() -> list[str]:
+    return [
+        *(f"insert into tocsin.{table} {values.format(seq=3)}" for table, values in INSERTS.items()),
+        *(f"update tocsin.{table} set {changes}" for table, changes in UPDATES.items()),
+        *(f"delete from tocsin.{table}" for table in LOG),
+        *(f"truncate tocsin.{table}" for table in LOG),
+    ]
+
+
+@pytest.fixture(scope="module")
+def template(template: str) -> str:
+    with psycopg.connect(template, autocommit=True) as server:
+        for role in ("stranger login", "house login createrole"):
+            server.execute(f"create role {role}".encode())
+    return template
+
+
+@pytest.fixture
+async def owned(settings: Settings, template: str) -> AsyncIterator[Settings]:
+    """A database that an ordinary role migrated."""
+    name = f"{settings.namespace}_owned"
+    create_database(template, name)
+    with psycopg.connect(template, autocommit=True) as server:
+        server.execute(f"alter database {name} owner to house".encode())
+    there = smaller(settings, postgres=make_conninfo(settings.postgres, dbname=name, user="house"))
+    house = await connect(there, "migrate")
+    await migrate(house)
+    await house.close()
+    yield there
+    drop_database(template, name)
+
+
+async def as_role(settings: Settings, role: str) -> Connection:
+    return await connect(
+        patient(smaller(settings, postgres=make_conninfo(settings.postgres, user=role))), role
+    )
+
+
+async def copy_a_commit(connection: Connection) -> None:
+    async with connection.cursor() as cursor, cursor.copy("copy tocsin.log_commit from stdin") as copy:
+        await copy.write(b"3\t3\t2026-03-02Z\t\\N\n")
+
+
+async def contents(connection: Connection) -> list[object]:
+    return [await all_rows(connection, f"select * from tocsin.{table} order by 1") for table in LOG[:6]]
+
+
+async def test_a_role_with_every_right_on_every_table_cannot_write_the_log(
+    settings: Settings, connection: Connection
+) -> None:
+    await connection.execute("grant usage on schema tocsin to stranger")
+    await connection.execute(
+        "grant select, insert, update, delete, truncate on all tables in schema tocsin to stranger"
+    )
+    await append(connection, 2)
+    before = await contents(connection)
+    stranger = await as_role(settings, "stranger")
+    # Also when it pretends to be a function of ours.
+    for path in ("public", "tocsin, pg_temp"):
+        await stranger.execute(f"set search_path = {path}".encode())
+        for attempt in attempts():
+            try:
+                changed = (await stranger.execute(attempt.encode())).rowcount
+            except psycopg.errors.InsufficientPrivilege:
+                continue
+            pytest.fail(f"{attempt} changed {changed} rows")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="row-level security"):
+            await copy_a_commit(stranger)
+    assert await contents(connection) == before
+    assert len(await all_rows(stranger, "select * from tocsin.event")) == 2
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function append"):
+        await append(stranger, 1)
+    await stranger.close()
+
+
+async def test_a_partition_made_later_is_guarded_too(settings: Settings, connection: Connection) -> None:
+    await connection.execute("select tocsin.extend_log(5)")
+    await connection.execute("grant usage on schema tocsin to stranger")
+    await connection.execute("grant insert, truncate on tocsin.event_5000000 to stranger")
+    stranger = await as_role(settings, "stranger")
+    for attempt in (
+        f"insert into tocsin.event_5000000 {AN_EVENT.format(seq=5000001)}",
+        "truncate tocsin.event_5000000",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"append with tocsin\.append"):
+            await stranger.execute(attempt.encode())
+    await stranger.close()
+
+
+async def test_the_owner_of_the_schema_writes_the_log_by_append_alone(owned: Settings) -> None:
+    house = await connect(patient(owned), "owner")
+    await append(house, 2)
+    before = await contents(house)
+    for attempt in attempts():
+        with pytest.raises(
+            psycopg.errors.InsufficientPrivilege, match="written by functions of tocsin alone"
+        ):
+            await house.execute(attempt.encode())
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="written by functions of tocsin alone"):
+        await copy_a_commit(house)
+    assert await contents(house) == before
+    assert await append(house, 1) == 3
+    await house.close()
+
+
+async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_give_them(
+    owned: Settings,
+) -> None:
+    house = await connect(owned, "owner")
+    await house.execute(ROLES.read_bytes())
+    given = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
+    service = await as_role(owned, "tocsin_service")
+    try:
+        await put(service, action("tell"))
+        act = Act("ann", "test", await database_now(service))
+        await put_schedule(service, ScheduleSpec("beat", {"every": "1s"}, action="tell"), act)
+        async with running(
+            Service("clock", Clock(given).run),
+            Service("cdc", Publisher(given).run),
+            Service("worker", Worker(given).run),
+        ):
+
+            async def has_acted() -> bool:
+                return bool(await all_rows(service, "select 1 from tocsin.action where state = 'completed'"))
+
+            await eventually(has_acted, "a fire has led to an action", within=60)
+        await publish_all(given)
+        await published(given, service)
+        await append(service, 4)
+        await publish_all(given)
+        superuser = await as_role(owned, "postgres")
+        await forget_after(superuser, 3)
+        await superuser.close()
+        bus = await connect_bus(given, "test")
+        loss = await find_loss(bus.jetstream(), given, LogReader(service))
+        await bus.close()
+        assert loss is not None
+        assert loss.first == 4
+        await adopt(LogReader(service), given, loss, Act("ann", "test", T0))
+        await publish_all(given)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await service.execute("delete from tocsin.event")
+    finally:
+        await service.close()
+        await house.close()
+        superuser = await as_role(owned, "postgres")
+        await superuser.execute("drop owned by tocsin_service, tocsin_reader")
+        await superuser.execute("drop role tocsin_service, tocsin_reader")
+        await superuser.close()

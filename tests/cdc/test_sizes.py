@@ -1,0 +1,83 @@
+"""What the checks let in fits NATS; what slips through leaves a tombstone, and the log goes on."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+
+from cdc.log_reader import LogReader
+from clock.record_log import NewEvent, append_events
+from tests.cdc.publishing import T0, append, bodies, publish_all, published
+from tests.sql import all_rows
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+LARGEST = 229_376
+ENVELOPE = 262_144
+# A letter that takes the most room in JSON, and one that takes the most in a subject.
+WORST_IN_JSON, WORST_IN_SUBJECT = "\x01" * 128, "\U0001f514" * 128
+
+
+def of_size(size: int) -> dict[str, str]:
+    """A payload that Postgres writes with exactly so many bytes."""
+    return {"text": "x" * (size - len('{"text": ""}'))}
+
+
+async def test_the_largest_record_makes_an_envelope_of_at_most_256_kb_and_arrives_whole(
+    settings: Settings, connection: Connection
+) -> None:
+    for worst in (WORST_IN_JSON, WORST_IN_SUBJECT):
+        largest = NewEvent(
+            *(T0, "scheduled", "x" * 128, of_size(LARGEST)),
+            schedule=worst,
+            rule=worst,
+            action=worst,
+            owner=worst,
+        )
+        await append_events(connection, [largest])
+    sizes = [
+        len(record.body(f"tocsin/{settings.namespace}")) for record in await LogReader(connection).read(0, 2)
+    ]
+    assert min(sizes) > LARGEST
+    assert max(sizes) <= ENVELOPE
+    await publish_all(settings)
+    assert len(await published(settings, connection)) == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"payload": of_size(LARGEST + 1)},
+        {"type": "a.b"},
+        {"type": ""},
+        {"owner": "x" * 129},
+        {"rule": "x" * 129},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+async def test_what_would_not_fit_is_refused_when_it_is_appended(
+    connection: Connection, changed: dict[str, object]
+) -> None:
+    given = {"ts": T0, "origin": "caused", "type": "noted", **changed}
+    with pytest.raises(psycopg.errors.CheckViolation):
+        await append_events(connection, [NewEvent(**given)])  # type: ignore[arg-type]
+
+
+async def test_a_body_of_more_than_a_megabyte_that_slips_through_leaves_a_tombstone(
+    settings: Settings, connection: Connection
+) -> None:
+    """As if a later migration had forgotten the check."""
+    for table in ("event", "event_0", "event_1000000", "event_2000000"):
+        await connection.execute(f"alter table tocsin.{table} drop constraint if exists event_payload_check")
+    await append(connection, 1)
+    await append_events(connection, [NewEvent(T0, "caused", "noted", of_size(1_100_000), owner="a b")])
+    await append(connection, 1)
+    await publish_all(settings)
+    first, large, last = await bodies(settings)
+    assert (first["type"], last["type"]) == ("noted", "noted")
+    (row,) = await all_rows(connection, "select id from tocsin.event where seq = 2")
+    assert (large["type"], large["id"], large["seq"]) == ("record-unsendable", str(row["id"]), 2)
+    assert "nats accepts 1048576 (max_payload)" in large["data"]["reason"]
+    assert len(json.dumps(large)) < 1000
