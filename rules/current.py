@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, cast
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from schemas.documents import KINDS
+from schemas.documents import KINDS, DatapointTypeDocument
 from tocsin.core.db import Connection, statement
 
 _log = structlog.get_logger()
@@ -126,6 +126,16 @@ async def newest_rules(connection: Connection) -> int:
     row = await (await connection.execute(statement("rules/read_newest_rules"))).fetchone()
     assert row is not None
     return int(row[0])
+
+
+async def known_types(connection: Connection) -> list[DatapointTypeDocument]:
+    """The datapoint_types that are applied already, for checking conditions at load."""
+    rows = await (await connection.execute(statement("rules/list_newest_documents"))).fetchall()
+    return [
+        DatapointTypeDocument.model_validate(document)
+        for kind, _, _, document, holds in rows
+        if kind == "datapoint_type" and holds
+    ]
 
 
 async def known_names(connection: Connection) -> dict[str, frozenset[str]]:

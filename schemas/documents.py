@@ -4,19 +4,28 @@ from pydantic import BaseModel
 
 from schemas.action_document import ActionDocument, LogAction, PublishAction
 from schemas.action_rule_document import ActionRuleDocument
+from schemas.datapoint_type_document import DatapointTypeDocument
+from schemas.event_rule_document import EventRuleDocument
 from schemas.schedule_document import ScheduleDocument
+from schemas.system_document import SystemDocument
 
 KINDS: dict[str, type[BaseModel]] = {
     "schedule": ScheduleDocument,
+    "event_rule": EventRuleDocument,
     "action_rule": ActionRuleDocument,
     "action": ActionDocument,
+    "datapoint_type": DatapointTypeDocument,
+    "system": SystemDocument,
 }
 
 __all__ = [
     "KINDS",
     "ActionDocument",
     "ActionRuleDocument",
+    "DatapointTypeDocument",
+    "EventRuleDocument",
     "LogAction",
     "PublishAction",
     "ScheduleDocument",
+    "SystemDocument",
 ]

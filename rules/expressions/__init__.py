@@ -1,6 +1,6 @@
-"""Conditions over events, in CEL: compiled and checked at load, total at run time.
+"""Conditions over events and series, in CEL: compiled and checked at load, total at run time.
 
-Guarantee: a condition that compiles cannot crash, hang or exhaust the worker, whatever the event holds,
+Guarantee: a condition that compiles cannot crash, hang or exhaust the worker, whatever the data holds,
 and can only answer match or no match. What can be known to be wrong is refused at load, with its column.
 
 Why a wrapper: the engine is the only one with a static type checker, and it is young. Every trap we
@@ -11,6 +11,7 @@ from rules.expressions.condition import Condition, compile_event_condition
 from rules.expressions.environment import event_activation, event_environment
 from rules.expressions.errors import ExpressionError, ExpressionInvalid
 from rules.expressions.index import RuleIndex
+from rules.expressions.series import compile_series_condition, compile_where
 
 __all__ = [
     "Condition",
@@ -18,6 +19,8 @@ __all__ = [
     "ExpressionInvalid",
     "RuleIndex",
     "compile_event_condition",
+    "compile_series_condition",
+    "compile_where",
     "event_activation",
     "event_environment",
 ]

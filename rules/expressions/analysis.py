@@ -54,6 +54,11 @@ def literals_of(tree: Tree, variable: str) -> list[Literal]:
     return found
 
 
+def names_of(tree: Tree) -> frozenset[str]:
+    """Every name the condition reads; that of a macro's variable may be among them."""
+    return frozenset(plain_name(node.name) for node in walk(tree.root) if node.kind == IDENT)
+
+
 def literal_arguments(tree: Tree) -> Iterator[tuple[str, Literal]]:
     """(what it must be, literal) for each text that the engine would only read during evaluation."""
     for node in walk(tree.root):

@@ -1,6 +1,6 @@
 """A compiled condition: checked completely at load, total at run time.
 
-Guarantee: what `compile_event_condition` returns is a boolean expression over the event, of bounded
+Guarantee: what `compile_condition` returns is a boolean expression over the variables of its environment, of bounded
 length and cost, whose regular expressions, timestamps, durations and timezones are valid, and whose
 schedule names exist if the names are known. `matches` never raises: only the engine's own `true` is a
 match; an evaluation error (a missing payload key, an exhausted budget) counts as no match.
@@ -26,8 +26,14 @@ from rules.expressions.errors import ExpressionError, ExpressionInvalid, error_a
 from rules.expressions.hints import explain
 from rules.expressions.literals import literal_problem
 from schemas.action_rule_document import MAX_CONDITION_LENGTH
+from schemas.event_fields import EVENT_FIELDS
 
 MAX_MACRO_DEPTH = 2
+_RUN_TIME_HINTS = {
+    "not found in map": "guard members with has(payload.key) or has(labels.name)",
+    "No matching overloads": "declare a datapoint_type, so that types are checked when the rule is loaded",
+    "Unexpected value type": "the datapoint_type promises another type than the producer sends",
+}
 
 _log = structlog.get_logger("rules.expressions")
 
@@ -35,33 +41,38 @@ _log = structlog.get_logger("rules.expressions")
 class Condition:
     """One `when`. `index`, if set, lists the only (variable, literal) pairs under which it can match."""
 
-    __slots__ = ("_expression", "error_count", "index", "last_error", "rule", "schedules", "text")
+    __slots__ = ("_expression", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
         self.rule = rule
         self.text = text
         self.index = analysis.index_of(tree)
+        self.names = analysis.names_of(tree)
         self.schedules = tuple(dict.fromkeys(found.text for found in analysis.literals_of(tree, "schedule")))
         self.error_count = 0
         self.last_error: str | None = None
         self._expression = expression
 
     def matches(self, activation: cel.Activation) -> bool:
+        return self.evaluate(activation) is True
+
+    def evaluate(self, activation: cel.Activation, is_error_expected: bool = False) -> bool | None:
+        """None when the condition fails, which is neither true nor false; counted unless it was expected."""
         try:
             result = self._expression.eval(activation).value()
         except RuntimeError as error:
             result = str(error)
-        if result is True:
-            return True
-        if result is not False:
+        if result is True or result is False:
+            return bool(result)
+        if not is_error_expected:
             self._count_error(str(result))
-        return False
+        return None
 
     def _count_error(self, error: str) -> None:
         self.error_count += 1
         self.last_error = error
         if self.error_count == 1:
-            hint = "guard payload keys with has(payload.key)" if "not found in map" in error else ""
+            hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
             _log.warning("condition-failed", rule=self.rule, when=self.text, error=error, hint=hint)
 
     def __repr__(self) -> str:
@@ -72,12 +83,18 @@ def compile_event_condition(
     text: str, *, rule: str = "", known_schedules: Set[str] | None = None
 ) -> Condition:
     """`known_schedules` is None when they are not known; then schedule names are not checked."""
+    return compile_condition(event_environment(), EVENT_FIELDS, text, rule, known_schedules)
+
+
+def compile_condition(
+    env: cel.Env, variables: Iterable[str], text: str, rule: str, known_schedules: Set[str] | None = None
+) -> Condition:
+    """`variables` are the names that an author may have meant, for hints."""
     _check_text(text)
-    env = event_environment()
     try:
         expression = env.compile(text)
     except RuntimeError as failure:
-        raise ExpressionInvalid(text, explain(env, text, str(failure))) from None
+        raise ExpressionInvalid(text, explain(env, variables, text, str(failure))) from None
     # Before anything else touches it: evaluating an expression that yields null is never safe.
     if expression.return_type() != cel.Type.BOOL:
         found = expression.return_type().name().lower()
@@ -103,7 +120,7 @@ def _check_text(text: str) -> None:
             raise ExpressionInvalid(text, [error_at(text, offset, message)])
     if not text.strip():
         raise ExpressionInvalid(
-            text, [ExpressionError(1, 1, "the condition is empty, write true to match every event")]
+            text, [ExpressionError(1, 1, "the condition is empty, write true to match everything")]
         )
 
 

@@ -17,8 +17,9 @@ from functools import lru_cache
 
 from cel_expr_python import cel
 
-from schemas.event_fields import INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, SEVERITIES, STRING_FIELDS
+from schemas.event_fields import INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
 from schemas.json_shape import check_json_shape
+from schemas.severities import severities
 
 # Imported for its effect: it points TZDIR, which the engine reads once, to the tz data of this process.
 from timers.recurrence import zones
@@ -29,7 +30,7 @@ _TYPE_VARIABLE = f"{CONTAINER}.type"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _CONFIG = """
-name: tocsin-event
+name: tocsin
 stdlib:
   exclude_macros: [map, filter]
   exclude_functions:
@@ -47,14 +48,19 @@ _ENGINE_NAMES = {name: _TYPE_VARIABLE if name == "type" else name for name in ST
 @lru_cache(maxsize=1)
 def event_environment() -> cel.Env:
     """The environment of all event conditions; building one takes milliseconds, so it is shared."""
-    assert zones.tz_version()
     types = cel.Type
     variables = dict.fromkeys(_ENGINE_NAMES.values(), types.STRING)
-    variables |= dict.fromkeys((*INT_FIELDS, *SEVERITIES), types.INT)
+    variables |= dict.fromkeys((*INT_FIELDS, *severities()), types.INT)
     variables |= dict.fromkeys(INSTANT_FIELDS, types.TIMESTAMP)
     variables[PAYLOAD_FIELD] = types.Map(types.STRING, types.DYN)
+    return safe_environment(variables, container=CONTAINER)
+
+
+def safe_environment(variables: Mapping[str, cel.Type], *, container: str | None = None) -> cel.Env:
+    """Without what could allocate without bound."""
+    assert zones.tz_version()
     config = cel.NewEnvConfigFromYaml(_CONFIG)
-    return cel.NewEnv(config=config, variables=variables, container=CONTAINER)
+    return cel.NewEnv(config=config, variables=variables, container=container)
 
 
 def plain_name(identifier: str) -> str:
@@ -70,7 +76,7 @@ def event_text(event: Mapping[str, object], field: str) -> str:
 
 def event_activation(env: cel.Env, event: Mapping[str, object]) -> cel.Activation:
     """The event bound to the variables: build it once, then ask every rule."""
-    variables: dict[str, object] = dict(SEVERITIES)
+    variables: dict[str, object] = dict(severities())
     for field, engine_name in _ENGINE_NAMES.items():
         variables[engine_name] = event_text(event, field)
     for field in INT_FIELDS:

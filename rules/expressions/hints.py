@@ -11,13 +11,14 @@ On failure: an error text that is not recognised is passed on as the engine wrot
 
 import difflib
 import re
+from collections.abc import Iterable
 
 from cel_expr_python import cel
 
 from rules.expressions.checked_ast import CALL, CONST, IDENT, Node, Tree, decode, walk
 from rules.expressions.environment import plain_name
 from rules.expressions.errors import ExpressionError, offset_of
-from schemas.event_fields import EVENT_FIELDS, SEVERITIES
+from schemas.severities import severities
 
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
@@ -38,7 +39,7 @@ _WORD_OPERATORS = {"and": "&&", "or": "||", "AND": "&&", "OR": "||"}
 _TYPE_NAMES = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
 
 
-def explain(env: cel.Env, text: str, failure: str) -> list[ExpressionError]:
+def explain(env: cel.Env, variables: Iterable[str], text: str, failure: str) -> list[ExpressionError]:
     if "recursion" in failure:
         return [ExpressionError(1, 1, "the condition is nested too deep, at most 32 levels are accepted")]
     found = [(int(line), int(column), message) for line, column, message in _ERROR.findall(failure)]
@@ -51,16 +52,21 @@ def explain(env: cel.Env, text: str, failure: str) -> list[ExpressionError]:
     elif "Syntax error" in found[0][2]:
         found = found[:1]
     operands = _operands_by_offset(env, text)
+    names = (*variables, *severities())
     return [
-        ExpressionError(line, column, _explained(text, offset_of(text, line, column), message, operands))
+        ExpressionError(
+            line, column, _explained(text, offset_of(text, line, column), message, operands, names)
+        )
         for line, column, message in sorted(set(found))
     ]
 
 
-def _explained(text: str, offset: int, message: str, operands: dict[int, Node]) -> str:
+def _explained(
+    text: str, offset: int, message: str, operands: dict[int, Node], names: tuple[str, ...]
+) -> str:
     undeclared = _UNDECLARED.match(message)
     if undeclared:
-        return _undeclared(text, offset, undeclared.group(1))
+        return _undeclared(text, offset, undeclared.group(1), names)
     overload = _OVERLOAD.match(message)
     if overload:
         types = [_TYPE_NAMES.get(name, name) for name in _COMMA.split(overload.group(2))]
@@ -70,7 +76,7 @@ def _explained(text: str, offset: int, message: str, operands: dict[int, Node]) 
     return message
 
 
-def _undeclared(text: str, offset: int, name: str) -> str:
+def _undeclared(text: str, offset: int, name: str, names: tuple[str, ...]) -> str:
     is_call = text[offset : offset + 1] == "("
     if is_call and name in _MACROS_REMOVED:
         return f"'{name}' is not available in conditions, use 'exists' or 'all'"
@@ -78,7 +84,7 @@ def _undeclared(text: str, offset: int, name: str) -> str:
         near = difflib.get_close_matches(name, _FUNCTIONS, n=1)
         hint = f", did you mean '{near[0]}'?" if near else ""
         return f"unknown function '{name}'{hint}"
-    near = difflib.get_close_matches(name, (*EVENT_FIELDS, *SEVERITIES), n=1, cutoff=0.65)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.65)
     hint = f"did you mean '{near[0]}'?" if near else f'write "{name}" if it is a text'
     return f"undeclared reference to '{name}', {hint}"
 
@@ -101,11 +107,13 @@ def _operand_hint(types: list[str], call: Node | None) -> str:
         return "compare with a level: severity >= high"
     if set(types) == {"int", "double"}:
         number = next((node.value for node in operands if node.kind == CONST), 1.0)
+        if isinstance(number, int):
+            return f"write {number}.0"
         whole = int(number) if isinstance(number, float) and abs(number) < 2**53 else 1
         return f"write {whole} or double({names[0] if names else 'x'})"
     if "timestamp" in types and "string" in types:
         return 'write timestamp("2026-01-01T00:00:00Z")'
-    if "duration" in types and "string" in types:
+    if "duration" in types and {"string", "int", "double"} & set(types):
         return 'write duration("90s")'
     if set(types) == {"string", "int"} and any(node.kind == CONST for node in operands):
         return "put the value in quotes" if names else ""

@@ -17,18 +17,24 @@ from rules.loading.places import place_in_file
 from rules.loading.problems import Problem
 from rules.loading.reading import Placed, Read
 from rules.loading.recurrences import ScheduleInvalid, recurrence_of
+from rules.loading.series_checks import series_problems
 from rules.loading.templates import template_problems
-from schemas.documents import ActionRuleDocument, ScheduleDocument
+from schemas.documents import ActionRuleDocument, DatapointTypeDocument, ScheduleDocument
 
 
-def check_all(read: Read, known: Mapping[str, frozenset[str]], anchor: datetime | None) -> list[Problem]:
+def check_all(
+    read: Read,
+    known: Mapping[str, frozenset[str]],
+    known_types: Sequence[DatapointTypeDocument],
+    anchor: datetime | None,
+) -> list[Problem]:
     names = {kind: set(of_kind) for kind, of_kind in known.items()}
     for kind, name in read.declared:
         names.setdefault(kind, set()).add(name)
     # A file cut short by a syntax error may hold whatever seems to be missing.
     actions = None if read.is_cut_short else names.get("action", set())
     schedules = None if read.is_cut_short else names.get("schedule")
-    problems = list(_duplicates(read.placed))
+    problems = [*_duplicates(read.placed), *series_problems(read, names, known_types)]
     for one in read.placed:
         if actions is not None:
             problems += _reference_problems(one, actions)

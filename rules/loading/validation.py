@@ -22,6 +22,8 @@ _EXPECTED = {
     "string_type": "a text",
     "bool_type": "true or false",
     "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "tuple_type": "a list",
@@ -129,11 +131,13 @@ def _nearest_key(details: ErrorDetails, kind: str) -> str | None:
 def _keys_at(kind: str, path: Path) -> list[str]:
     model: Any = KINDS[kind]
     for step in path:
+        if not isinstance(step, str):
+            continue
         annotation = model.model_fields[step].annotation
         model = next(
             one for one in (annotation, *getattr(annotation, "__args__", ())) if hasattr(one, "model_fields")
         )
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
@@ -168,6 +172,7 @@ _MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {
     "missing": _missing_key,
     "literal_error": _bad_choice,
     "string_pattern_mismatch": _bad_name,
+    "greater_than": _out_of_range,
     "greater_than_equal": _out_of_range,
     "less_than_equal": _out_of_range,
     "string_too_long": _too_long,

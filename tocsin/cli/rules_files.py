@@ -79,13 +79,15 @@ async def _apply(files: Sequence[Path], who: str) -> Applied:
 
 async def apply_files(connection: Connection, files: Sequence[Path], who: str, via: str) -> Applied:
     from rules.apply import apply as apply_loaded
-    from rules.current import known_names
+    from rules.current import known_names, known_types
     from rules.loading import load_files
     from timers.schedules import Act
     from timers.working_set import database_now
 
     now = await database_now(connection)
-    loaded = load_files(files, known=await known_names(connection), anchor=now)
+    loaded = load_files(
+        files, known=await known_names(connection), known_types=await known_types(connection), anchor=now
+    )
     return await apply_loaded(connection, loaded, Act(who, via, now))
 
 

@@ -84,6 +84,11 @@ class Settings(BaseSettings):
         description="seconds until a message of a silent worker is given to another one",
     )
 
+    severities: str = Field(
+        default="info,warning,average,high,critical,disaster",
+        description="severity levels from the lowest; add new ones at the end, records keep their number",
+    )
+
     @property
     def stream(self) -> str:
         return self.namespace

@@ -125,8 +125,8 @@ def test_a_condition_says_whether_an_event_matches(text: str, fields: dict[str, 
             "null",
             "column 1: a condition must be true or false, this is of type null, compare it with something",
         ),
-        ("", "column 1: the condition is empty, write true to match every event"),
-        ("  \n ", "line 1, column 1: the condition is empty, write true to match every event"),
+        ("", "column 1: the condition is empty, write true to match everything"),
+        ("  \n ", "line 1, column 1: the condition is empty, write true to match everything"),
         ("true\0", "column 5: the character U+0000 cannot be part of a condition, remove it"),
         ('origin == "\ud800"', "column 12: the character U+D800 cannot be part of a condition, remove it"),
         (
@@ -208,7 +208,7 @@ def test_an_evaluation_error_is_no_match_and_is_logged_once() -> None:
     with structlog.testing.capture_logs() as logs:
         assert [is_match(condition) for _ in range(3)] == [False, False, False]
     assert [(entry["event"], entry["rule"], entry["hint"]) for entry in logs] == [
-        ("condition-failed", "my-rule", "guard payload keys with has(payload.key)")
+        ("condition-failed", "my-rule", "guard members with has(payload.key) or has(labels.name)")
     ]
     assert condition.error_count == 3
     assert condition.last_error is not None

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from rules.loading import Document, RulesInvalid, load_files, load_text, recurrence_of
-from schemas.documents import ScheduleDocument
+from schemas.documents import KINDS, ScheduleDocument
 
 ACTION = "action: {name: note, log: {message: hello}}\n---\n"
 
@@ -30,11 +30,11 @@ def test_the_error_of_the_readme_has_its_exact_words() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[1]", "1:1: a document must be a mapping with one kind: schedule, action_rule, action"),
-        ("hello", "1:1: a document must be a mapping with one kind: schedule, action_rule, action"),
-        ("{}", "1:1: a document must be a mapping with one kind: schedule, action_rule, action"),
+        ("[1]", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
+        ("hello", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
+        ("{}", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
         ("shedule: {name: a}", "1:1: unknown kind 'shedule', did you mean 'schedule'?"),
-        ("zzz: {name: a}", "1:1: unknown kind 'zzz', the kinds are schedule, action_rule, action"),
+        ("zzz: {name: a}", "1:1: unknown kind 'zzz', the kinds are " + ", ".join(KINDS)),
         (
             "schedule: {name: a, every: 5s}\naction: {name: b}",
             "2:1: 'action' beside 'schedule': separate documents with a line '---'",

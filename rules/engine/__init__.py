@@ -1,0 +1,59 @@
+"""The engine of event_rules: pure, so that live workers, rule tests and backtests are three shells around it.
+
+Guarantee: the same inputs in the same order give the same alarms, ids and texts, whoever runs the engine,
+however often it is asked to `advance`, and whether its states were written down in between or not.
+
+A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and each rule that `CompiledRules`
+names, and carries out the effects in their order.
+"""
+
+from rules.engine.alarms import adopt, advance, end
+from rules.engine.compiled import CompiledRules
+from rules.engine.effects import (
+    Alarm,
+    ArmSustain,
+    CancelSustain,
+    DropPending,
+    Effect,
+    Effects,
+    Open,
+    Pend,
+    Resolve,
+    alarm_id,
+    edge_event_id,
+)
+from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
+from rules.engine.machine import step
+from rules.engine.rule import Rule, RuleInvalid, compile_rule
+from rules.engine.state import BLANK, RuleState
+from rules.engine.types import TypeIndex
+
+__all__ = [
+    "BLANK",
+    "Alarm",
+    "ArmSustain",
+    "Arrival",
+    "CancelSustain",
+    "CompiledRules",
+    "DropPending",
+    "Effect",
+    "Effects",
+    "EventSeen",
+    "Input",
+    "Open",
+    "Pend",
+    "Resolve",
+    "Rule",
+    "RuleInvalid",
+    "RuleState",
+    "TypeIndex",
+    "Value",
+    "WentStale",
+    "adopt",
+    "advance",
+    "alarm_id",
+    "compile_rule",
+    "edge_event_id",
+    "end",
+    "step",
+]

@@ -1,0 +1,164 @@
+"""From the verdicts about the series of an owner to the one alarm they make.
+
+Guarantee: an alarm opens once before it resolves, and at most one sustain is armed. Every change of the armed
+sustain is an effect, in the order: cancel, drop, pend, arm. The identity of an alarm is (rule, owner, since),
+where `since` is the beginning of the series that makes it; when that series stops and another still fires, the
+pending alarm is another.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import NamedTuple
+
+from rules.engine import messages
+from rules.engine.effects import (
+    Alarm,
+    ArmSustain,
+    CancelSustain,
+    DropPending,
+    Effects,
+    Open,
+    Pend,
+    Resolve,
+    alarm_id,
+)
+from rules.engine.inputs import Value
+from rules.engine.rule import Rule
+from rules.engine.state import RuleState, Verdict, Verdicts
+
+
+class Turn(NamedTuple):
+    """The input under which the verdicts changed."""
+
+    at: datetime
+    owner: str
+    key: str
+    value: Value | None
+    is_silence: bool = False
+
+
+def settle(rule: Rule, state: RuleState, verdicts: Verdicts, turn: Turn) -> tuple[RuleState, Effects]:
+    """The state and effects that follow from the verdicts as they are now."""
+    state = state._replace(verdicts=verdicts, fingerprint=rule.fingerprint)
+    if state.phase in ("open", "clearing"):
+        return _settle_held(rule, state, turn)
+    return _settle_beginning(rule, state, turn)
+
+
+def advance(state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
+    """Realise the deadline that is due at or before an instant, at its nominal time."""
+    due_at, alarm = state.due_at, state.alarm
+    if due_at is None or due_at > until or alarm is None:
+        return state, ()
+    if state.phase == "pending":
+        opened = state._replace(phase="open", due_at=None, last_opened_at=due_at)
+        return opened, (CancelSustain(alarm.id, "open"), Open(alarm, due_at))
+    resolve = Resolve(alarm, due_at, state.resolution or {})
+    return _ended(state), (CancelSustain(alarm.id, "clear"), resolve)
+
+
+def adopt(rule: Rule, state: RuleState, at: datetime) -> tuple[RuleState, Effects]:
+    """Continue a state that other conditions made: an open alarm is kept until the new rule clears it, and everything
+    else is judged anew from the next input. An alarm none of whose series the rule still covers is resolved."""
+    if state.fingerprint == rule.fingerprint:
+        return state, ()
+    state = state._replace(fingerprint=rule.fingerprint, tracks={})
+    if state.alarm is None or state.phase == "pending":
+        return _dropped(state._replace(verdicts={}))
+    held = {
+        key: verdict._replace(cause="fired", clear_due_at=None)
+        for key, verdict in state.verdicts.items()
+        if (rule.document.event is not None if not key else rule.covers(key))
+    }
+    if not held:
+        return end(state, at, "rule-changed", "the rule no longer covers it")
+    effects: Effects = (CancelSustain(state.alarm.id, "clear"),) if state.phase == "clearing" else ()
+    return state._replace(phase="open", due_at=None, resolution=None, verdicts=held), effects
+
+
+def end(state: RuleState, at: datetime, reason: str, why: str) -> tuple[RuleState, Effects]:
+    """Nothing judges the owner any more: the rule is removed or disabled. `why` completes the message."""
+    alarm = state.alarm
+    if alarm is None or state.phase == "pending":
+        return _dropped(state._replace(verdicts={}))
+    effects: Effects = (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
+    payload = messages.resolved_payload(
+        alarm.payload,
+        reason=reason,
+        message=messages.ended_text(alarm.rule, alarm.owner, why),
+        opened_at=state.last_opened_at or at,
+        value=alarm.payload.get("value"),
+    )
+    return _ended(state), (*effects, Resolve(alarm, at, payload))
+
+
+def _settle_beginning(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, Effects]:
+    if not state.verdicts:
+        return _dropped(state)
+    key, first = min(state.verdicts.items(), key=lambda item: (item[1].due_at, item[1].since, item[0]))
+    begun = state.alarm and (state.alarm.since, state.alarm.payload.get("key", ""))
+    if begun == (first.since, key):
+        return state, ()
+    state, effects = _dropped(state)
+    due_at = first.due_at
+    if state.last_opened_at is not None:
+        due_at = max(due_at, state.last_opened_at + rule.cooldown)
+    again = state.again + 1 if state.last_since == first.since else 0
+    alarm = _alarm(rule, turn.owner, key, first, again)
+    state = state._replace(alarm=alarm, last_since=first.since, again=again)
+    if due_at <= turn.at:
+        return state._replace(phase="open", last_opened_at=turn.at), (*effects, Open(alarm, turn.at))
+    arm = ArmSustain(alarm.id, "open", due_at, alarm.payload)
+    return state._replace(phase="pending", due_at=due_at), (*effects, Pend(alarm), arm)
+
+
+def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, Effects]:
+    alarm = state.alarm
+    assert alarm is not None
+    if any(verdict.clear_due_at is None for verdict in state.verdicts.values()):
+        if state.phase == "open":
+            return state, ()
+        state = state._replace(phase="open", due_at=None, resolution=None)
+        return state, (CancelSustain(alarm.id, "clear"),)
+    due_at = max((one.clear_due_at for one in state.verdicts.values() if one.clear_due_at), default=turn.at)
+    if state.phase == "clearing" and due_at == state.due_at:
+        return state, ()
+    say = messages.silent_text if turn.is_silence else messages.cleared_text
+    payload = messages.resolved_payload(
+        alarm.payload,
+        reason="no-data" if turn.is_silence else "cleared",
+        message=say(rule, turn.owner, turn.key, turn.value, turn.at),
+        opened_at=state.last_opened_at or alarm.since,
+        value=turn.value,
+    )
+    if due_at <= turn.at:
+        effects: Effects = (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
+        return _ended(state), (*effects, Resolve(alarm, turn.at, payload))
+    # Re-arming moves the timer: there is one for each alarm and key.
+    state = state._replace(phase="clearing", due_at=due_at, resolution=payload)
+    return state, (ArmSustain(alarm.id, "clear", due_at, payload),)
+
+
+def _alarm(rule: Rule, owner: str, key: str, verdict: Verdict, again: int) -> Alarm:
+    return Alarm(
+        id=alarm_id(rule.name, owner, verdict.since, again),
+        rule=rule.name,
+        owner=owner,
+        severity=rule.severity,
+        since=verdict.since,
+        payload=messages.opened_payload(rule, owner, key, verdict),
+        source_event_id=uuid.UUID(verdict.event_id) if verdict.event_id else None,
+    )
+
+
+def _dropped(state: RuleState) -> tuple[RuleState, Effects]:
+    if state.alarm is None:
+        return state, ()
+    effects: Effects = (CancelSustain(state.alarm.id, "open"), DropPending(state.alarm.id))
+    return state._replace(phase="ok", alarm=None, due_at=None), effects
+
+
+def _ended(state: RuleState) -> RuleState:
+    return state._replace(phase="ok", alarm=None, due_at=None, resolution=None, verdicts={})

@@ -1,0 +1,100 @@
+"""What the engine concludes, as data: live workers persist it, tests and backtests collect it.
+
+Guarantee: the effects of a step are in the order in which they happened, each with its nominal instant, and
+complete: a shell needs no other knowledge of the rule to store an alarm, arm its timer and write its events.
+The ids are derived from what happened, so live, test and backtest give one alarm the same id.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+_ALARMS = uuid.UUID("7b1d3f52-6a0e-5c1b-9f57-2f5f0c8a4e11")
+
+Edge = Literal["opened", "resolved"]
+SustainKey = Literal["open", "clear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """An alarm as it begins. `payload` is the payload of its `alarm-opened` event: plain JSON."""
+
+    id: uuid.UUID
+    rule: str
+    owner: str
+    severity: int
+    since: datetime
+    payload: dict[str, Any]
+    source_event_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pend:
+    """The condition began: keep the alarm as pending."""
+
+    alarm: Alarm
+
+
+@dataclass(frozen=True, slots=True)
+class DropPending:
+    """The condition ended before its `for`: the pending alarm never was."""
+
+    alarm_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSustain:
+    """Arm, or move, the timer (for-sustain, alarm_id, key). When it fires, the pending alarm opens, or the open one
+    resolves, with an event at `at` that has this payload."""
+
+    alarm_id: uuid.UUID
+    key: SustainKey
+    at: datetime
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelSustain:
+    """Delete the timer. When it is gone already the clock was first: read the state and judge again."""
+
+    alarm_id: uuid.UUID
+    key: SustainKey
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The alarm is open from `at`: the pending one, or a new one if none is."""
+
+    alarm: Alarm
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """The alarm ends at `at`; `payload` is that of its `alarm-resolved` event, with the reason."""
+
+    alarm: Alarm
+    at: datetime
+    payload: dict[str, Any]
+
+    @property
+    def reason(self) -> str:
+        return str(self.payload["reason"])
+
+
+Effect = Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve
+Effects = tuple[Effect, ...]
+
+
+def alarm_id(rule: str, owner: str, since: datetime, again: int = 0) -> uuid.UUID:
+    """`again` counts the earlier alarms of one instant: a batch may bring several values at once."""
+    instant = since.astimezone(UTC).isoformat()
+    return uuid.uuid5(_ALARMS, f"{rule}/{owner}/{instant}/{again}" if again else f"{rule}/{owner}/{instant}")
+
+
+def edge_event_id(alarm: uuid.UUID, edge: Edge) -> uuid.UUID:
+    """The id of the event `alarm-opened` or `alarm-resolved`."""
+    return uuid.uuid5(alarm, edge)

@@ -1,0 +1,114 @@
+"""What an alarm says: to people in words, to programs as the payload of its events.
+
+Guarantee: a message can be read on its own: which rule, which series of whom, what it was, against which
+threshold, for how long and since when. It speaks of what was known when the alarm began, so live, test and
+backtest say the same.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from rules.engine.inputs import Value
+from rules.engine.rule import Rule
+from rules.engine.shorthands import number_text
+from rules.engine.state import Verdict
+from schemas.duration import format_duration
+from schemas.event import instant_text
+from schemas.message_template import render_message
+from schemas.severities import level_name
+
+
+def opened_payload(rule: Rule, owner: str, key: str, verdict: Verdict) -> dict[str, Any]:
+    threshold = "silent" if verdict.cause == "no_data" else rule.threshold
+    payload: dict[str, Any] = {
+        "threshold": threshold,
+        "since": instant_text(verdict.since),
+        "labels": dict(verdict.labels),
+    }
+    if key:
+        payload |= {"key": key, "value": verdict.value, "unit": _unit(rule, key)}
+    if verdict.event_id:
+        payload |= {"event_id": verdict.event_id, "event_type": verdict.event_type}
+    payload["message"] = _opened_text(rule, owner, key, verdict, threshold)
+    return payload
+
+
+def resolved_payload(
+    opened: dict[str, Any], *, reason: str, message: str, opened_at: datetime, value: Value | None
+) -> dict[str, Any]:
+    """The facts of the alarm, and how it ended."""
+    payload = {**opened, "reason": reason, "message": message, "opened_at": instant_text(opened_at)}
+    if "value" in opened:
+        payload["value"] = value
+    return payload
+
+
+def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
+    if not key:
+        return f"{rule.name}: clear{_of(owner)} (at {instant_text(at)})"
+    return f"{rule.name}: {key}{_of(owner)} is clear ({_shown(rule, key, value)} at {instant_text(at)})"
+
+
+def silent_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
+    last = _shown(rule, key, value)
+    return f"{rule.name}: {key}{_of(owner)} is silent and counts as clear (last {last}, stale {instant_text(at)})"
+
+
+def ended_text(rule: str, owner: str, why: str) -> str:
+    return f"{rule}{_of(owner)}: {why}"
+
+
+def _opened_text(rule: Rule, owner: str, key: str, verdict: Verdict, threshold: str) -> str:
+    if rule.document.message is not None:
+        fields = {
+            "rule": rule.name,
+            "severity": level_name(rule.severity),
+            "owner": owner,
+            "key": key,
+            "value": value_text(verdict.value),
+            "unit": _unit(rule, key),
+            "threshold": threshold,
+            "since": instant_text(verdict.since),
+        }
+        return render_message(rule.document.message, fields, verdict.labels)
+    if not key:
+        return f"{rule.name}: {verdict.event_type}{_of(owner)}{_held(rule.sustain)} (at {instant_text(verdict.since)})"
+    what = f"{rule.name}: {key}{_of(owner)}"
+    last = _shown(rule, key, verdict.value)
+    if verdict.age_s:
+        last_arrival = verdict.since - timedelta(seconds=verdict.age_s)
+        return f"{what} is silent since {instant_text(last_arrival)} (last {last})"
+    verb = "meets" if rule.document.fire is not None else "is"
+    return f"{what} {verb} {threshold}{_held(rule.sustain)} ({last} at {instant_text(verdict.since)})"
+
+
+def value_text(value: Value | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, bool) else number_text(value)
+
+
+def _shown(rule: Rule, key: str, value: Value | None) -> str:
+    unit = _unit(rule, key)
+    text = f"{value_text(value)} {unit}" if unit else value_text(value)
+    if rule.window is None:
+        return text
+    return f"{rule.window.reduce} over {format_duration(rule.window.over)} {text}"
+
+
+def _unit(rule: Rule, key: str) -> str:
+    found = rule.types.of(key) if key else None
+    return "" if found is None else found.unit
+
+
+def _of(owner: str) -> str:
+    return f" of {owner}" if owner else ""
+
+
+def _held(sustain: timedelta) -> str:
+    return f" for {format_duration(sustain)}" if sustain else ""

@@ -1,0 +1,170 @@
+"""What the engine remembers of one rule and one owner.
+
+Guarantee: a state is immutable and is plain JSON when written down; `from_json(to_json(state)) == state`. Its size is
+bounded: a few facts per series that is part of the alarm, and for rules that look back, the previous value or at
+most `windows.BUCKETS` buckets per series.
+
+A timer that the clock fires moves the stored state by its top-level keys alone:
+
+    'open':  phase = "open", last_opened_at = due_at, due_at = null
+    'clear': phase = "ok", alarm = null, resolution = null, due_at = null, verdicts = {}
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+from rules.engine.effects import Alarm
+from rules.engine.inputs import Value
+from rules.engine.windows import Buckets
+
+Phase = Literal["ok", "pending", "open", "clearing"]
+Cause = Literal["fired", "no_data"]
+
+
+class Verdict(NamedTuple):
+    """A series that fires, or that did and is clear since (`clear_due_at`: when that has held for long enough)."""
+
+    since: datetime
+    due_at: datetime
+    cause: Cause
+    value: Value | None
+    labels: Mapping[str, str]
+    age_s: float = 0.0
+    """How long the series had been silent when it was judged; 0 when a datapoint arrived."""
+    event_id: str = ""
+    event_type: str = ""
+    clear_due_at: datetime | None = None
+
+
+class Track(NamedTuple):
+    """What a rule that looks back remembers of a series."""
+
+    value: Value
+    at: datetime
+    buckets: Buckets = ()
+
+
+Verdicts = Mapping[str, Verdict]
+Tracks = Mapping[str, Track]
+_NONE: dict[str, Any] = {}
+
+
+class RuleState(NamedTuple):
+    phase: Phase = "ok"
+    alarm: Alarm | None = None
+    """Pending, open or clearing; None when ok."""
+    due_at: datetime | None = None
+    """When the sustain ends: a pending alarm opens, a clearing one resolves."""
+    resolution: dict[str, Any] | None = None
+    """Payload of the `alarm-resolved` event, while clearing."""
+    last_opened_at: datetime | None = None
+    last_since: datetime | None = None
+    again: int = 0
+    """How many alarms began at `last_since` before the last one."""
+    fingerprint: str = ""
+    """Which conditions and timing the state was made by."""
+    verdicts: Verdicts = _NONE
+    tracks: Tracks = _NONE
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "phase": self.phase,
+            "alarm": None if self.alarm is None else _alarm_json(self.alarm),
+            "due_at": _text(self.due_at),
+            "resolution": self.resolution,
+            "last_opened_at": _text(self.last_opened_at),
+            "last_since": _text(self.last_since),
+            "again": self.again,
+            "fingerprint": self.fingerprint,
+            "verdicts": {key: _verdict_json(verdict) for key, verdict in self.verdicts.items()},
+            "tracks": {
+                key: [track.value, _text(track.at), [list(bucket) for bucket in track.buckets]]
+                for key, track in self.tracks.items()
+            },
+        }
+
+    @staticmethod
+    def from_json(stored: Mapping[str, Any]) -> RuleState:
+        """Keys that are missing have their defaults: `{}` is a state that knows nothing."""
+        alarm = stored.get("alarm")
+        return RuleState(
+            phase=stored.get("phase", "ok"),
+            alarm=None if alarm is None else _alarm(alarm),
+            due_at=_instant(stored.get("due_at")),
+            resolution=stored.get("resolution"),
+            last_opened_at=_instant(stored.get("last_opened_at")),
+            last_since=_instant(stored.get("last_since")),
+            again=stored.get("again", 0),
+            fingerprint=stored.get("fingerprint", ""),
+            verdicts={key: _verdict(value) for key, value in stored.get("verdicts", {}).items()},
+            tracks={
+                key: Track(value, _known(at), tuple(tuple(bucket) for bucket in buckets))
+                for key, (value, at, buckets) in stored.get("tracks", {}).items()
+            },
+        )
+
+
+BLANK = RuleState()
+"""The state of a rule that has seen nothing of an owner. It need not be stored."""
+
+
+def _alarm_json(alarm: Alarm) -> dict[str, Any]:
+    return {
+        "id": str(alarm.id),
+        "rule": alarm.rule,
+        "owner": alarm.owner,
+        "severity": alarm.severity,
+        "since": _text(alarm.since),
+        "payload": alarm.payload,
+        "source_event_id": None if alarm.source_event_id is None else str(alarm.source_event_id),
+    }
+
+
+def _alarm(stored: Mapping[str, Any]) -> Alarm:
+    source = stored["source_event_id"]
+    return Alarm(
+        id=uuid.UUID(stored["id"]),
+        rule=stored["rule"],
+        owner=stored["owner"],
+        severity=stored["severity"],
+        since=_known(stored["since"]),
+        payload=stored["payload"],
+        source_event_id=None if source is None else uuid.UUID(source),
+    )
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        **verdict._asdict(),
+        "since": _text(verdict.since),
+        "due_at": _text(verdict.due_at),
+        "labels": dict(verdict.labels),
+        "clear_due_at": _text(verdict.clear_due_at),
+    }
+
+
+def _verdict(stored: Mapping[str, Any]) -> Verdict:
+    return Verdict(
+        **{
+            **stored,
+            "since": _known(stored["since"]),
+            "due_at": _known(stored["due_at"]),
+            "clear_due_at": _instant(stored["clear_due_at"]),
+        }
+    )
+
+
+def _text(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat()
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else _known(text)
+
+
+def _known(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

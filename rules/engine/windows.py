@@ -1,0 +1,97 @@
+"""What the datapoints of the last while amount to, with bounded memory.
+
+Guarantee: a window of `over` is kept as at most `BUCKETS` buckets of `over / BUCKETS`, aligned to the epoch,
+whatever the rate of arrivals. A value counts from its arrival until its bucket is `over` old: the window
+reaches back between 59/60 of `over` and `over`. What it amounts to depends on the arrivals alone.
+
+`rate` is (newest - oldest) / seconds between their arrivals; None while there are no two instants. A text can only be
+counted; in the other reductions it is passed over.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from rules.engine.inputs import Value
+
+BUCKETS = 60
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+Reduce = Literal["avg", "min", "max", "sum", "count", "rate"]
+Bucket = tuple[float, ...]
+"""Its number since the epoch, then what the reduction needs: a sum and a count; the least; the greatest; or the first
+value and its instant in seconds."""
+Buckets = tuple[Bucket, ...]
+
+
+class Window:
+    """`over` and `reduce` of a rule, ready to use."""
+
+    __slots__ = ("_width", "over", "reduce")
+
+    def __init__(self, over: timedelta, reduce: Reduce) -> None:
+        self.over = over
+        self.reduce = reduce
+        self._width = max(over // _MICROSECOND // BUCKETS, 1)
+
+    def add(self, buckets: Buckets, value: Value, at: datetime) -> Buckets:
+        if isinstance(value, str):
+            if self.reduce != "count":
+                return buckets
+            value = 0
+        number = (at - _EPOCH) // _MICROSECOND // self._width
+        if buckets and buckets[-1][0] >= number:
+            return (*buckets[:-1], _merged(self.reduce, buckets[-1], value))
+        oldest = number - BUCKETS
+        place = 0
+        while place < len(buckets) and buckets[place][0] <= oldest:
+            place += 1
+        return (*buckets[place:], _bucket(self.reduce, number, value, at))
+
+    def amount(self, buckets: Buckets, newest: Value, newest_at: datetime, at: datetime) -> float | None:
+        """What the window amounts to at an instant; None when it has nothing to say."""
+        oldest = (at - _EPOCH) // _MICROSECOND // self._width - BUCKETS
+        live = [bucket for bucket in buckets if bucket[0] > oldest]
+        if self.reduce == "count":
+            return float(sum(bucket[1] for bucket in live))
+        if not live:
+            return None
+        if self.reduce == "min":
+            return min(bucket[1] for bucket in live)
+        if self.reduce == "max":
+            return max(bucket[1] for bucket in live)
+        if self.reduce == "rate":
+            elapsed = _seconds(newest_at) - live[0][2]
+            return None if isinstance(newest, str) or elapsed <= 0 else (newest - live[0][1]) / elapsed
+        total = sum(bucket[1] for bucket in live)
+        return total if self.reduce == "sum" else total / sum(bucket[2] for bucket in live)
+
+
+def _bucket(reduce: Reduce, number: int, value: float, at: datetime) -> Bucket:
+    if reduce == "count":
+        return (number, 1)
+    if reduce == "avg":
+        return (number, float(value), 1)
+    if reduce == "rate":
+        return (number, float(value), _seconds(at))
+    return (number, float(value))
+
+
+def _merged(reduce: Reduce, bucket: Bucket, value: float) -> Bucket:
+    if reduce == "count":
+        return (bucket[0], bucket[1] + 1)
+    if reduce == "avg":
+        return (bucket[0], bucket[1] + value, bucket[2] + 1)
+    if reduce == "sum":
+        return (bucket[0], bucket[1] + value)
+    if reduce == "min":
+        return bucket if bucket[1] <= value else (bucket[0], float(value))
+    if reduce == "max":
+        return bucket if bucket[1] >= value else (bucket[0], float(value))
+    return bucket
+
+
+def _seconds(at: datetime) -> float:
+    return (at - _EPOCH).total_seconds()

@@ -1,0 +1,93 @@
+"""Keys of datapoints, and patterns over them.
+
+Guarantee: a key is 1 to 16 parts joined by dots, 255 characters at most; a part is any text without dots, white
+space, `*`, `>` and control characters. In a pattern, a part may be `*` (exactly one part, whatever it is) or `**`
+(one part or more). A pattern without either is a key and covers that key alone.
+
+Why whole parts only: `dsp.t*` would need a search through every key; whole parts are looked up.
+
+On failure: an ordinary pydantic validation error, which the loader places in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+MAX_KEY_LENGTH = 255
+MAX_PARTS = 16
+_PART = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]+")
+_WILDCARDS = ("*", "**")
+
+
+def check_key(key: str) -> str:
+    parts = _split(key)
+    for part in parts:
+        if not _PART.fullmatch(part):
+            raise ValueError(f"{key!r} is not a key: write parts joined by dots, without spaces, '*' and '>'")
+    return key
+
+
+def check_pattern(pattern: str) -> str:
+    for part in _split(pattern):
+        if part in _WILDCARDS or _PART.fullmatch(part):
+            continue
+        hint = "'*' stands for a whole part" if "*" in part else "write parts joined by dots, without spaces"
+        raise ValueError(f"{pattern!r} is not a key or pattern: {hint}, as in dsp.*.temperature or dsp.**")
+    return pattern
+
+
+def is_pattern(text: str) -> bool:
+    return "*" in text
+
+
+def covers(pattern: str, key: str) -> bool:
+    return pattern == key if "*" not in pattern else _covers(pattern.split("."), key.split("."))
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether some key is covered by both patterns."""
+    return _overlap(one.split("."), other.split("."))
+
+
+def specificity(pattern: str) -> tuple[int, ...]:
+    """Sorts the pattern that says more before the one that says less: part by part, text, `*`, `**`."""
+    return tuple(_WILDCARDS.index(part) + 1 if part in _WILDCARDS else 0 for part in pattern.split("."))
+
+
+def _split(text: str) -> list[str]:
+    if len(text) > MAX_KEY_LENGTH:
+        raise ValueError(f"{text[:40]!r}... is too long: a key has at most {MAX_KEY_LENGTH} characters")
+    parts = text.split(".")
+    if len(parts) > MAX_PARTS:
+        raise ValueError(f"{text!r} has {len(parts)} parts: a key has at most {MAX_PARTS}")
+    return parts
+
+
+def _covers(pattern: list[str], key: list[str]) -> bool:
+    if not pattern:
+        return not key
+    if not key or (pattern[0] not in _WILDCARDS and pattern[0] != key[0]):
+        return False
+    if pattern[0] == "**" and _covers(pattern, key[1:]):
+        return True
+    return _covers(pattern[1:], key[1:])
+
+
+def _overlap(one: list[str], other: list[str]) -> bool:
+    if not one or not other:
+        return not one and not other
+    first, second = one[0], other[0]
+    if first not in _WILDCARDS and second not in _WILDCARDS and first != second:
+        return False
+    if first == "**" and _overlap(one, other[1:]):
+        return True
+    if second == "**" and _overlap(one[1:], other):
+        return True
+    return _overlap(one[1:], other[1:])
+
+
+Key = Annotated[str, Field(min_length=1), AfterValidator(check_key)]
+KeyPattern = Annotated[str, Field(min_length=1), AfterValidator(check_pattern)]

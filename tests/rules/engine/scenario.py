@@ -1,0 +1,171 @@
+"""Rules in virtual time: datapoints and events at instants, and the alarms they make.
+
+A scenario is a shell around the engine, as live workers and backtests are: it keeps states, timers and alarms in
+memory, carries out the effects, and refuses any that does not fit what it has. Instants are durations since the
+start: `at("10m").send(71.2)`.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from rules.engine import (
+    BLANK,
+    ArmSustain,
+    Arrival,
+    CancelSustain,
+    CompiledRules,
+    DropPending,
+    Effect,
+    EventSeen,
+    Input,
+    Open,
+    Pend,
+    Resolve,
+    Rule,
+    RuleState,
+    TypeIndex,
+    Value,
+    WentStale,
+    advance,
+    compile_rule,
+    end,
+    step,
+)
+from rules.loading import load_text
+from schemas.documents import DatapointTypeDocument, EventRuleDocument
+from schemas.duration import format_duration, parse_duration
+
+T0 = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
+PLANT = "plant-7"
+KEY = "dsp.temperature"
+
+
+class Scenario:
+    def __init__(self, rules: str, *, is_stored: bool = False) -> None:
+        """`is_stored`: every state is written down as JSON and read back after every step."""
+        self.now = T0
+        self.states: dict[tuple[str, str], RuleState] = {}
+        self.alarms: dict[uuid.UUID, str] = {}
+        self.timers: dict[tuple[uuid.UUID, str], datetime] = {}
+        self.effects: list[Effect] = []
+        self.log: list[str] = []
+        self._is_stored = is_stored
+        self._last: dict[tuple[str, str], Arrival] = {}
+        self._rules = CompiledRules(())
+        self.apply(rules)
+
+    def apply(self, text: str) -> Self:
+        """These rules hold from now on, and no others: alarms of rules that are gone are resolved."""
+        documents = [document.model for document in load_text(text).documents]
+        types = TypeIndex(one for one in documents if isinstance(one, DatapointTypeDocument))
+        rules = [compile_rule(one, types) for one in documents if isinstance(one, EventRuleDocument)]
+        self._rules = CompiledRules(rules, types)
+        for (name, owner), state in list(self.states.items()):
+            if name not in self._rules.rules:
+                self._keep(name, owner, *end(state, self.now, "rule-removed", "the rule was removed"))
+                del self.states[name, owner]
+        return self
+
+    @property
+    def rule(self) -> Rule:
+        (rule,) = self._rules.rules.values()
+        return rule
+
+    def at(self, elapsed: str) -> Self:
+        return self.wait_until(T0 + parse_duration(elapsed))
+
+    def wait_until(self, until: datetime) -> Self:
+        """Time passes: deadlines come due, each at its instant, sustains before watchdogs."""
+        while True:
+            sustains = [state.due_at for state in self.states.values() if state.due_at]
+            stale = [
+                (self._deadline(one), series) for series, one in self._last.items() if self._deadline(one)
+            ]
+            due = min((*sustains, *(at for at, _ in stale if at)), default=None)
+            if due is None or due > until:
+                break
+            self.now = max(self.now, due)
+            for (name, owner), state in list(self.states.items()):
+                self._keep(name, owner, *advance(state, due))
+            for at, series in sorted(stale, key=lambda one: (str(one[0]), one[1])):
+                if at == due:
+                    last = self._last.pop(series)
+                    self._give(last.key, WentStale(due, last.owner, last.key, last.at, *last[4:]))
+        self.now = until
+        return self
+
+    def send(self, value: Value, key: str = KEY, owner: str = PLANT, **labels: str) -> Self:
+        """A datapoint arrives now; its own time does not matter to any verdict."""
+        arrival = Arrival(self.now, 1, owner, key, value, self.now - timedelta(hours=1), labels)
+        self._last[owner, key] = arrival
+        self._give(key, arrival)
+        return self
+
+    def emit(self, type: str, owner: str = PLANT, **fields: Any) -> Self:
+        facts = {"id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{type}{self.now}")), "type": type, "owner": owner}
+        for rule in self._rules.for_event(type):
+            self._step(rule, EventSeen(self.now, {**facts, **fields}))
+        return self
+
+    def said(self) -> list[str]:
+        return [
+            e.alarm.payload["message"] if isinstance(e, Open) else e.payload["message"] for e in self.edges()
+        ]
+
+    def edges(self) -> list[Open | Resolve]:
+        return [effect for effect in self.effects if isinstance(effect, Open | Resolve)]
+
+    def _deadline(self, last: Arrival) -> datetime | None:
+        deadline = self._rules.types.deadline(last.key)
+        return None if deadline is None else last.at + deadline
+
+    def _give(self, key: str, given: Input) -> None:
+        for rule in self._rules.for_key(key):
+            self._step(rule, given)
+
+    def _step(self, rule: Rule, given: Input) -> None:
+        state = self.states.get((rule.name, given.owner), BLANK)
+        self._keep(rule.name, given.owner, *step(rule, state, given))
+
+    def _keep(self, rule: str, owner: str, state: RuleState, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            self._carry_out(effect)
+        self.effects += effects
+        if self._is_stored:
+            stored = RuleState.from_json(json.loads(json.dumps(state.to_json())))
+            assert stored == state
+            state = stored
+        self.states[rule, owner] = state
+        armed = [key for key in self.timers if state.alarm is not None and key[0] == state.alarm.id]
+        assert len(armed) == (1 if state.due_at else 0)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Pend(alarm):
+                assert alarm.id not in self.alarms
+                self.alarms[alarm.id] = "pending"
+            case DropPending(alarm_id):
+                assert self.alarms.pop(alarm_id) == "pending"
+            case ArmSustain(alarm_id, key, at):
+                assert at > self.now
+                assert self.alarms[alarm_id] == {"open": "pending", "clear": "open"}[key]
+                self.timers[alarm_id, key] = at
+            case CancelSustain(alarm_id, key):
+                del self.timers[alarm_id, key]
+            case Open(alarm, at):
+                assert self.alarms.get(alarm.id, "pending") == "pending"
+                self.alarms[alarm.id] = "open"
+                self._say(at, "opened", alarm.rule, alarm.owner)
+            case Resolve(alarm, at):
+                assert self.alarms[alarm.id] == "open"
+                self.alarms[alarm.id] = "resolved"
+                self._say(at, "resolved", alarm.rule, alarm.owner)
+
+    def _say(self, at: datetime, edge: str, rule: str, owner: str) -> None:
+        assert at <= self.now
+        of = "" if owner == PLANT else f" of {owner}"
+        self.log.append(f"{format_duration(at - T0)} {edge} {rule}{of}")
