@@ -389,6 +389,8 @@ CREATE INDEX datapoint_series ON ONLY tocsin.datapoint USING btree (owner, key, 
 
 CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text)
 
+CREATE INDEX event_of_alarm ON ONLY tocsin.event USING btree (alarm_id, seq) WHERE (alarm_id IS NOT NULL)
+
 CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL)
 
 CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)

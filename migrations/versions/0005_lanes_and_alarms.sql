@@ -220,3 +220,6 @@ $$;
 
 revoke all on tocsin.datapoint_calculated from public;
 revoke all on function tocsin.append from public;
+
+-- `explain` and the alarms' history find the events of an alarm; only such rows are in the index.
+create index event_of_alarm on tocsin.event (alarm_id, seq) where alarm_id is not null;

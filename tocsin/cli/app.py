@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli import (
+    alarms,
     audit,
     doctor,
     events,
@@ -63,6 +64,9 @@ app.command("schedules")(schedules.schedules)
 app.command("timers")(timers.timers)
 app.command("events")(events.events)
 app.command("tail")(tail.tail)
+app.command("alarms")(alarms.alarms)
+app.command("ack")(alarms.ack)
+app.command("snooze")(alarms.snooze)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)

@@ -1,0 +1,5 @@
+-- The first acknowledgement of an alarm that is held. No row: it is acknowledged already, or resolved.
+update tocsin.alarm
+set acknowledged_at = %(at)s, acknowledged_by = %(who)s, acknowledged_note = %(note)s, version = version + 1
+where id = %(id)s and state = 'open' and acknowledged_at is null
+returning event_rule, owner, severity, correlation_id

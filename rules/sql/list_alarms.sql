@@ -1,0 +1,10 @@
+-- Alarms, the gravest and newest first; optionally of some states, one rule, one owner, from a severity up.
+select id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason, payload, correlation_id,
+       source_event_id, acknowledged_at, acknowledged_by, acknowledged_note, snoozed_until, snoozed_by
+from tocsin.alarm
+where state = any(%(states)s)
+  and (%(rule)s::text is null or event_rule = %(rule)s)
+  and (%(owner)s::text is null or owner = %(owner)s)
+  and severity >= %(severity)s
+order by severity desc, since desc, id
+limit %(limit)s

@@ -1,0 +1,5 @@
+-- Until when an open alarm is silent; null ends the silence. No row: it is not open.
+update tocsin.alarm
+set snoozed_until = %(until)s, snoozed_by = %(who)s, version = version + 1
+where id = %(id)s and state = 'open'
+returning event_rule, owner, severity, correlation_id

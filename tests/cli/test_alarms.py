@@ -1,0 +1,86 @@
+"""Alarms at the command line: listed, acknowledged, silenced, explained; and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.clock.alarms import hold_alarm, read_until
+from tests.clock.beats import at
+from tocsin.core.db import connect
+from tocsin.core.settings import Settings
+
+
+@pytest.fixture
+def held(settings: Settings) -> None:
+    async def put() -> None:
+        connection = await connect(settings, "test")
+        await read_until(connection, at(60))
+        await hold_alarm(connection, "open")
+        await connection.execute("""update tocsin.alarm set payload = '{"message": "it is hot"}'""")
+        await connection.close()
+
+    asyncio.run(put())
+
+
+def test_without_alarms_that_is_said(tocsin: CommandLine) -> None:
+    assert tocsin("alarms").out == "no alarms\n"
+    assert tocsin("alarms", "--state", "resolved").out == "no alarms are resolved\n"
+    assert tocsin("alarms", "--json").json == []
+
+
+@pytest.mark.usefixtures("held")
+def test_an_alarm_is_listed_acknowledged_and_silenced(tocsin: CommandLine) -> None:
+    header, line = tocsin("alarms").lines
+    assert header.split() == ["ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "SAYS"]
+    assert line.split()[:5] == ["aaaaaaaa", "high", "open", "dsp-hot", "plant-7"]
+    assert line.endswith("it is hot")
+    done = tocsin("ack", "aaaaaaaa", "--note", "on it", "--by", "bob")
+    assert done.out == "acknowledged alarm aaaaaaaa (dsp-hot of 'plant-7'), seq 1\n"
+    assert "was acknowledged by bob at" in tocsin("ack", "aaaaaaaa", "--by", "ann").out
+    silent = tocsin("snooze", "aaaaaaaa", "2h", "--by", "bob", "--json").json
+    assert silent["seq"] == 2
+    assert "open (acknowledged by bob, snoozed, in " in tocsin("alarms").lines[1]
+    assert tocsin("snooze", "aaaaaaaa", "--off").out.endswith("speaks again, seq 3\n")
+    assert [act["verb"] for act in tocsin("audit", "dsp-hot", "--json").json] == [
+        "acknowledge",
+        "snooze",
+        "snooze",
+    ]
+
+
+@pytest.mark.usefixtures("held")
+def test_an_alarm_is_explained_by_its_id(tocsin: CommandLine) -> None:
+    tocsin("ack", "aaaaaaaa", "--by", "bob")
+    told = tocsin("explain", "aaaaaaaa").lines
+    assert told[0] == "dsp-hot of 'plant-7' is open: it is hot"
+    assert told[1].endswith("the condition began")
+    assert "acknowledged by bob (seq 1)" in told[2]
+    assert tocsin("explain", "aaaaaaaa", "--json").json["state"] == "open"
+
+
+@pytest.mark.usefixtures("held")
+def test_a_schedule_of_the_same_name_is_explained_instead(tocsin: CommandLine) -> None:
+    tocsin("schedule", "add", "aaaaaaaa", "--every", "1h")
+    assert tocsin("explain", "aaaaaaaa").out.startswith("aaaaaaaa ")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("ack", "xyz"), "'xyz' is not the id of an alarm: give four letters of it or more"),
+        (("ack", "bbbbbbbb"), "there is no alarm 'bbbbbbbb': `tocsin alarms --state all` lists them"),
+        (("snooze", "aaaaaaaa"), "give how long to be silent, such as 2h, or --until an instant, or --off"),
+        (("snooze", "aaaaaaaa", "2h", "--off"), "give how long to be silent"),
+        (("snooze", "aaaaaaaa", "2"), "'2' is not a duration: a bare number has no unit"),
+        (("alarms", "--state", "opened"), "--state 'opened' is unknown: use held, pending, open"),
+        (("alarms", "--severity", "hihg"), "unknown severity 'hihg', did you mean 'high'?"),
+    ],
+)
+@pytest.mark.usefixtures("held")
+def test_what_is_refused_names_the_value_and_the_remedy(
+    tocsin: CommandLine, words: tuple[str, ...], says: str
+) -> None:
+    assert says in tocsin(*words, exit_code=1).err
