@@ -224,6 +224,8 @@ table ingest_partition with (fillfactor=50)
     complete_until timestamp with time zone
     holder text
     held_until timestamp with time zone
+    incarnation text
+    last_source_seq bigint not null default 0
     constraint ingest_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text])))
     constraint ingest_partition_partition_check CHECK ((partition >= 0))
     constraint ingest_partition_pkey PRIMARY KEY (lane, partition)
@@ -231,6 +233,7 @@ table ingest_partition with (fillfactor=50)
 table ingest_worker with (fillfactor=50)
     holder text not null
     seen_until timestamp with time zone not null
+    since timestamp with time zone not null
     constraint ingest_worker_pkey PRIMARY KEY (holder)
 
 table log_commit row security
@@ -559,6 +562,29 @@ begin
     delete from tocsin.timer t using victims v where (t.kind, t.ref, t.key) = (v.kind, v.ref, v.key);
     get diagnostics cancelled = row_count;
     return cancelled;
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+    day date;
+    part text;
+    added integer := 0;
+begin
+    perform pg_advisory_xact_lock(hashtext('tocsin.extend_datapoints'));
+    for day in select generate_series(first, last, interval '1 day')::date loop
+        part := 'datapoint_' || to_char(day, 'YYYYMMDD');
+        continue when to_regclass('tocsin.' || quote_ident(part)) is not null;
+        execute format('create table tocsin.%I (like tocsin.datapoint including defaults including constraints'
+                       ' including indexes)', part);
+        execute format('alter table tocsin.datapoint attach partition tocsin.%I for values from (%L) to (%L)', part,
+                       to_char(day, 'YYYY-MM-DD') || ' 00:00:00+00', to_char(day + 1, 'YYYY-MM-DD') || ' 00:00:00+00');
+        added := added + 1;
+    end loop;
+    return added;
 end
 $function$
 

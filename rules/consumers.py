@@ -1,4 +1,4 @@
-"""The workers' durable consumers on the record stream.
+"""The workers' durable consumers: messages that any worker may take.
 
 Guarantee: all workers of a namespace share one consumer per purpose, so each message is with one worker at
 a time; the ack wait is its lease. A message that no worker acknowledges comes back.
@@ -6,19 +6,12 @@ a time; the ack wait is its lease. A message that no worker acknowledges comes b
 
 from __future__ import annotations
 
-import asyncio
-import time
-
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
 
-from tocsin.core.errors import Unreachable
+from rules.record_lane import when_stream_exists
 from tocsin.core.pull import Puller
 from tocsin.core.settings import Settings
-
-_PATIENCE_S = 10.0
 
 
 async def open_consumer(bus: Client, settings: Settings, name: str, subject: str, batch: int) -> Puller:
@@ -33,20 +26,6 @@ async def open_consumer(bus: Client, settings: Settings, name: str, subject: str
         max_deliver=-1,
         max_ack_pending=10_000,
     )
-    await _when_stream_exists(js, settings, config)
+    await when_stream_exists(js, settings.stream)
+    await js.add_consumer(settings.stream, config)
     return await Puller.open(bus, settings.stream, name, batch)
-
-
-async def _when_stream_exists(js: JetStreamContext, settings: Settings, config: ConsumerConfig) -> None:
-    """On a new installation the publisher makes the stream a moment after the workers start."""
-    patient_until = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            await js.add_consumer(settings.stream, config)
-            return
-        except NotFoundError:
-            if time.monotonic() > patient_until:
-                raise Unreachable(
-                    f"the stream {settings.stream!r} does not exist yet: `tocsin run cdc` makes it"
-                ) from None
-        await asyncio.sleep(0.1)

@@ -1,19 +1,19 @@
-"""A worker: dispatches events and performs steps, side by side, in one service.
+"""A worker: drains lanes and performs steps, side by side, in one service.
 
-Any number of them run at once; they are competing consumers. If one half fails, both are stopped and the
-service starts them again.
+Any number of them run at once: they share the lanes' partitions, and they are competing consumers of the steps. If one
+half fails, both are stopped and the service starts them again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from rules.dispatch import Dispatcher
+from rules.lanes.service import Lanes
 from rules.perform import Performer
+from rules.record_lane import RecordLane
+from tocsin.core.service import end_tasks
 from tocsin.core.settings import Settings
-
-_ASK_AGAIN_S = 0.5
 
 
 class Worker:
@@ -21,8 +21,9 @@ class Worker:
         self._settings = settings
 
     async def run(self) -> None:
+        lanes = Lanes(self._settings, [RecordLane(self._settings, [Dispatcher()])])
         halves = [
-            asyncio.create_task(Dispatcher(self._settings).run(), name="dispatch"),
+            asyncio.create_task(lanes.run(), name="lanes"),
             asyncio.create_task(Performer(self._settings).run(), name="perform"),
         ]
         try:
@@ -30,14 +31,4 @@ class Worker:
             for half in done:
                 half.result()
         finally:
-            await _end(halves)
-
-
-async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Libraries that wait with Python 3.11's `wait_for` may swallow a cancellation: ask until they have ended."""
-    pending = set(tasks)
-    while pending:
-        for task in pending:
-            task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=_ASK_AGAIN_S)
-    await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(halves)

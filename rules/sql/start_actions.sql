@@ -1,5 +1,5 @@
--- Start each action once per (action_rule, event): a redelivered message links nothing, so starts nothing (I7). The first
--- step of what was started is appended as due, in the same transaction; nothing is appended when all lost.
+-- Start each action once per (action_rule, event): an event that comes again links nothing, so starts nothing (I7).
+-- Returns what was started, in the order of the events; its first steps are appended in the same transaction.
 with wanted as (
     select distinct on (d.id) d.*
     from unnest(%(ids)s::uuid[], %(names)s::text[], %(rules)s::text[], %(event_ids)s::uuid[],
@@ -23,11 +23,6 @@ started as (
     join linked l on l.action_id = w.id
     returning id, name, owner, event_id, event_seq, correlation_id
 )
-select count(*), case when count(*) > 0 then tocsin.append(
-    '{}',
-    array_agg(
-        row(gen_random_uuid(), s.id, s.name, s.owner, 0, 1, 'due', s.correlation_id, s.event_id,
-            '{}')::tocsin.step_input
-        order by s.event_seq, s.name))
-    end
-from started s
+select id, name, owner, event_id, correlation_id
+from started
+order by event_seq, name

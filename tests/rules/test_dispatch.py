@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 
-from rules.dispatch import Dispatcher
 from tests.cdc.publishing import patient
 from tests.rules.applying import action, actions, event_bodies, note, put, rows, rule, schedule, versions
+from tests.rules.dispatching import dispatch
 from tocsin.core.db import Connection, connect
 from tocsin.core.settings import Settings
 
@@ -18,8 +18,7 @@ async def test_a_matching_event_starts_its_action_with_the_first_step_due(
     await put(connection, action("tell", "x") + rule("each", "tell"))
     seq = await note(connection, owner="plant 7")
     await note(connection, type="other")
-    dispatcher = Dispatcher(settings)
-    assert await dispatcher.dispatch(connection, await event_bodies(connection)) == 1
+    assert await dispatch(settings, connection, await event_bodies(connection)) == 1
 
     (started,) = await actions(connection)
     (event,) = [row for row in await rows(connection, "event") if row["seq"] == seq]
@@ -41,10 +40,10 @@ async def test_a_redelivery_starts_nothing_and_appends_nothing(
     for _ in range(5):
         await note(connection)
     bodies = await event_bodies(connection)
-    assert await Dispatcher(settings).dispatch(connection, bodies) == 5
+    assert await dispatch(settings, connection, bodies) == 5
     steps = await rows(connection, "action_step")
-    assert await Dispatcher(settings).dispatch(connection, bodies) == 0
-    assert await Dispatcher(settings).dispatch(connection, [*bodies, *bodies]) == 0
+    assert await dispatch(settings, connection, bodies) == 0
+    assert await dispatch(settings, connection, [*bodies, *bodies]) == 0
     assert await rows(connection, "action_step") == steps
     assert len(await actions(connection)) == 5
 
@@ -55,9 +54,9 @@ async def test_a_redelivery_after_a_change_starts_nothing_either(
     await put(connection, action("tell") + rule("each", "tell"))
     await note(connection)
     bodies = await event_bodies(connection)
-    await Dispatcher(settings).dispatch(connection, bodies)
+    await dispatch(settings, connection, bodies)
     await put(connection, action("tell", "two") + rule("each", "tell", "true") + rule("late", "tell", "true"))
-    assert await Dispatcher(settings).dispatch(connection, bodies) == 0
+    assert await dispatch(settings, connection, bodies) == 0
     assert len(await versions(connection)) == 5
 
 
@@ -67,7 +66,7 @@ async def test_an_event_twice_in_one_batch_starts_one_action(
     await put(connection, action("tell") + rule("each", "tell"))
     await note(connection)
     bodies = await event_bodies(connection)
-    assert await Dispatcher(settings).dispatch(connection, [*bodies, *bodies]) == 1
+    assert await dispatch(settings, connection, [*bodies, *bodies]) == 1
     assert len(await rows(connection, "action_step")) == 1
 
 
@@ -76,7 +75,7 @@ async def test_each_matching_rule_starts_an_action_of_its_own(
 ) -> None:
     await put(connection, action("tell") + rule("one", "tell") + rule("two", "tell"))
     await note(connection)
-    assert await Dispatcher(settings).dispatch(connection, await event_bodies(connection)) == 2
+    assert await dispatch(settings, connection, await event_bodies(connection)) == 2
     assert [row["action_rule"] for row in await actions(connection)] == ["one", "two"]
     assert len({row["id"] for row in await actions(connection)}) == 2
 
@@ -89,19 +88,16 @@ async def test_dispatchers_at_once_on_the_same_events_start_each_action_once(
         await note(connection)
     bodies = await event_bodies(connection)
 
-    async def dispatch(seed: int) -> int:
+    async def dispatch_mixed(seed: int) -> int:
         own = await connect(patient(settings), f"dispatch {seed}")
         mixed = list(bodies)
         random.Random(seed).shuffle(mixed)
         try:
-            dispatcher = Dispatcher(settings)
-            return sum(
-                [await dispatcher.dispatch(own, mixed[place : place + 4]) for place in range(0, 44, 4)]
-            )
+            return sum([await dispatch(settings, own, mixed[place : place + 4]) for place in range(0, 44, 4)])
         finally:
             await own.close()
 
-    started = await asyncio.gather(*(dispatch(seed) for seed in range(4)))
+    started = await asyncio.gather(*(dispatch_mixed(seed) for seed in range(4)))
     assert sum(started) == len(await actions(connection)) == len(await rows(connection, "action_step")) == 80
 
 
@@ -109,9 +105,8 @@ async def test_what_is_not_an_event_of_ours_is_set_aside(settings: Settings, con
     await put(connection, action("tell") + rule("each", "tell"))
     await note(connection)
     foreign = [b"", b"not json", b"[]", b'{"specversion": "1.0"}', b"\xff"]
-    dispatcher = Dispatcher(settings)
-    assert await dispatcher.dispatch(connection, foreign) == 0
-    assert await dispatcher.dispatch(connection, [*foreign, *await event_bodies(connection)]) == 1
+    assert await dispatch(settings, connection, foreign) == 0
+    assert await dispatch(settings, connection, [*foreign, *await event_bodies(connection)]) == 1
 
 
 async def test_a_fire_starts_the_action_of_its_schedule_beside_those_of_rules(
@@ -121,7 +116,7 @@ async def test_a_fire_starts_the_action_of_its_schedule_beside_those_of_rules(
     await put(connection, text + rule("also", "tell", 'schedule == "beat"'))
     for _ in range(2):
         await note(connection, origin="scheduled", schedule="beat", action="tell")
-    assert await Dispatcher(settings).dispatch(connection, await event_bodies(connection)) == 4
+    assert await dispatch(settings, connection, await event_bodies(connection)) == 4
     assert [row["action_rule"] for row in await actions(connection)] == ["also", "schedule:beat"] * 2
 
 
@@ -138,4 +133,4 @@ async def test_an_event_that_no_rule_can_judge_does_not_stop_the_batch(
         (f'{{"k": {deep}}}',),
     )
     await note(connection, payload={"k": 1})
-    assert await Dispatcher(settings).dispatch(connection, await event_bodies(connection)) == 1
+    assert await dispatch(settings, connection, await event_bodies(connection)) == 1

@@ -12,10 +12,10 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from rules.dispatch import Dispatcher
 from rules.perform import Performer
 from tests.cdc.publishing import smaller
 from tests.rules.applying import action, actions, event_bodies, note, publishing, put, rows, rule, step_bodies
+from tests.rules.dispatching import dispatch
 from tests.rules.receiving import receiver
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
@@ -41,7 +41,7 @@ async def start(settings: Settings, connection: Connection, document: str, **eve
     """Apply the action `tell`, start it, and return the body of its step."""
     await put(connection, document + rule("each", "tell"))
     await note(connection, **event)
-    assert await Dispatcher(settings).dispatch(connection, await event_bodies(connection)) == 1
+    assert await dispatch(settings, connection, await event_bodies(connection)) == 1
     (body,) = await step_bodies(connection)
     return body
 

@@ -13,7 +13,7 @@ import pytest
 
 from cdc.publisher import Publisher
 from rules.worker import Worker
-from tests.cdc.publishing import live, published, smaller
+from tests.cdc.publishing import head, live, published, smaller
 from tests.rules.applying import actions, note, publishing, put, rows, rule
 from tests.rules.receiving import receiver
 from tests.waiting import eventually
@@ -97,8 +97,10 @@ async def test_a_stream_made_anew_under_a_worker_starts_nothing_twice(
 
         async def has_read_everything() -> bool:
             async with live(settings) as other:
-                found = [await other.js.consumer_info(settings.stream, name) for name in ("rules", "actions")]
-            return all(info.num_pending == 0 and info.num_ack_pending == 0 for info in found)
+                info = await other.js.consumer_info(settings.stream, "actions")
+            (lane,) = await rows(connection, "ingest_partition")
+            is_read: bool = lane["last_seq"] == await head(connection)
+            return info.num_pending == 0 == info.num_ack_pending and is_read
 
         await eventually(has_read_everything, "the rebuilt stream is read to its end", within=60)
     assert len(world.keys) == len(set(world.keys)) == 3
@@ -142,6 +144,6 @@ async def test_an_outage_of_nats_is_survived_by_a_worker(
 async def test_a_worker_without_a_stream_says_what_makes_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rules.consumers._PATIENCE_S", 0.0)
+    monkeypatch.setattr("rules.record_lane._PATIENCE_S", 0.0)
     with pytest.raises(Unreachable, match=r"does not exist yet: `tocsin run cdc` makes it"):
         await Worker(settings).run()

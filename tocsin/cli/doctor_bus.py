@@ -10,15 +10,16 @@ from nats.js.errors import NotFoundError
 from cdc.log_reader import LogReader
 from clock.lease import current_holder
 from migrations.runner import refuse_unmigrated
-from tocsin.cli.findings import Finding, leader, log_lag, worker_lag
+from rules.lanes.standing import list_lanes
+from tocsin.cli.findings import Finding, lane, leader, log_lag, worker_lag
 from tocsin.cli.printing import utc_text
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
 _TIMEOUT_S = 3.0
-# The durable consumers of `rules.worker`, by purpose.
-_CONSUMERS = {"dispatch": "rules", "perform": "actions"}
+# The durable consumer of `rules.perform`.
+_PERFORM = "actions"
 
 
 async def look_at_bus(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
@@ -33,12 +34,11 @@ async def look_at_bus(bus: Client, settings: Settings, connection: Connection | 
     if connection is not None and await _migrated(connection):
         found += await _log(js, bus, settings, connection)
     found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
-    for purpose, consumer in _CONSUMERS.items():
-        try:
-            info = await js.consumer_info(settings.stream, consumer)
-            found.append(worker_lag(purpose, info.num_pending, info.num_ack_pending or 0))
-        except NotFoundError:
-            found.append(worker_lag(purpose, None, 0))
+    try:
+        info = await js.consumer_info(settings.stream, _PERFORM)
+        found.append(worker_lag("perform", info.num_pending, info.num_ack_pending or 0))
+    except NotFoundError:
+        found.append(worker_lag("perform", None, 0))
     return found
 
 
@@ -61,7 +61,16 @@ async def _log(
     epoch, _, taken_at = row
     holder = await current_holder(bus, settings, "clock")
     since = f" since {utc_text(taken_at)}" if holder is not None and taken_at is not None else ""
-    return [leader("clock", holder, f", epoch {epoch}{since}"), log_lag(head, last, settings.stream)]
+    return [
+        leader("clock", holder, f", epoch {epoch}{since}"),
+        log_lag(head, last, settings.stream),
+        *await _lanes(connection, head),
+    ]
+
+
+async def _lanes(connection: Connection, head: int) -> list[Finding]:
+    record = [one for one in await list_lanes(connection) if one.lane == "record"]
+    return [lane("record", record, max((head - one.last_seq for one in record), default=None))]
 
 
 async def _migrated(connection: Connection) -> bool:

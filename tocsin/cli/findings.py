@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from rules.lanes.standing import Standing
 from tocsin.core.errors import TocsinError
 from tocsin.core.import_names import refuse_shadowed_names
 
@@ -18,6 +19,7 @@ _SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 _OFFSET = timedelta(seconds=1)
 _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
+_BEHIND_S = 10.0
 
 
 class Finding(NamedTuple):
@@ -118,6 +120,30 @@ def worker_lag(purpose: str, pending: int | None, unacknowledged: int) -> Findin
         return Finding(
             "red", subject, text, "start more workers with `tocsin run worker`, and read their logs"
         )
+    return Finding("ok", subject, text)
+
+
+def lane(name: str, partitions: Sequence[Standing], waiting: int | None) -> Finding:
+    """`waiting`: messages of the stream that are not read yet, if that is known."""
+    subject = f"lane {name}"
+    if not partitions:
+        return Finding(
+            "red", subject, "no worker ever ran here", "start one with `tocsin run worker`, or `tocsin up`"
+        )
+    holders = sorted({one.holder for one in partitions if one.holder is not None})
+    orphans = [str(one.partition) for one in partitions if one.holder is None]
+    if orphans:
+        text = f"nobody drains {len(orphans)} of {len(partitions)} partitions: {', '.join(orphans)}"
+        return Finding("red", subject, text, "start a worker with `tocsin run worker`, or `tocsin up`")
+    behind_s = max((one.behind_s or 0.0 for one in partitions), default=0.0)
+    many = f"{len(partitions)} partitions " if len(partitions) > 1 else ""
+    shown = holders[0] if len(holders) == 1 else f"{len(holders)} workers"
+    text = f"{many}drained by {shown}, "
+    text += "" if waiting is None else f"{waiting} messages wait, "
+    text += f"complete until {behind_s:.1f} s ago"
+    if behind_s > _BEHIND_S or (waiting or 0) > _LAG:
+        remedy = "start more workers with `tocsin run worker`, and read their logs"
+        return Finding("red", subject, text, remedy)
     return Finding("ok", subject, text)
 
 

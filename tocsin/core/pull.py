@@ -24,6 +24,8 @@ from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
 
 from tocsin.core.errors import TocsinError
 
@@ -47,14 +49,23 @@ class Puller:
         self._asked_s = 0.0
         self._request = 0
         self._connection = 0
+        self._max_bytes = 0
+        self._subscription: Subscription | None = None
 
     @classmethod
-    async def open(cls, bus: Client, stream: str, consumer: str, batch: int) -> Puller:
+    async def open(cls, bus: Client, stream: str, consumer: str, batch: int, max_bytes: int = 0) -> Puller:
+        """`max_bytes` of one request, if not 0: more than the largest message, or that one never comes."""
         inbox = bus.new_inbox()
-        # No limit of bytes: the batch bounds what can come, and beyond a limit nats-py drops messages.
         puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
-        await bus.subscribe(f"{inbox}.*", cb=puller._receive, pending_bytes_limit=-1)
+        puller._max_bytes = max_bytes
+        # No limit of bytes: the request bounds what can come, and beyond a limit nats-py drops messages.
+        puller._subscription = await bus.subscribe(f"{inbox}.*", cb=puller._receive, pending_bytes_limit=-1)
         return puller
+
+    async def close(self) -> None:
+        if self._subscription is not None:
+            with suppress(NatsError, OSError):  # the connection may be gone, and with it the subscription
+                await self._subscription.unsubscribe()
 
     async def next_batch(self, timeout_s: float = 1.0) -> list[Msg]:
         await self._ask()
@@ -86,6 +97,8 @@ class Puller:
         self._asked_s = time.monotonic()
         self._connection = self._bus.stats["reconnects"]
         request = {"batch": self._batch, "expires": int(_EXPIRES_S * 1e9)}
+        if self._max_bytes:
+            request["max_bytes"] = self._max_bytes
         reply = f"{self._inbox}.{self._request}"
         await self._bus.publish(self._subject, json.dumps(request).encode(), reply=reply)
 

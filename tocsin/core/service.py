@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 
 import psycopg
@@ -24,6 +24,7 @@ _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 5.0
 _HEALTHY_S = 30.0
 _ASK_AGAIN_S = 1.5
+_ASK_TASK_AGAIN_S = 0.5
 # What a restart of Postgres or NATS looks like from inside a service.
 _ORDINARY = (TocsinError, psycopg.OperationalError, NatsError, OSError, TimeoutError)
 
@@ -103,3 +104,15 @@ async def running(*services: Service) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.gather(*(service.stop() for service in services))
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel and wait. Libraries that wait with Python 3.11's `wait_for` may swallow a cancellation: ask until they
+    have ended."""
+    all_tasks = list(tasks)
+    pending = {task for task in all_tasks if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_ASK_TASK_AGAIN_S)
+    await asyncio.gather(*all_tasks, return_exceptions=True)

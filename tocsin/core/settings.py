@@ -94,6 +94,10 @@ class Settings(BaseSettings):
         return self.namespace
 
     @property
+    def dead_stream(self) -> str:
+        return f"{self.namespace}-dead"
+
+    @property
     def lease_bucket(self) -> str:
         return f"{self.namespace}-lease"
 

@@ -1,0 +1,53 @@
+"""Dead letters: what could not be taken, kept in a stream of its own for the person who sent it.
+
+Guarantee: a letter is in the stream before what was set aside is passed over, so nothing disappears silently. It
+may be there twice after a crash; `identity` makes the server drop the second one for a while.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from nats.aio.client import Client
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.client import JetStreamContext
+
+from schemas.dead_letter import DeadLetter
+from tocsin.core.settings import Settings
+from tocsin.core.streams import ensure
+
+_ACK_S = 5
+# A producer that sends nothing but rubbish must not fill the disk.
+_MOST = 100_000
+
+
+def dead_stream_config(settings: Settings) -> StreamConfig:
+    return StreamConfig(
+        name=settings.dead_stream,
+        description="what tocsin could not take, with the reason",
+        subjects=[f"{settings.subjects}.dead.>"],
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.OLD,
+        max_msgs=_MOST,
+        max_bytes=-1,
+        max_msgs_per_subject=-1,
+        max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
+        storage=StorageType.FILE,
+        num_replicas=settings.stream_replicas,
+        duplicate_window=120.0,
+    )
+
+
+async def ensure_dead_letters(js: JetStreamContext, settings: Settings) -> None:
+    await ensure(js, dead_stream_config(settings))
+
+
+async def send_dead_letter(
+    bus: Client, settings: Settings, kind: str, letter: DeadLetter, identity: str
+) -> None:
+    await bus.jetstream(timeout=_ACK_S).publish(
+        f"{settings.subjects}.dead.{kind}",
+        letter.model_dump_json().encode(),
+        headers={"Nats-Msg-Id": identity},
+        stream=settings.dead_stream,
+    )

@@ -1,0 +1,132 @@
+"""Draining one partition: read, plan, commit, and say how far it is complete.
+
+Guarantee: a batch is one transaction, and its first lock is the partition's row. When the plan was overtaken, or the
+transaction lost to another one, the same messages are planned and tried again. An error that follows one message when
+its batch is halved is that message's own: it becomes a dead letter, and the partition goes on behind it.
+
+On failure: `Lost` when another worker holds the partition; anything that says nothing about the messages (a server that
+is away) is raised, and nothing has happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+
+import psycopg
+import structlog
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from rules.dead_letters import send_dead_letter
+from rules.lanes.lane import Lane, Message, Overtaken
+from rules.lanes.partition import Key, Partition, Position
+from rules.lanes.reader import Reader
+from schemas.dead_letter import dead_letter
+from tocsin.core.db import Connection, connect
+from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+_IDLE_S = 0.2
+_TRIES = 20
+_AGAIN = (Overtaken, psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+# Classes of SQLSTATE that are never the fault of a row: connection, transaction state, resources, operator, system.
+_NOT_THE_MESSAGE = ("08", "25", "40", "53", "55", "57", "58", "XX")
+
+
+class Drain:
+    def __init__(self, settings: Settings, bus: Client, lane: Lane, partition: Partition) -> None:
+        self.complete: datetime | None = None
+        """While idle: everything that arrived up to then has been read."""
+        self._settings = settings
+        self._bus = bus
+        self._lane = lane
+        self._partition = partition
+        self._leaving = False
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> Key:
+        return self._partition.key
+
+    def leave(self) -> None:
+        """End after the batch that is under way."""
+        self._leaving = True
+
+    async def run(self) -> None:
+        connection = await connect(self._settings, f"worker {self._lane.name} {self._partition.number}")
+        try:
+            reader = Reader(self._bus, self._lane, self._partition)
+            try:
+                while not self._leaving:
+                    await self._turn(connection, reader)
+            finally:
+                await reader.close()
+        finally:
+            await connection.close()
+
+    async def _turn(self, connection: Connection, reader: Reader) -> None:
+        messages = await reader.next(connection, _IDLE_S)
+        if messages:
+            await self._settle(connection, messages)
+        else:
+            stored_at = await reader.look()
+            position = self._partition.position.last_seq
+            self.complete = await self._lane.quiet_at(connection, position, stored_at) or self.complete
+
+    async def _settle(self, connection: Connection, messages: Sequence[Message]) -> None:
+        try:
+            await self._commit(connection, messages)
+        except Exception as error:
+            if not _is_of_a_message(error):
+                raise
+            if len(messages) > 1:
+                half = len(messages) // 2
+                await self._settle(connection, messages[:half])
+                await self._settle(connection, messages[half:])
+            else:
+                await self._set_aside(connection, messages, error)
+
+    async def _commit(self, connection: Connection, messages: Sequence[Message]) -> None:
+        news = self._partition.news(messages)
+        complete = self._lane.complete_at(messages[-1])
+        for attempt in range(_TRIES):
+            plan = await self._lane.plan(connection, self._partition.number, news)
+            try:
+                async with connection.transaction():
+                    await plan.stage(connection)
+                    after = await self._partition.move(connection, messages, complete)
+                    await plan.write(connection)
+            except _AGAIN as lost:
+                _log.debug("batch again", lane=self._lane.name, error=lost)
+                await asyncio.sleep(0.001 * 2 ** min(attempt, 8))
+                continue
+            self._moved(after)
+            return
+        raise TocsinError(
+            f"partition {self._partition.number} of the {self._lane.name} lane was overtaken {_TRIES} times: "
+            "it is tried again"
+        )
+
+    async def _set_aside(self, connection: Connection, messages: Sequence[Message], error: Exception) -> None:
+        (message,) = messages
+        _log.error("message set aside", lane=self._lane.name, seq=message.seq, error=error)
+        reason = f"it cannot be worked on: {type(error).__name__}: {error}"
+        letter = dead_letter(reason, message.subject, message.at, message.data)
+        identity = f"{self._lane.stream}/{message.seq}"
+        await send_dead_letter(self._bus, self._settings, self._lane.dead_letters, letter, identity)
+        async with connection.transaction():
+            after = await self._partition.move(connection, messages, self._lane.complete_at(message))
+        self._moved(after)
+
+    def _moved(self, after: Position) -> None:
+        self._partition.position = after
+
+
+def _is_of_a_message(error: Exception) -> bool:
+    """Whether halving the batch can show whose fault it is."""
+    if isinstance(error, psycopg.Error):
+        return error.sqlstate is not None and not error.sqlstate.startswith(_NOT_THE_MESSAGE)
+    return not isinstance(error, TocsinError | NatsError | OSError | TimeoutError)

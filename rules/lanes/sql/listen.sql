@@ -1,0 +1,2 @@
+-- Woken when somebody gives a partition back.
+listen tocsin_lanes

@@ -1,0 +1,13 @@
+-- Take a partition that is free, or whose holder has been silent for too long. No row: somebody else was quicker. A
+-- frozen holder's lock is not waited for: its session ends by itself.
+with free as (
+    select lane, partition
+    from tocsin.ingest_partition
+    where lane = %(lane)s and partition = %(partition)s and (holder is null or held_until <= tocsin.instant())
+    for update skip locked
+)
+update tocsin.ingest_partition p
+set holder = %(holder)s, held_until = tocsin.instant() + make_interval(secs => %(ttl_s)s)
+from free
+where p.lane = free.lane and p.partition = free.partition
+returning p.last_seq, p.last_source_seq, p.complete_until, p.incarnation

@@ -1,0 +1,2 @@
+-- Until the transaction ends nobody appends. Waits for an append that is under way; lets other readers in.
+select pg_advisory_xact_lock_shared(hashtext('tocsin.log'))

@@ -1,0 +1,87 @@
+"""Streams of ours: made if they are missing, refused by name if somebody configured them otherwise.
+
+Guarantee: after `ensure` the stream has the wanted configuration in everything that decides what it takes, keeps and
+forbids. What only an operator can judge (age, replicas, storage) may differ.
+
+On failure: `Refused`, or what the caller makes of it, names the setting, what it is and what it must be.
+"""
+
+from __future__ import annotations
+
+import structlog
+from nats.js.api import StreamConfig, StreamInfo
+from nats.js.client import JetStreamContext
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
+
+from tocsin.core.errors import Refused
+
+_log = structlog.get_logger()
+_NAME_IN_USE = 10058
+# What must be as we made it, or guarantees do not hold.
+_ESSENTIAL = (
+    "subjects",
+    "retention",
+    "discard",
+    "discard_new_per_subject",
+    "max_msgs",
+    "max_bytes",
+    "max_msgs_per_subject",
+    "max_msg_size",
+    "no_ack",
+    "sealed",
+    "mirror",
+    "sources",
+    "subject_transform",
+    "deny_delete",
+    "deny_purge",
+    "allow_rollup_hdrs",
+    "allow_msg_ttl",
+    "allow_msg_counter",
+)
+
+
+async def ensure(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused] = Refused) -> StreamInfo:
+    info = await find(js, str(wanted.name)) or await _make(js, wanted, refusal)
+    _refuse_other_config(info, wanted, refusal)
+    return info
+
+
+async def find(js: JetStreamContext, name: str) -> StreamInfo | None:
+    try:
+        return await js.stream_info(name)
+    except NotFoundError:
+        return None
+
+
+async def _make(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused]) -> StreamInfo:
+    name = str(wanted.name)
+    try:
+        info = await js.add_stream(wanted)
+    except ServiceUnavailableError:  # no leader yet: it is waited for
+        raise
+    except APIError as error:
+        if error.err_code == _NAME_IN_USE:  # somebody made it between our look and our request
+            return await js.stream_info(name)
+        raise refusal(
+            f"nats refuses to make the stream {name!r} ({error.description}): remove what stands "
+            "in the way, or set TOCSIN_NAMESPACE to a name of its own"
+        ) from None
+    _log.info("stream made", stream=name, first_seq=wanted.first_seq or 1)
+    return info
+
+
+def _refuse_other_config(info: StreamInfo, wanted: StreamConfig, refusal: type[Refused]) -> None:
+    for name in _ESSENTIAL:
+        found, expected = getattr(info.config, name), getattr(wanted, name)
+        if name == "subjects":
+            found, expected = sorted(found or []), sorted(expected or [])
+        if found != expected and not (not found and not expected):
+            raise refusal(
+                f"the stream {wanted.name!r} has {name}={_plain(found)}, tocsin needs "
+                f"{_plain(expected)}: correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name "
+                "of its own"
+            )
+
+
+def _plain(value: object) -> str:
+    return repr(getattr(value, "value", value))
