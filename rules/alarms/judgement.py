@@ -1,7 +1,7 @@
 """What a batch of inputs means: the engine's states and effects, gathered into rows and one list of events.
 
 Guarantee: `Judgement` is made from states that were read without a lock and writes nothing that does not fit them.
-`write_timers` and `write_states` raise `Overtaken` when the clock or an apply changed one of them meanwhile: the
+`timers` and `entities` raise `Overtaken` when the clock or an apply changed one of them meanwhile: the
 transaction is rolled back, and the batch is judged again from what is true now. So a sustain that fires and an input
 that clears have one winner, decided by the timer's row.
 
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb
 
-from clock.record_log import NewEvent
+from clock.record_log import NewEvent, Records
 from rules.engine import (
     BLANK,
     Alarm,
@@ -35,6 +35,7 @@ from rules.engine import (
     step,
 )
 from rules.lanes.lane import Overtaken
+from rules.lanes.phases import Writes
 from tocsin.core.db import Connection, statement
 
 Subject = tuple[str, str]
@@ -86,7 +87,7 @@ async def read_states(connection: Connection, subjects: Iterable[Subject]) -> di
     }
 
 
-class Judgement:
+class Judgement(Writes):
     def __init__(self, lane: str, partition: int, seen: Mapping[Subject, Seen]) -> None:
         self._lane = lane
         self._partition = partition
@@ -135,8 +136,7 @@ class Judgement:
             held = self._alarms[alarm.id] = _Held(alarm, known or alarm.id, stored)
         return held
 
-    async def write_timers(self, connection: Connection) -> None:
-        """Phase 1."""
+    async def timers(self, connection: Connection) -> None:
         gone: list[Sustain] = []
         armed: list[Sustain] = []
         for subject, after in self._states.items():
@@ -170,14 +170,16 @@ class Judgement:
         if row is None or row[0] != len(gone):
             raise Overtaken("a sustain fired while its end was being judged")
 
-    async def write_states(self, connection: Connection) -> None:
-        """Phase 2: the states of rules, then the alarms."""
+    async def entities(self, connection: Connection) -> None:
         if self._states:
             await self._put_states(connection)
         if self._dropped:
             await connection.execute(statement("rules/drop_pending_alarms"), {"ids": self._dropped})
         if self._alarms:
             await connection.execute(statement("rules/put_alarms"), _alarm_columns(self._alarms.values()))
+
+    def records(self) -> Records:
+        return Records(events=self.events)
 
     async def _put_states(self, connection: Connection) -> None:
         subjects = list(self._states)

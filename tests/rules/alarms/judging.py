@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from clock.record_log import append_events
 from rules.alarms.judgement import Judgement, read_states
 from rules.engine import Arrival, CompiledRules, TypeIndex, compile_rule
 from rules.lanes.lane import Overtaken
+from rules.lanes.phases import PhasedPlan
 from rules.loading import load_text
 from schemas.documents import EventRuleDocument
 from tests.clock.beats import at
@@ -59,10 +59,7 @@ async def judged(
                     "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)",
                     (arrivals[-1].at,),
                 )
-                await judgement.write_timers(connection)
-                await judgement.write_states(connection)
-                if judgement.events:
-                    await append_events(connection, judgement.events)
+                await PhasedPlan([judgement]).write(connection)
         except Overtaken:
             continue
         return attempt

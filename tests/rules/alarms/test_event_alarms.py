@@ -1,0 +1,117 @@
+"""Rules over events open and resolve alarms per owner, by the rules that held at each event's seq."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from clock.term import begin_term
+from rules.alarms.event_alarms import EventAlarms
+from rules.lanes.phases import PhasedPlan
+from schemas.event import Event
+from tests.clock.beats import at, drain
+from tests.records import events
+from tests.rules.alarms.judging import alarms, virtual_now
+from tests.rules.applying import event_bodies, note, put
+from tests.sql import all_rows
+from tocsin.core.db import Connection
+
+LINK = """
+event_rule:
+  name: link
+  event: link-*
+  fire: 'type == "link-down"'
+  clear: 'type == "link-up"'
+  severity: critical
+"""
+
+
+@pytest.fixture(autouse=True)
+async def record_lane(connection: Connection) -> None:
+    await virtual_now(connection, at(0))
+    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('record', 0)")
+
+
+async def hear(connection: Connection, work: EventAlarms, after: int = 0) -> None:
+    """Everything behind a seq, as the lane would bring it."""
+    found = [Event.model_validate_json(body) for body in await event_bodies(connection, after)]
+    async with connection.transaction():
+        await PhasedPlan([await work.plan(connection, found)]).write(connection)
+
+
+async def link(connection: Connection, seconds: float, state: str, owner: str = "a", **fields: object) -> int:
+    await virtual_now(connection, at(seconds))
+    return await note(connection, type=f"link-{state}", owner=owner, **fields)
+
+
+async def test_an_event_opens_and_another_resolves(connection: Connection) -> None:
+    await put(connection, LINK)
+    work = EventAlarms()
+    chain = uuid.uuid4()
+    await link(connection, 1, "down", correlation_id=chain)
+    await link(connection, 2, "down", owner="b")
+    last = await link(connection, 3, "up")
+    await hear(connection, work)
+    edges = [row for row in await events(connection) if row["seq"] > last]
+    assert [(row["type"], row["owner"], row["ts"]) for row in edges] == [
+        ("alarm-opened", "a", at(1)),
+        ("alarm-opened", "b", at(2)),
+        ("alarm-resolved", "a", at(3)),
+    ]
+    assert {row["correlation_id"] for row in edges if row["owner"] == "a"} == {chain}
+    assert {row["severity"] for row in edges} == {5}
+    assert [(row["owner"], row["state"]) for row in await alarms(connection)] == [
+        ("a", "resolved"),
+        ("b", "open"),
+    ]
+    assert edges[0]["source_event_id"] is not None
+
+
+async def test_a_resolve_in_a_later_batch_keeps_the_correlation(connection: Connection) -> None:
+    await put(connection, LINK)
+    chain = uuid.uuid4()
+    work = EventAlarms()
+    down = await link(connection, 1, "down", correlation_id=chain)
+    await hear(connection, work)
+    await link(connection, 2, "up")
+    await hear(connection, work, after=down)
+    assert [row["correlation_id"] for row in await events(connection) if row["alarm_id"]] == [chain, chain]
+
+
+async def test_an_event_before_its_rule_is_not_judged(connection: Connection) -> None:
+    await link(connection, 1, "down")
+    await put(connection, LINK)
+    await hear(connection, EventAlarms())
+    assert await alarms(connection) == []
+
+
+async def test_each_event_is_judged_by_the_version_of_its_time(connection: Connection) -> None:
+    await put(connection, LINK)
+    await link(connection, 1, "down", owner="old")
+    await put(connection, LINK.replace("link-down", "link-lost"))
+    await link(connection, 2, "down", owner="new")
+    await link(connection, 3, "lost", owner="lost")
+    await hear(connection, EventAlarms())
+    assert [row["owner"] for row in await alarms(connection)] == ["old", "lost"]
+
+
+async def test_a_sustain_over_events_waits_until_the_lane_has_read_that_far(connection: Connection) -> None:
+    await put(connection, LINK.replace("severity", "for: 10s\n  severity"))
+    await link(connection, 1, "down")
+    await hear(connection, EventAlarms())
+    term = await begin_term(connection, "test")
+    await drain(term, at(20))
+    assert [row["state"] for row in await alarms(connection)] == ["pending"]
+    await connection.execute("update tocsin.ingest_partition set complete_until = %s", (at(11),))
+    await drain(term, at(21))
+    (row,) = await alarms(connection)
+    assert (row["state"], row["opened_at"]) == ("open", at(11))
+
+
+async def test_states_belong_to_the_record_lane(connection: Connection) -> None:
+    await put(connection, LINK)
+    await link(connection, 1, "down")
+    await hear(connection, EventAlarms())
+    found = await all_rows(connection, "select lane, partition, phase from tocsin.rule_state")
+    assert found == [{"lane": "record", "partition": 0, "phase": "open"}]
