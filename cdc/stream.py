@@ -47,8 +47,10 @@ async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) 
     return last_sequence(await ensure(js, stream_config(settings, first_seq=horizon), StreamRefused))
 
 
-async def find_stream(js: JetStreamContext, settings: Settings) -> StreamInfo | None:
-    return await find(js, settings.stream)
+async def find_stream(
+    js: JetStreamContext, settings: Settings, subjects: str | None = None
+) -> StreamInfo | None:
+    return await find(js, settings.stream, subjects)
 
 
 def last_sequence(info: StreamInfo) -> int:

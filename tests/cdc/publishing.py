@@ -8,7 +8,7 @@ import random
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from psycopg.rows import dict_row
 from cdc.chain import Chain, ChainBroken
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
+from cdc.stream import stream_config
 from clock.record_log import NewEvent, append_events
 from schemas.subjects import action_subject, event_subject
 from tests.records import events
@@ -79,6 +80,19 @@ async def live(settings: Settings, chain_type: type[Chain] = Chain) -> AsyncIter
 async def publish_all(settings: Settings) -> None:
     async with live(settings) as publisher:
         await publisher.drain()
+
+
+async def publish_all_but(settings: Settings, connection: Connection, *lost: int) -> None:
+    """A stream that has lost messages, although it denies deleting them."""
+    bus = await connect_bus(settings, "test")
+    js = bus.jetstream()
+    await js.add_stream(replace(stream_config(settings), deny_delete=False))
+    chain = await Chain.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
+    await chain.confirm(await chain.send(await LogReader(connection).read(0, 1000)), 20)
+    for seq in lost:
+        await js.delete_msg(settings.stream, seq)
+    await js.update_stream(stream_config(settings))
+    await bus.close()
 
 
 async def forget_after(connection: Connection, seq: int) -> None:

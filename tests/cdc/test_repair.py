@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cdc.publishing import (
     Live,
     append,
     append_steps,
+    bodies,
     forget_after,
     last_sequence,
     live,
@@ -194,22 +196,28 @@ async def test_a_stranger_is_noticed_by_an_idle_publisher(settings: Settings, co
         await eventually(has_stopped, "the publisher stops and says why")
 
 
-async def test_messages_that_the_stream_no_longer_keeps_are_not_sent_again(
+async def test_a_stream_that_forgot_everything_during_an_outage_goes_on_where_it_was(
     settings: Settings, connection: Connection
 ) -> None:
-    await append(connection, 3)
+    """Retention shorter than the outage: the messages are gone, the last sequence is not."""
     async with live(settings) as publisher:
+        await append(connection, 3)
         await publisher.drain()
         config = (await publisher.js.stream_info(settings.stream)).config
-        await publisher.js.delete_stream(settings.stream)
-        # What is left of a stream when everything in it has expired: a last sequence.
-        config.first_seq = 4
-        await publisher.js.add_stream(config)
-        await append(connection, 2)
-        await publisher.resume()
+        await publisher.js.update_stream(replace(config, max_age=0.2, duplicate_window=0.1))
+
+        async def has_expired() -> bool:
+            return (await publisher.js.stream_info(settings.stream)).state.messages == 0
+
+        await eventually(has_expired, "the messages expire")
+        await publisher.js.update_stream(config)
+    await append(connection, 2)
+    async with live(settings) as publisher:
+        assert publisher.publisher.position == 3
         await publisher.drain()
         info = await publisher.js.stream_info(settings.stream)
         assert (info.state.first_seq, info.state.last_seq, info.state.messages) == (4, 5, 2)
+    assert [body["seq"] for body in await bodies(settings, 4)] == [4, 5]
 
 
 async def test_nothing_is_published_past_a_hole(settings: Settings, connection: Connection) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from cdc.log_reader import Gap
+from cdc.report import Report
 from tocsin.cli.findings import (
     Finding,
+    cdc_audit,
     clock_offset,
     leader,
+    log_gaps,
     log_lag,
     system_tz_version,
     timers,
@@ -20,6 +25,11 @@ from tocsin.cli.findings import (
 
 _NOW = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
+_DIVERGED: dict[str, object] = {
+    "problem": "diverged",
+    "detail": "the stream is at 9, the log only at 7: adopt it",
+    "since": _NOW,
+}
 
 
 @pytest.mark.parametrize(
@@ -68,8 +78,38 @@ def test_parked_and_overdue_timers_are_both_said() -> None:
     assert overdue.text == "the oldest is overdue by 11 s"
 
 
+def report(**known: object) -> Report:
+    return replace(Report(*[None] * 12), **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("known", "state", "text"),
+    [
+        ({}, "info", "no publisher has compared log and stream yet"),
+        ({"at": _NOW, "age_s": 60.0, "compared": 16}, "ok", "60 s ago, 16 records compared, none different"),
+        ({"at": _NOW, "age_s": 61.0, "compared": 16}, "red", "the last was 61 s ago, 16 records compared"),
+        (_DIVERGED, "red", "diverged since 2026-03-08 07:00:00Z: the stream is at 9, the log only at 7"),
+    ],
+)
+def test_the_audit_is_red_when_it_found_something_or_has_fallen_silent(
+    known: dict[str, object], state: str, text: str
+) -> None:
+    found = cdc_audit(report(**known), timedelta(minutes=1))
+    assert (found.state, found.text.startswith(text)) == (state, True)
+
+
+def test_recorded_gaps_are_counted_and_the_last_is_named() -> None:
+    gaps = [Gap(3, 3, "lost", "ann", _NOW), Gap(7, 10, "dropped", "cdc", _NOW)]
+    assert log_gaps([]) == []
+    assert log_gaps(gaps) == [
+        Finding("info", "log gaps", "2 recorded, 5 records; the last 7 to 10 (dropped)")
+    ]
+
+
 def test_every_red_finding_says_what_to_do() -> None:
     red = [
+        cdc_audit(report(**_DIVERGED), timedelta(minutes=1)),
+        cdc_audit(report(at=_NOW, age_s=99.0), timedelta(minutes=1)),
         clock_offset(_NOW, _NOW + timedelta(hours=1), _MS),
         leader("clock", None, ""),
         *(log_lag(head, last, "tocsin") for head, last in ((5, None), (9999, 5), (5, 6))),

@@ -9,6 +9,9 @@ import typer
 from tocsin.cli import (
     alarms,
     audit,
+    cdc_repair,
+    cdc_status,
+    cdc_verify,
     doctor,
     events,
     explain,
@@ -86,3 +89,14 @@ schedule.command("cancel")(schedule_changes.cancel)
 schedule.command("run")(schedule_changes.run)
 schedule.command("get")(schedule_changes.get)
 app.add_typer(schedule, name="schedule")
+
+cdc = typer.Typer(
+    help="The record log and its stream: look, compare, rebuild, and accept what was lost.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+cdc.command("status")(cdc_status.status)
+cdc.command("verify")(cdc_verify.verify)
+cdc.command("rebuild")(cdc_repair.rebuild)
+cdc.command("adopt")(cdc_repair.adopt)
+app.add_typer(cdc, name="cdc")

@@ -82,7 +82,7 @@ async def _servers(settings: Settings) -> list[Finding]:
         except TocsinError as error:
             found.append(Finding("red", "nats", *split_remedy(error)))
         if connection is not None:
-            found += await look_at_database(connection)
+            found += await look_at_database(connection, settings)
         if bus is not None:
             found += await look_at_bus(bus, settings, connection)
         return found

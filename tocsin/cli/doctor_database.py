@@ -1,21 +1,26 @@
-"""What the doctor asks Postgres: version, migrations, clock offset, timers."""
+"""What the doctor asks Postgres: version, migrations, clock offset, timers, what the publisher said of the stream."""
 
 from __future__ import annotations
 
 import time
 from datetime import timedelta
 
+from cdc.log_reader import LogReader
+from cdc.report import read_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
 from timers.working_set import database_now, list_timers
-from tocsin.cli.findings import Finding, clock_offset, split_remedy, timers
+from tocsin.cli.findings import Finding, cdc_audit, clock_offset, log_gaps, split_remedy, timers
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
 
 _PARKED_SHOWN = 100
+# Audits come every few seconds; a publisher that has been silent for this long is away.
+_SILENT = timedelta(minutes=1)
 
 
-async def look_at_database(connection: Connection) -> list[Finding]:
+async def look_at_database(connection: Connection, settings: Settings) -> list[Finding]:
     number = connection.info.server_version
     found = [Finding("ok", "postgres", f"{number // 10000}.{number % 10000} at {_address(connection)}")]
     try:
@@ -30,7 +35,10 @@ async def look_at_database(connection: Connection) -> list[Finding]:
     parked = await list_timers(connection, parked=True, limit=_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await (await connection.execute(statement("timers/read_oldest_armed"))).fetchone()
-    return found + timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
+    found += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
+    silent = max(_SILENT, timedelta(seconds=3 * settings.cdc_audit_s))
+    found.append(cdc_audit(await read_report(connection), silent))
+    return found + log_gaps(await LogReader(connection).gaps())
 
 
 def _address(connection: Connection) -> str:

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rules.lanes.standing import Standing
+from tocsin.cli.printing import utc_text
 from tocsin.core.errors import TocsinError
 from tocsin.core.import_names import refuse_shadowed_names
+
+if TYPE_CHECKING:
+    from cdc.log_reader import Gap
+    from cdc.report import Report
 
 _SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 _OFFSET = timedelta(seconds=1)
@@ -30,7 +35,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def split_remedy(error: TocsinError) -> tuple[str, str]:
+def split_remedy(error: TocsinError | str) -> tuple[str, str]:
     """Our sentences end with what to do, after the last colon and space."""
     problem, separator, remedy = str(error).rpartition(": ")
     return (problem, remedy) if separator else (remedy, "see the log of the service")
@@ -102,11 +107,43 @@ def log_lag(head: int, last: int | None, stream: str) -> Finding:
             "red",
             "log",
             text,
-            "postgres lost commits, or a stranger publishes to the stream: restore a newer backup",
+            "postgres lost commits, or a stranger publishes to the stream: restore a newer backup, or accept the "
+            "loss with `tocsin cdc adopt`",
         )
     if head - last > _LAG:
         return Finding("red", "log", text, "see that one `tocsin run cdc` runs, and read its log")
     return Finding("ok", "log", text)
+
+
+def cdc_audit(report: Report, silent: timedelta) -> Finding:
+    """What the publisher last said of log and stream: it is in the database, so this needs no NATS."""
+    if report.problem is not None and report.since is not None:
+        text, remedy = split_remedy(report.detail or report.problem)
+        return Finding(
+            "red", "stream audit", f"{report.problem} since {utc_text(report.since)}: {text}", remedy
+        )
+    if report.at is None or report.age_s is None:
+        return Finding("info", "stream audit", "no publisher has compared log and stream yet")
+    text = f"{report.age_s:.0f} s ago, {report.compared} records compared, none different"
+    if report.age_s > silent.total_seconds():
+        return Finding(
+            "red",
+            "stream audit",
+            f"the last was {text}",
+            "see that one `tocsin run cdc` runs, and read its log",
+        )
+    return Finding("ok", "stream audit", text)
+
+
+def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
+    if not gaps:
+        return []
+    last = gaps[-1]
+    count = sum(gap.until_seq - gap.from_seq + 1 for gap in gaps)
+    text = (
+        f"{len(gaps)} recorded, {count} records; the last {last.from_seq} to {last.until_seq} ({last.reason})"
+    )
+    return [Finding("info", "log gaps", text)]
 
 
 def worker_lag(purpose: str, pending: int | None, unacknowledged: int) -> Finding:

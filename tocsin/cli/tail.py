@@ -60,8 +60,8 @@ def record_line(message: Msg) -> str:
     name = body.get("schedule") or body.get("rule") or body.get("action") or ""
     parts = [
         str(message.metadata.sequence.stream),
-        body["time"],
-        body.get("origin", "action"),
+        body.get("time", ""),
+        body.get("origin") or body.get("kind") or "action",
         body["type"],
         title(body.get("owner", ""), name),
         compact(body["data"]),

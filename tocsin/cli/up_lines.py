@@ -49,7 +49,7 @@ def line_of(record: Record, tz_of: TzOf) -> Line | None:
         return _action(record)
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
-    if body["origin"] == "scheduled":
+    if body.get("origin") == "scheduled":
         nominal = local_text(_instant(body["time"]), tz_of(*record.key))
         text = f"{title(*record.key)}  {nominal}  {lateness_ms(body)} ms late"
         return Line("fired", printable(text), record.seq)

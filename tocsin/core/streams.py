@@ -46,9 +46,10 @@ async def ensure(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refus
     return info
 
 
-async def find(js: JetStreamContext, name: str) -> StreamInfo | None:
+async def find(js: JetStreamContext, name: str, subjects: str | None = None) -> StreamInfo | None:
+    """None if there is none. With `subjects`, also how many messages each subject that matches has."""
     try:
-        return await js.stream_info(name)
+        return await js.stream_info(name, subjects_filter=subjects)
     except NotFoundError:
         return None
 

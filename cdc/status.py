@@ -1,0 +1,63 @@
+"""Where the record log and its stream stand, in one answer.
+
+Reads only. The stream is read before the head, so that a commit between the two never looks like a stream
+that is ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+
+from cdc.log_reader import Gap, LogReader
+from cdc.report import Report, read_report
+from cdc.stream import find_stream
+from clock.lease import current_holder
+from tocsin.core.settings import Settings
+
+_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Status:
+    stream: str
+    first_seq: int | None
+    """Of the stream; None if there is none."""
+    last_seq: int | None
+    messages: int
+    horizon: int
+    """The first seq that the log still has."""
+    head: int
+    lag: int
+    lag_s: float
+    leader: str | None
+    tombstones: dict[str, int]
+    """How many of each kind the stream has."""
+    gaps: list[Gap]
+    report: Report
+
+
+async def read_status(bus: Client, settings: Settings, reader: LogReader) -> Status:
+    js = bus.jetstream(timeout=_TIMEOUT_S)
+    prefix = f"{settings.subjects}.tombstone."
+    info = await find_stream(js, settings, subjects=f"{prefix}>")
+    head = await reader.head()
+    last = int(info.state.last_seq) if info else None
+    return Status(
+        stream=settings.stream,
+        first_seq=int(info.state.first_seq) if info else None,
+        last_seq=last,
+        messages=int(info.state.messages) if info else 0,
+        horizon=await reader.horizon(),
+        head=head,
+        lag=head - (last or 0),
+        lag_s=await reader.lag_s(last or 0),
+        leader=await current_holder(bus, settings, "cdc"),
+        tombstones={
+            subject.removeprefix(prefix): count
+            for subject, count in ((info.state.subjects if info else None) or {}).items()
+        },
+        gaps=await reader.gaps(),
+        report=await read_report(reader.connection),
+    )
