@@ -310,7 +310,12 @@ MOVED = {
 }
 FOLLOWS_THE_STREAM = {
     *("action.event_seq", "action_event.event_seq", "action_wait.after_seq", "ingest_partition.last_seq"),
-    *("datapoint.stream_seq", "current_value.stream_seq", "rule_switch.seq"),
+    *(
+        "datapoint.stream_seq",
+        "current_value.stream_seq",
+        "rule_switch.seq",
+        "ingest_partition.last_source_seq",
+    ),
     *("cdc_report.first_seq", "cdc_report.last_seq", "cdc_report.seq"),
 }
 
