@@ -25,7 +25,7 @@ class Arrival(NamedTuple):
     key: str
     value: Value
     ts: datetime
-    labels: Mapping[str, str]
+    labels: dict[str, str]
 
 
 class WentStale(NamedTuple):
@@ -37,7 +37,7 @@ class WentStale(NamedTuple):
     last_arrival: datetime
     value: Value
     ts: datetime
-    labels: Mapping[str, str]
+    labels: dict[str, str]
 
 
 class EventSeen(NamedTuple):

@@ -9,7 +9,7 @@ that is no error. When a series goes stale, `value` is its last one, `freshness`
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from cel_expr_python import cel
@@ -20,33 +20,33 @@ from rules.engine.state import Track
 
 Series = Arrival | WentStale
 
-_ZERO = timedelta(0)
-
 
 def fires_on_arrival(
     rule: Rule, given: Arrival, value: Value | None, before: Track | None, is_held: bool
 ) -> bool | None:
     """Whether the series fires after a datapoint; None when the conditions do not say. `is_held`: it is part of an
     open alarm, so `clear` is asked and not `fire`."""
-    variables: dict[str, Any] = {}
-    if value is not None:
-        variables["value"] = value
+    variables: dict[str, Any] = {} if value is None else {"value": value}
+    is_error_expected = value is None
     if rule.reads_more:
-        _bind(rule, given, variables)
-        variables["age"] = _ZERO
-        variables["freshness"] = "fresh"
-        if before is not None:
-            _bind_before(given, before, variables)
-    is_error_expected = rule.looks_back and (value is None or "rate" not in variables)
-    return fires(rule, rule.environment.Activation(variables), is_held, is_error_expected)
+        variables.update(rule.when_fresh)
+        for name in rule.names:
+            read = _READERS.get(name)
+            if read is not None:
+                variables[name] = read(rule, given)
+        if rule.reads_before:
+            is_error_expected = before is None or not _bind_before(given, before, variables)
+    return fires(rule, rule.activate(variables), is_held, is_error_expected)
 
 
 def fires_on_silence(rule: Rule, given: WentStale, value: Value | None, is_held: bool) -> bool | None:
-    variables: dict[str, Any] = {"age": given.at - given.last_arrival, "freshness": "stale"}
+    variables: dict[str, Any] = {
+        name: read(rule, given) for name, read in _READERS.items() if name in rule.names
+    }
+    variables |= rule.when_fresh | {"age": given.at - given.last_arrival, "freshness": "stale"}
     if value is not None:
         variables["value"] = value
-    _bind(rule, given, variables)
-    return fires(rule, rule.environment.Activation(variables), is_held, rule.looks_back)
+    return fires(rule, rule.activate(variables), is_held, rule.looks_back)
 
 
 def fires(
@@ -59,18 +59,14 @@ def fires(
     return None if is_clear is None else not is_clear
 
 
-def _bind(rule: Rule, given: Series, variables: dict[str, Any]) -> None:
-    variables.update(rule.constants)
-    for name, read in _READERS.items():
-        if name in rule.names:
-            variables[name] = read(rule, given)
-
-
-def _bind_before(given: Arrival, before: Track, variables: dict[str, Any]) -> None:
+def _bind_before(given: Arrival, before: Track, variables: dict[str, Any]) -> bool:
+    """Whether there is a rate: two numbers, at two instants."""
     variables["previous"] = before.value
     elapsed_s = (given.at - before.at).total_seconds()
-    if elapsed_s > 0 and not isinstance(given.value, str) and not isinstance(before.value, str):
-        variables["rate"] = (given.value - before.value) / elapsed_s
+    if elapsed_s <= 0 or isinstance(given.value, str) or isinstance(before.value, str):
+        return False
+    variables["rate"] = (given.value - before.value) / elapsed_s
+    return True
 
 
 def _arrived_at(rule: Rule, given: Series) -> datetime:
@@ -85,7 +81,7 @@ def _unit(rule: Rule, given: Series) -> str:
 _READERS: dict[str, Callable[[Rule, Series], object]] = {
     "owner": lambda rule, given: given.owner,
     "key": lambda rule, given: given.key,
-    "labels": lambda rule, given: dict(rule.types.labels(given.key, given.labels)),
+    "labels": lambda rule, given: rule.types.labels(given.key, given.labels),
     "ts": lambda rule, given: given.ts,
     "arrived_at": _arrived_at,
     "unit": _unit,

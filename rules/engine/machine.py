@@ -16,7 +16,6 @@ enough, and the clock, which fires up to the last arrival it knows of, must come
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from rules.engine.alarms import Turn, adopt, advance, settle
@@ -26,7 +25,7 @@ from rules.engine.judging import fires, fires_on_arrival, fires_on_silence
 from rules.engine.rule import Rule
 from rules.engine.state import BLANK, RuleState, Track, Verdict
 
-_NO_LABELS: Mapping[str, str] = {}
+_NO_LABELS: dict[str, str] = {}
 _OF_EVENTS = ""
 """The key under which the verdict about an owner's events is kept."""
 
@@ -57,7 +56,7 @@ def _arrived(rule: Rule, state: RuleState, given: Arrival) -> tuple[RuleState, E
     if rule.looks_back:
         before = state.tracks.get(given.key)
         track = _track(rule, before, given)
-        state = state._replace(tracks={**state.tracks, given.key: track}, fingerprint=rule.fingerprint)
+        state = state.tracking(given.key, track, rule.fingerprint)
         if rule.window is not None:
             value = rule.window.amount(track.buckets, track.value, track.at, given.at)
     was_silent = verdict is not None and verdict.cause == "no_data"

@@ -75,14 +75,14 @@ def _opened_text(rule: Rule, owner: str, key: str, verdict: Verdict, threshold: 
         }
         return render_message(rule.document.message, fields, verdict.labels)
     if not key:
-        return f"{rule.name}: {verdict.event_type}{_of(owner)}{_held(rule.sustain)} (at {instant_text(verdict.since)})"
+        return f"{rule.name}: {verdict.event_type}{_of(owner)}{rule.held_text} (at {instant_text(verdict.since)})"
     what = f"{rule.name}: {key}{_of(owner)}"
     last = _shown(rule, key, verdict.value)
     if verdict.age_s:
         last_arrival = verdict.since - timedelta(seconds=verdict.age_s)
         return f"{what} is silent since {instant_text(last_arrival)} (last {last})"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{what} {verb} {threshold}{_held(rule.sustain)} ({last} at {instant_text(verdict.since)})"
+    return f"{what} {verb} {threshold}{rule.held_text} ({last} at {instant_text(verdict.since)})"
 
 
 def value_text(value: Value | None) -> str:
@@ -108,7 +108,3 @@ def _unit(rule: Rule, key: str) -> str:
 
 def _of(owner: str) -> str:
     return f" of {owner}" if owner else ""
-
-
-def _held(sustain: timedelta) -> str:
-    return f" for {format_duration(sustain)}" if sustain else ""

@@ -31,6 +31,7 @@ from rules.expressions.series import (
     where_environment,
 )
 from schemas.datapoint_type_document import DatapointTypeDocument
+from schemas.duration import format_duration
 from schemas.event_rule_document import EventRuleDocument
 from schemas.key_pattern import covers
 from schemas.severities import level, severities
@@ -55,20 +56,22 @@ class Rule:
     __slots__ = (
         "_event_type",
         "_where_kept",
+        "activate",
         "clear",
-        "constants",
         "cooldown",
         "document",
         "environment",
         "fingerprint",
         "fire",
         "for_clear",
+        "held_text",
         "kind",
         "looks_back",
         "name",
         "names",
         "no_data",
         "no_data_for",
+        "reads_before",
         "reads_more",
         "reads_silence",
         "severity",
@@ -77,6 +80,7 @@ class Rule:
         "type_name",
         "types",
         "version",
+        "when_fresh",
         "where",
         "window",
     )
@@ -92,6 +96,7 @@ class Rule:
         """The datapoint_type to whose series the rule is confined; None: to those of its pattern."""
         self.severity = level(document.severity)
         self.sustain = document.for_ or _ZERO
+        self.held_text = f" for {format_duration(self.sustain)}" if self.sustain else ""
         self.for_clear = document.for_clear or _ZERO
         self.cooldown = document.cooldown or _ZERO
         self.no_data = document.no_data
@@ -115,14 +120,18 @@ class Rule:
         else:
             self.environment = event_environment()
             self.where = self._checked("where", compile_event_condition, document.where)
+        self.activate = self.environment.Activation
         fire = self._checked("fire", self._condition, texts.fire)
         assert fire is not None
         self.fire: Condition = fire
         self.clear = self._checked("clear", self._condition, texts.clear)
         self.names = fire.names | (self.clear.names if self.clear is not None else frozenset())
-        self.constants = {name: rank for name, rank in severities().items() if name in self.names}
+        fresh = {**severities(), "age": _ZERO, "freshness": "fresh"}
+        self.when_fresh = {name: value for name, value in fresh.items() if name in self.names}
+        """What is the same at every arrival."""
         self.reads_more = not self.names <= {"value"}
-        self.looks_back = self.window is not None or bool({"previous", "rate"} & self.names)
+        self.reads_before = bool({"previous", "rate"} & self.names)
+        self.looks_back = self.window is not None or self.reads_before
         self.reads_silence = bool({"freshness", "age"} & self.names)
 
     def _condition(self, text: str, *, rule: str) -> Condition:
@@ -180,7 +189,7 @@ class Rule:
         variables = {
             "owner": given.owner,
             "key": given.key,
-            "labels": dict(self.types.labels(given.key, given.labels)),
+            "labels": self.types.labels(given.key, given.labels),
         }
         # A series without the label is simply not meant.
         answer = self.where.evaluate(where_environment().Activation(variables), is_error_expected=True)

@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
     due_at: datetime
     cause: Cause
     value: Value | None
-    labels: Mapping[str, str]
+    labels: dict[str, str]
     age_s: float = 0.0
     """How long the series had been silent when it was judged; 0 when a datapoint arrived."""
     event_id: str = ""
@@ -69,6 +69,10 @@ class RuleState(NamedTuple):
     """Which conditions and timing the state was made by."""
     verdicts: Verdicts = _NONE
     tracks: Tracks = _NONE
+
+    def tracking(self, key: str, track: Track, fingerprint: str) -> RuleState:
+        """With what is remembered of a series; this runs for every datapoint of a rule that looks back."""
+        return RuleState._make((*self[:7], fingerprint, self.verdicts, {**self.tracks, key: track}))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -142,7 +146,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         **verdict._asdict(),
         "since": _text(verdict.since),
         "due_at": _text(verdict.due_at),
-        "labels": dict(verdict.labels),
+        "labels": verdict.labels,
         "clear_due_at": _text(verdict.clear_due_at),
     }
 

@@ -6,7 +6,7 @@ Guarantee: of several types that cover a key the most specific one holds (part b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import lru_cache
 
@@ -32,7 +32,7 @@ class TypeIndex:
         found = self.of(key)
         return None if found is None else found.deadline
 
-    def labels(self, key: str, labels: Mapping[str, str]) -> Mapping[str, str]:
+    def labels(self, key: str, labels: dict[str, str]) -> dict[str, str]:
         """The labels of a datapoint: those of its type, and its own, which win."""
         found = self.of(key)
         return labels if found is None or not found.labels else {**found.labels, **labels}

@@ -10,7 +10,9 @@ counted; in the other reductions it is passed over.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Literal
 
 from rules.engine.inputs import Value
@@ -24,6 +26,10 @@ Bucket = tuple[float, ...]
 """Its number since the epoch, then what the reduction needs: a sum and a count; the least; the greatest; or the first
 value and its instant in seconds."""
 Buckets = tuple[Bucket, ...]
+
+_amount: Callable[[Bucket], float] = itemgetter(1)
+_count: Callable[[Bucket], float] = itemgetter(2)
+_REDUCERS: dict[str, Callable[[Iterable[float]], float]] = {"min": min, "max": max, "sum": sum}
 
 
 class Window:
@@ -53,20 +59,18 @@ class Window:
     def amount(self, buckets: Buckets, newest: Value, newest_at: datetime, at: datetime) -> float | None:
         """What the window amounts to at an instant; None when it has nothing to say."""
         oldest = (at - _EPOCH) // _MICROSECOND // self._width - BUCKETS
-        live = [bucket for bucket in buckets if bucket[0] > oldest]
+        if buckets and buckets[0][0] <= oldest:
+            buckets = tuple(bucket for bucket in buckets if bucket[0] > oldest)
         if self.reduce == "count":
-            return float(sum(bucket[1] for bucket in live))
-        if not live:
+            return float(sum(map(_amount, buckets)))
+        if not buckets:
             return None
-        if self.reduce == "min":
-            return min(bucket[1] for bucket in live)
-        if self.reduce == "max":
-            return max(bucket[1] for bucket in live)
         if self.reduce == "rate":
-            elapsed = _seconds(newest_at) - live[0][2]
-            return None if isinstance(newest, str) or elapsed <= 0 else (newest - live[0][1]) / elapsed
-        total = sum(bucket[1] for bucket in live)
-        return total if self.reduce == "sum" else total / sum(bucket[2] for bucket in live)
+            elapsed_s = _seconds(newest_at) - buckets[0][2]
+            return None if isinstance(newest, str) or elapsed_s <= 0 else (newest - buckets[0][1]) / elapsed_s
+        if self.reduce == "avg":
+            return sum(map(_amount, buckets)) / sum(map(_count, buckets))
+        return _REDUCERS[self.reduce](map(_amount, buckets))
 
 
 def _bucket(reduce: Reduce, number: int, value: float, at: datetime) -> Bucket:

@@ -41,7 +41,7 @@ _log = structlog.get_logger("rules.expressions")
 class Condition:
     """One `when`. `index`, if set, lists the only (variable, literal) pairs under which it can match."""
 
-    __slots__ = ("_expression", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
+    __slots__ = ("_ask", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
         self.rule = rule
@@ -51,7 +51,7 @@ class Condition:
         self.schedules = tuple(dict.fromkeys(found.text for found in analysis.literals_of(tree, "schedule")))
         self.error_count = 0
         self.last_error: str | None = None
-        self._expression = expression
+        self._ask = expression.eval
 
     def matches(self, activation: cel.Activation) -> bool:
         return self.evaluate(activation) is True
@@ -59,7 +59,7 @@ class Condition:
     def evaluate(self, activation: cel.Activation, is_error_expected: bool = False) -> bool | None:
         """None when the condition fails, which is neither true nor false; counted unless it was expected."""
         try:
-            result = self._expression.eval(activation).value()
+            result = self._ask(activation).value()
         except RuntimeError as error:
             result = str(error)
         if result is True or result is False:
