@@ -16,9 +16,9 @@ from pydantic_core import PydanticCustomError
 from schemas.action_rule_document import MAX_CONDITION_LENGTH
 from schemas.duration import Duration
 from schemas.key_pattern import KeyPattern
-from schemas.message_template import MessageTemplate
 from schemas.names import Name
 from schemas.severities import level
+from schemas.templates import MessageTemplate
 from tocsin.core.errors import InvalidInput
 
 FIRE_KEYS = ("fire", "above", "below", "absent", "rate_increase")

@@ -12,7 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from schemas.event_fields import EVENT_FIELDS, PAYLOAD_FIELD
 from schemas.json_shape import check_json_shape
+from schemas.series_fields import MESSAGE_FIELDS
 from tocsin.core.errors import InvalidInput
 
 MAX_TEMPLATE_LENGTH = 20_000
@@ -21,6 +23,10 @@ MAX_TEMPLATE_LENGTH = 20_000
 @dataclass(frozen=True, slots=True)
 class TemplateMark:
     part: Literal["text", "html", "subject"]
+    names: tuple[str, ...] = EVENT_FIELDS
+    """What is known when it is filled."""
+    with_parts: tuple[str, ...] = (PAYLOAD_FIELD,)
+    """Those of the names that have parts, as in `payload.key`."""
 
 
 def _plain_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -34,4 +40,7 @@ def _plain_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 TextTemplate = Annotated[str, TemplateMark("text"), Field(max_length=MAX_TEMPLATE_LENGTH)]
 HtmlTemplate = Annotated[str, TemplateMark("html"), Field(max_length=MAX_TEMPLATE_LENGTH)]
 SubjectTemplate = Annotated[str, TemplateMark("subject"), Field(min_length=1, max_length=255)]
+MessageTemplate = Annotated[
+    str, TemplateMark("text", MESSAGE_FIELDS, ("labels",)), Field(min_length=1, max_length=1_000)
+]
 JsonTemplate = Annotated[dict[str, JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]

@@ -89,7 +89,6 @@ def end(state: RuleState, at: datetime, reason: str, why: str) -> tuple[RuleStat
         reason=reason,
         message=messages.ended_text(alarm.rule, alarm.owner, why),
         opened_at=state.last_opened_at or at,
-        value=alarm.payload.get("value"),
     )
     return _ended(state), (*effects, Resolve(alarm, at, payload))
 
@@ -131,6 +130,7 @@ def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, E
         reason="no-data" if turn.is_silence else "cleared",
         message=say(rule, turn.owner, turn.key, turn.value, turn.at),
         opened_at=state.last_opened_at or alarm.since,
+        key=turn.key,
         value=turn.value,
     )
     if due_at <= turn.at:

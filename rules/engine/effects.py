@@ -71,6 +71,11 @@ class Open:
     alarm: Alarm
     at: datetime
 
+    @property
+    def payload(self) -> dict[str, Any]:
+        """Of its `alarm-opened` event."""
+        return self.alarm.payload
+
 
 @dataclass(frozen=True, slots=True)
 class Resolve:

@@ -11,14 +11,20 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+import structlog
+
+from rules.delivery.templates import fill_text
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
 from rules.engine.shorthands import number_text
 from rules.engine.state import Verdict
 from schemas.duration import format_duration
 from schemas.event import instant_text
-from schemas.message_template import render_message
 from schemas.severities import level_name
+from tocsin.core.errors import InvalidInput
+
+_LONGEST_SHOWN = 100
+_log = structlog.get_logger("rules.engine")
 
 
 def opened_payload(rule: Rule, owner: str, key: str, verdict: Verdict) -> dict[str, Any]:
@@ -32,18 +38,21 @@ def opened_payload(rule: Rule, owner: str, key: str, verdict: Verdict) -> dict[s
         payload |= {"key": key, "value": verdict.value, "unit": _unit(rule, key)}
     if verdict.event_id:
         payload |= {"event_id": verdict.event_id, "event_type": verdict.event_type}
-    payload["message"] = _opened_text(rule, owner, key, verdict, threshold)
+    payload["message"] = _worded(rule, owner, payload) or _opened_text(rule, owner, key, verdict, threshold)
     return payload
 
 
 def resolved_payload(
-    opened: dict[str, Any], *, reason: str, message: str, opened_at: datetime, value: Value | None
+    opened: dict[str, Any], *, reason: str, message: str, opened_at: datetime, **changed: Value | None
 ) -> dict[str, Any]:
-    """The facts of the alarm, and how it ended."""
-    payload = {**opened, "reason": reason, "message": message, "opened_at": instant_text(opened_at)}
-    if "value" in opened:
-        payload["value"] = value
-    return payload
+    """The facts of the alarm, what `changed` of them, and how it ended."""
+    return {
+        **opened,
+        **{name: value for name, value in changed.items() if name in opened},
+        "reason": reason,
+        "message": message,
+        "opened_at": instant_text(opened_at),
+    }
 
 
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
@@ -61,19 +70,19 @@ def ended_text(rule: str, owner: str, why: str) -> str:
     return f"{rule}{_of(owner)}: {why}"
 
 
+def _worded(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
+    """The author's own text; None when there is none, or when the facts do not fit it: no alarm is lost to its text."""
+    if rule.document.message is None:
+        return None
+    facts = {"key": "", "value": None, "unit": "", **payload, "rule": rule.name, "owner": owner}
+    try:
+        return fill_text(rule.document.message, {**facts, "severity": level_name(rule.severity)})
+    except InvalidInput as error:
+        _log.warning("message-failed", rule=rule.name, owner=owner, error=error)
+        return None
+
+
 def _opened_text(rule: Rule, owner: str, key: str, verdict: Verdict, threshold: str) -> str:
-    if rule.document.message is not None:
-        fields = {
-            "rule": rule.name,
-            "severity": level_name(rule.severity),
-            "owner": owner,
-            "key": key,
-            "value": value_text(verdict.value),
-            "unit": _unit(rule, key),
-            "threshold": threshold,
-            "since": instant_text(verdict.since),
-        }
-        return render_message(rule.document.message, fields, verdict.labels)
     if not key:
         return f"{rule.name}: {verdict.event_type}{_of(owner)}{rule.held_text} (at {instant_text(verdict.since)})"
     what = f"{rule.name}: {key}{_of(owner)}"
@@ -89,7 +98,7 @@ def value_text(value: Value | None) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        return value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
     return json.dumps(value) if isinstance(value, bool) else number_text(value)
 
 

@@ -106,7 +106,7 @@ class RuleState(NamedTuple):
             fingerprint=stored.get("fingerprint", ""),
             verdicts={key: _verdict(value) for key, value in stored.get("verdicts", {}).items()},
             tracks={
-                key: Track(value, _known(at), tuple(tuple(bucket) for bucket in buckets))
+                key: Track(_value(value), _known(at), tuple(tuple(bucket) for bucket in buckets))
                 for key, (value, at, buckets) in stored.get("tracks", {}).items()
             },
         )
@@ -160,6 +160,11 @@ def _verdict(stored: Mapping[str, Any]) -> Verdict:
             "clear_due_at": _instant(stored["clear_due_at"]),
         }
     )
+
+
+def _value(value: Value) -> Value:
+    """Postgres writes 1e23 with all its digits, and conditions know no such integer."""
+    return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
 def _text(instant: datetime | None) -> str | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from operator import itemgetter
 from typing import Literal
 
@@ -29,7 +30,12 @@ Buckets = tuple[Bucket, ...]
 
 _amount: Callable[[Bucket], float] = itemgetter(1)
 _count: Callable[[Bucket], float] = itemgetter(2)
-_REDUCERS: dict[str, Callable[[Iterable[float]], float]] = {"min": min, "max": max, "sum": sum}
+_REDUCERS: dict[str, Callable[[Iterable[float]], float]] = {
+    "min": min,
+    "max": max,
+    "sum": sum,
+    "count": sum,
+}
 
 
 class Window:
@@ -61,21 +67,23 @@ class Window:
         oldest = (at - _EPOCH) // _MICROSECOND // self._width - BUCKETS
         if buckets and buckets[0][0] <= oldest:
             buckets = tuple(bucket for bucket in buckets if bucket[0] > oldest)
-        if self.reduce == "count":
-            return float(sum(map(_amount, buckets)))
         if not buckets:
-            return None
+            return 0.0 if self.reduce == "count" else None
         if self.reduce == "rate":
             elapsed_s = _seconds(newest_at) - buckets[0][2]
-            return None if isinstance(newest, str) or elapsed_s <= 0 else (newest - buckets[0][1]) / elapsed_s
-        if self.reduce == "avg":
-            return sum(map(_amount, buckets)) / sum(map(_count, buckets))
-        return _REDUCERS[self.reduce](map(_amount, buckets))
+            if isinstance(newest, str) or elapsed_s <= 0:
+                return None
+            amount = (newest - buckets[0][1]) / elapsed_s
+        elif self.reduce == "avg":
+            amount = sum(map(_amount, buckets)) / sum(map(_count, buckets))
+        else:
+            amount = _REDUCERS[self.reduce](map(_amount, buckets))
+        return amount if isfinite(amount) else None
 
 
 def _bucket(reduce: Reduce, number: int, value: float, at: datetime) -> Bucket:
     if reduce == "count":
-        return (number, 1)
+        return (number, 1.0)
     if reduce == "avg":
         return (number, float(value), 1)
     if reduce == "rate":

@@ -16,18 +16,16 @@ from rules.loading.problems import Problem
 from rules.loading.reading import Placed
 from rules.loading.yaml_tree import Path
 from schemas.action_document import check_subject
-from schemas.event_fields import EVENT_FIELDS, PAYLOAD_FIELD
 from schemas.templates import TemplateMark
 from tocsin.core.errors import InvalidInput
-
-_SCALARS = tuple(field for field in EVENT_FIELDS if field != PAYLOAD_FIELD)
 
 
 def template_problems(one: Placed) -> Iterator[Problem]:
     for path, mark, source in _templates(one.document.model):
         where = f"'{'.'.join(str(step) for step in path)}' of {one.title}"
         node = one.document.body.at(path)
-        found = check_template(source, EVENT_FIELDS, scalars=_SCALARS, part=mark.part)
+        scalars = [name for name in mark.names if name not in mark.with_parts]
+        found = check_template(source, mark.names, scalars=scalars, part=mark.part)
         for line, column, message in found:
             place = place_in_file(one.lines, node, line, column)
             yield Problem(one.file, *place, f"{where}: {message}")

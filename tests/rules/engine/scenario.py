@@ -44,6 +44,17 @@ PLANT = "plant-7"
 KEY = "dsp.temperature"
 
 
+def rule(*lines: str, name: str = "dsp-hot", datapoint: str = KEY) -> str:
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"---\nevent_rule:\n  name: {name}\n  datapoint: '{datapoint}'\n{body}"
+
+
+def watched(*lines: str, name: str = "temperature", key: str = KEY) -> str:
+    """A type whose series are stale after five minutes."""
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"---\ndatapoint_type:\n  name: {name}\n  key: '{key}'\n  interval: 2m\n{body}"
+
+
 class Scenario:
     def __init__(self, rules: str, *, is_stored: bool = False) -> None:
         """`is_stored`: every state is written down as JSON and read back after every step."""

@@ -1,12 +1,6 @@
-"""`for`, `for_clear`, `cooldown`: when an alarm opens and when it resolves, to the instant."""
+"""`for`, `for_clear` and `cooldown`: when an alarm opens and when it resolves, to the instant."""
 
-from tests.rules.engine.scenario import Scenario
-
-
-def rule(*lines: str) -> str:
-    body = "".join(f"  {line}\n" for line in lines)
-    return f"event_rule:\n  name: dsp-hot\n  datapoint: dsp.temperature\n{body}"
-
+from tests.rules.engine.scenario import Scenario, rule
 
 HOT = rule("above: 65", "for: 10m")
 
@@ -29,12 +23,90 @@ def test_it_opens_at_its_nominal_time_however_late_the_next_datapoint_comes() ->
 
 
 def test_what_clears_before_for_never_was() -> None:
-    scenario = Scenario(HOT).send(70).at("9m").send(60).at("1h")
+    scenario = Scenario(HOT).send(70).at("9m59s").send(60).at("1h")
     assert scenario.log == []
     assert scenario.alarms == {}
     assert scenario.timers == {}
 
 
+def test_what_clears_at_the_very_end_of_for_has_held_for_long_enough() -> None:
+    scenario = Scenario(HOT).send(70).at("10m").send(60)
+    assert scenario.log == ["10m opened dsp-hot", "10m resolved dsp-hot"]
+
+
 def test_a_value_that_comes_back_begins_anew() -> None:
     scenario = Scenario(HOT).send(70).at("9m").send(60).at("10m").send(70).at("1h")
     assert scenario.log == ["20m opened dsp-hot"]
+
+
+def test_flapping_faster_than_for_says_nothing() -> None:
+    scenario = Scenario(HOT)
+    for minute in range(0, 120, 5):
+        scenario.at(f"{minute}m").send(70 if minute % 10 else 60)
+    assert scenario.at("115m").log == []
+
+
+def test_between_fire_and_clear_an_open_alarm_stays_open() -> None:
+    scenario = Scenario(rule("above: 65", "clear: value < 60.0"))
+    scenario.send(66).at("1m").send(62).at("2m").send(59).at("3m").send(62)
+    assert scenario.log == ["0s opened dsp-hot", "2m resolved dsp-hot"]
+
+
+def test_between_fire_and_clear_a_pending_alarm_is_dropped() -> None:
+    scenario = Scenario(rule("above: 65", "clear: value < 60.0", "for: 10m"))
+    scenario.send(66).at("5m").send(62).at("1h")
+    assert scenario.log == []
+
+
+def test_it_resolves_after_exactly_for_clear() -> None:
+    scenario = Scenario(rule("above: 65", "for_clear: 5m")).send(70).at("1m").send(60).at("5m59s")
+    assert scenario.log == ["0s opened dsp-hot"]
+    assert scenario.at("6m").log == ["0s opened dsp-hot", "6m resolved dsp-hot"]
+
+
+def test_what_fires_again_before_for_clear_is_one_alarm() -> None:
+    scenario = Scenario(rule("above: 65", "for_clear: 5m"))
+    scenario.send(70).at("1m").send(60).at("5m").send(70).at("6m").send(60).at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "11m resolved dsp-hot"]
+
+
+def test_while_for_clear_runs_a_value_between_fire_and_clear_is_not_clear() -> None:
+    scenario = Scenario(rule("above: 65", "clear: value < 60.0", "for_clear: 5m"))
+    scenario.send(70).at("1m").send(50).at("2m").send(62).at("20m").send(50).at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "25m resolved dsp-hot"]
+
+
+def test_an_opening_within_the_cooldown_waits_for_its_end() -> None:
+    scenario = Scenario(rule("above: 65", "cooldown: 1h"))
+    scenario.send(70).at("1m").send(60).at("10m").send(70).at("2h")
+    assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot", "1h opened dsp-hot"]
+
+
+def test_what_ends_within_the_cooldown_says_nothing() -> None:
+    scenario = Scenario(rule("above: 65", "cooldown: 1h"))
+    scenario.send(70).at("1m").send(60).at("10m").send(70).at("20m").send(60).at("2h")
+    assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot"]
+
+
+def test_a_cooldown_counts_from_the_opening_and_not_from_the_beginning() -> None:
+    scenario = Scenario(rule("above: 65", "for: 10m", "cooldown: 1h"))
+    scenario.send(70).at("11m").send(60).at("12m").send(70).at("3h")
+    assert scenario.log == ["10m opened dsp-hot", "11m resolved dsp-hot", "1h10m opened dsp-hot"]
+
+
+def test_a_for_that_ends_after_the_cooldown_is_not_shortened() -> None:
+    scenario = Scenario(rule("above: 65", "for: 10m", "cooldown: 20m"))
+    scenario.send(70).at("11m").send(60).at("25m").send(70).at("3h")
+    assert scenario.log == ["10m opened dsp-hot", "11m resolved dsp-hot", "35m opened dsp-hot"]
+
+
+def test_several_values_of_one_instant_make_several_alarms_with_their_own_ids() -> None:
+    scenario = Scenario(rule("above: 65")).send(70).send(60).send(70).send(60).send(70)
+    assert [line.split()[1] for line in scenario.log] == ["opened", "resolved"] * 2 + ["opened"]
+    assert len(scenario.alarms) == 3
+
+
+def test_a_datapoint_that_changes_nothing_gives_back_the_same_state() -> None:
+    scenario = Scenario(HOT).send(70)
+    state = scenario.states["dsp-hot", "plant-7"]
+    assert scenario.at("1m").send(71).states["dsp-hot", "plant-7"] is state

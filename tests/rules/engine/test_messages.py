@@ -1,0 +1,98 @@
+"""What alarms say."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from rules.engine import edge_event_id
+from tests.rules.engine.scenario import Scenario, rule, watched
+
+TYPE = "datapoint_type: {name: t, key: '**', unit: °C, interval: 2m}\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["above: 65"], "is above 65 (71.2 °C at 2026-03-04T10:00:00Z)"),
+        (["above: 65", "for: 10m"], "is above 65 for 10m (71.2 °C at 2026-03-04T10:00:00Z)"),
+        (["below: 72.5", "for: 90s"], "is below 72.5 for 1m30s (71.2 °C at 2026-03-04T10:00:00Z)"),
+        (["fire: 'value  > 65.0'"], "meets value > 65.0 (71.2 °C at 2026-03-04T10:00:00Z)"),
+        (
+            ["above: 65", "window: {over: 1h, reduce: avg}"],
+            "is above 65 (avg over 1h 71.2 °C at 2026-03-04T10:00:00Z)",
+        ),
+        (["absent: true"], "is silent since 2026-03-04T10:00:00Z (last 71.2 °C)"),
+        (["above: 100", "no_data: alarm"], "is silent since 2026-03-04T10:00:00Z (last 71.2 °C)"),
+    ],
+)
+def test_an_opened_alarm_says(lines: list[str], message: str) -> None:
+    scenario = Scenario(TYPE + rule(*lines)).send(71.2).at("1h")
+    assert scenario.said() == [f"dsp-hot: dsp.temperature of plant-7 {message}"]
+
+
+def test_a_rate_says_what_rose() -> None:
+    scenario = Scenario(TYPE + rule("rate_increase: 0.5")).send(1).at("1s").send(3)
+    assert scenario.said() == [
+        "dsp-hot: dsp.temperature of plant-7 is rising by more than 0.5 a second (3 °C at 2026-03-04T10:00:01Z)"
+    ]
+
+
+def test_a_resolved_alarm_says() -> None:
+    scenario = (
+        Scenario(TYPE + rule("above: 65", "no_data: resolve")).send(70).at("1m").send(64).send(70).at("1h")
+    )
+    assert (
+        scenario.said()[1] == "dsp-hot: dsp.temperature of plant-7 is clear (64 °C at 2026-03-04T10:01:00Z)"
+    )
+    assert scenario.said()[3] == (
+        "dsp-hot: dsp.temperature of plant-7 is silent and counts as clear"
+        " (last 70 °C, stale 2026-03-04T10:06:00Z)"
+    )
+
+
+def test_the_payloads_of_both_edges_are_complete() -> None:
+    scenario = Scenario(TYPE + rule("above: 65", "for: 1m")).send(70, zone="a").at("2m").send(60, zone="a")
+    opened, resolved = scenario.edges()
+    facts = {"key": "dsp.temperature", "unit": "°C", "threshold": "above 65", "labels": {"zone": "a"}}
+    assert opened.payload.items() >= {**facts, "value": 70, "since": "2026-03-04T10:00:00Z"}.items()
+    assert (
+        resolved.payload.items()
+        >= {
+            **facts,
+            "value": 60,
+            "since": "2026-03-04T10:00:00Z",
+            "opened_at": "2026-03-04T10:01:00Z",
+            "reason": "cleared",
+        }.items()
+    )
+
+
+def test_the_author_may_word_the_message() -> None:
+    template = 'message: "[{{ severity }}] {{ owner }}: {{ value | round }} {{ unit }} in {{ labels.zone }}"'
+    scenario = Scenario(TYPE + rule("above: 65", template)).send(71.2, zone="hall 3")
+    assert scenario.said() == ["[warning] plant-7: 71 °C in hall 3"]
+
+
+def test_a_message_that_cannot_be_filled_is_replaced_by_the_usual_one_and_said() -> None:
+    with capture_logs() as logs:
+        scenario = Scenario(TYPE + rule("above: 65", "message: '{{ labels.zone }}'")).send(71.2)
+    assert scenario.said()[0].startswith("dsp-hot: dsp.temperature of plant-7 is above 65")
+    assert [entry["event"] for entry in logs] == ["message-failed"]
+
+
+def test_a_long_text_is_shown_in_part() -> None:
+    scenario = Scenario(rule("fire: 'size(value) > 10'")).send("x" * 5000)
+    assert len(scenario.said()[0]) < 250
+    assert scenario.edges()[0].payload["value"] == "x" * 5000
+
+
+def test_ids_are_those_of_what_happened_and_the_same_in_every_run() -> None:
+    def edges() -> list[str]:
+        scenario = Scenario(watched() + rule("above: 65", "for: 1m")).send(70).at("2m").send(60)
+        return [str(effect.alarm.id) for effect in scenario.edges()]
+
+    assert edges() == edges()
+    assert edges()[0] == "5e93c686-4d34-530f-bc7b-20706dcc911a"
+    scenario = Scenario(rule("above: 65")).send(70)
+    assert edge_event_id(scenario.edges()[0].alarm.id, "opened") != edge_event_id(
+        scenario.edges()[0].alarm.id, "resolved"
+    )

@@ -1,0 +1,129 @@
+"""Silence: what a stale series counts as."""
+
+from tests.rules.engine.scenario import Scenario, rule, watched
+
+STALE_AFTER = "5m"
+
+
+def test_a_series_of_no_type_is_never_silent() -> None:
+    type_ = "datapoint_type: {name: other, key: other, interval: 1m}\n"
+    scenario = Scenario(type_ + rule("absent: true", datapoint="**")).send(1).at("24h")
+    assert scenario.log == []
+
+
+def test_absent_fires_at_the_deadline_and_ends_with_the_next_datapoint() -> None:
+    scenario = Scenario(watched() + rule("absent: true")).send(1).at("1h").send(2)
+    assert scenario.log == ["5m opened dsp-hot", "1h resolved dsp-hot"]
+
+
+def test_absent_with_for_counts_from_the_deadline() -> None:
+    scenario = Scenario(watched() + rule("absent: true", "for: 10m")).send(1).at("1h")
+    assert scenario.log == ["15m opened dsp-hot"]
+
+
+def test_what_comes_back_before_for_was_not_absent() -> None:
+    scenario = (
+        Scenario(watched() + rule("absent: true", "for: 10m")).send(1).at("14m").send(1).at("15m").send(1)
+    )
+    assert scenario.log == []
+
+
+def test_by_default_a_stale_series_keeps_its_alarm() -> None:
+    scenario = Scenario(watched() + rule("above: 65")).send(70).at("1h")
+    assert scenario.log == ["0s opened dsp-hot"]
+
+
+def test_by_default_for_runs_on_while_the_series_is_silent() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "for: 10m")).send(70).at("1h")
+    assert scenario.log == ["10m opened dsp-hot"]
+
+
+def test_by_default_a_healthy_series_that_goes_silent_opens_nothing() -> None:
+    scenario = Scenario(watched() + rule("above: 65")).send(60).at("1h")
+    assert scenario.log == []
+
+
+def test_no_data_alarm_opens_for_a_healthy_series_that_went_silent() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("1h").send(60)
+    assert scenario.log == ["5m opened dsp-hot", "1h resolved dsp-hot"]
+
+
+def test_no_data_for_is_its_own_sustain() -> None:
+    text = rule("above: 65", "for: 1h", "no_data: alarm", "no_data_for: 10m")
+    scenario = Scenario(watched() + text).send(60).at("2h")
+    assert scenario.log == ["15m opened dsp-hot"]
+
+
+def test_no_data_alarm_ends_when_data_is_back_even_between_fire_and_clear() -> None:
+    text = rule("above: 65", "clear: value < 60.0", "no_data: alarm")
+    scenario = Scenario(watched() + text).send(50).at("10m").send(62)
+    assert scenario.log == ["5m opened dsp-hot", "10m resolved dsp-hot"]
+
+
+def test_no_data_alarm_goes_on_when_the_value_that_is_back_fires() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("10m").send(70).at("11m")
+    assert scenario.log == ["5m opened dsp-hot"]
+    assert scenario.send(60).log[1:] == ["11m resolved dsp-hot"]
+
+
+def test_no_data_alarm_that_is_pending_becomes_that_of_the_value() -> None:
+    text = rule("above: 65", "for: 30m", "no_data: alarm", "no_data_for: 10m")
+    scenario = Scenario(watched() + text).send(60).at("10m").send(70)
+    for minute in range(12, 60, 2):
+        scenario.at(f"{minute}m").send(70)
+    assert scenario.log == ["40m opened dsp-hot"]
+
+
+def test_no_data_alarm_holds_an_alarm_that_was_about_to_resolve() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "for_clear: 10m", "no_data: alarm"))
+    scenario.send(70).at("1m").send(60).at("1h").send(60).at("2h")
+    assert scenario.log == ["0s opened dsp-hot"]
+    scenario.send(60).at("2h4m").send(60).at("2h8m").send(60).at("2h12m").send(60)
+    assert scenario.log == ["0s opened dsp-hot", "2h10m resolved dsp-hot"]
+
+
+def test_no_data_resolve_ends_the_alarm() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "no_data: resolve")).send(70).at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "5m resolved dsp-hot"]
+    assert scenario.edges()[-1].payload["reason"] == "no-data"
+
+
+def test_no_data_resolve_waits_for_no_data_for() -> None:
+    text = rule("above: 65", "no_data: resolve", "no_data_for: 10m")
+    scenario = Scenario(watched() + text).send(70).at("14m").send(70).at("18m").send(70).at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "33m resolved dsp-hot"]
+
+
+def test_no_data_resolve_drops_what_is_pending() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "for: 10m", "no_data: resolve")).send(70).at("1h")
+    assert scenario.log == []
+
+
+def test_a_condition_may_read_freshness_and_age() -> None:
+    fire = """fire: 'value > 65.0 && freshness == "stale" && age >= duration("5m")'"""
+    assert Scenario(watched() + rule(fire)).send(60).at("1h").log == []
+    scenario = Scenario(watched() + rule(fire)).send(70).at("1h").send(70)
+    assert scenario.log == ["5m opened dsp-hot", "1h resolved dsp-hot"]
+
+
+def test_age_is_zero_when_a_datapoint_arrives() -> None:
+    scenario = Scenario(watched() + rule("""fire: 'age == duration("0s") && freshness == "fresh"'""")).send(1)
+    assert scenario.log == ["0s opened dsp-hot"]
+
+
+def test_on_stale_alarm_of_a_type_is_a_rule_of_its_own() -> None:
+    text = watched("on_stale: alarm", "severity: high", "for: 10m") + rule("above: 65")
+    scenario = Scenario(text).send(1).at("20m").send(1)
+    assert scenario.log == ["15m opened stale:temperature", "20m resolved stale:temperature"]
+    assert scenario.edges()[0].alarm.severity == 4
+
+
+def test_the_most_specific_type_decides_about_silence() -> None:
+    text = watched("on_stale: alarm", key="dsp.*") + watched(name="own", key="dsp.quiet")
+    scenario = Scenario(text + rule("above: 65")).send(1, "dsp.quiet").send(1, "dsp.loud").at("1h")
+    assert scenario.log == ["5m opened stale:temperature"]
+
+
+def test_a_deadline_before_a_datapoint_is_realised_first() -> None:
+    scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("5m").send(60)
+    assert scenario.log == ["5m opened dsp-hot", "5m resolved dsp-hot"]

@@ -1,0 +1,178 @@
+"""What holds for every rule and every sequence of inputs."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.engine import (
+    BLANK,
+    Arrival,
+    Effect,
+    Input,
+    Open,
+    Resolve,
+    Rule,
+    RuleState,
+    WentStale,
+    advance,
+    step,
+)
+from schemas.duration import format_duration
+from tests.rules.engine.oracle import Timing, edges
+from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule
+
+STALE_AFTER = timedelta(seconds=50)
+TYPE = "datapoint_type: {name: t, key: '**', interval: 20s}\n"
+
+seconds = st.integers(0, 120)
+durations = st.sampled_from(["", "10s", "30s", "100s"])
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> str:
+    fires = ["above: 5", "fire: 'value > 5.0 && freshness == \"fresh\"'", "fire: 'previous < value'"]
+    line = draw(st.sampled_from([*fires, "rate_increase: 0.1", "absent: true"]))
+    lines = [line]
+    if line == "above: 5":
+        if draw(st.booleans()):
+            lines.append(
+                f"window: {{over: 1m, reduce: {draw(st.sampled_from(['avg', 'max', 'rate', 'count']))}}}"
+            )
+        no_data = draw(st.sampled_from(["keep", "alarm", "resolve"]))
+        lines.append(f"no_data: {no_data}")
+        if no_data != "keep" and (duration := draw(durations)):
+            lines.append(f"no_data_for: {duration}")
+    if draw(st.booleans()):
+        lines.append("clear: 'value < 3.0'")
+    for key in ("for", "for_clear", "cooldown"):
+        if duration := draw(durations):
+            lines.append(f"{key}: {duration}")
+    return TYPE + rule(*lines, datapoint="dsp.*")
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> list[Input]:
+    """Arrivals of two series of one owner, and the silences between them."""
+    given: list[Input] = []
+    last: dict[str, Arrival] = {}
+    at = T0
+    for wait in draw(st.lists(seconds, min_size=1, max_size=25)):
+        at += timedelta(seconds=wait)
+        given += _silences(last, at)
+        key = draw(st.sampled_from(["dsp.a", "dsp.b"]))
+        last[key] = Arrival(at, 1, PLANT, key, draw(st.integers(0, 9)), T0, {})
+        given.append(last[key])
+    return given + _silences(last, at + timedelta(hours=1))
+
+
+def _silences(last: dict[str, Arrival], until: datetime) -> list[Input]:
+    due = sorted((one.at + STALE_AFTER, key) for key, one in last.items() if one.at + STALE_AFTER <= until)
+    found: list[Input] = []
+    for deadline, key in due:
+        one = last.pop(key)
+        found.append(WentStale(deadline, one.owner, key, one.at, one.value, one.ts, one.labels))
+    return found
+
+
+def run(rule: Rule, given: list[Input], looks: list[datetime], *, is_stored: bool = False) -> list[Effect]:
+    """The effects, when somebody looks at these instants as well, and at the very end."""
+    state, found = BLANK, list[Effect]()
+
+    def keep(moved: tuple[RuleState, tuple[Effect, ...]]) -> None:
+        nonlocal state
+        state = moved[0]
+        if is_stored:
+            state = RuleState.from_json(json.loads(json.dumps(state.to_json())))
+        found.extend(moved[1])
+
+    waiting = sorted(looks)
+    for one in given:
+        while waiting and waiting[0] < one.at:
+            keep(advance(state, waiting.pop(0)))
+        keep(step(rule, state, one))
+    for look in (*waiting, T0 + timedelta(days=2)):
+        keep(advance(state, look))
+    return found
+
+
+instants = st.lists(st.integers(0, 4000).map(lambda second: T0 + timedelta(seconds=second)), max_size=40)
+
+
+@given(rules(), inputs(), instants)
+@settings(max_examples=150, deadline=None)
+def test_when_and_how_often_anybody_looks_changes_nothing(
+    text: str, given: list[Input], looks: list[datetime]
+) -> None:
+    rule = Scenario(text).rule
+    assert run(rule, given, looks) == run(rule, given, [])
+
+
+@given(rules(), inputs())
+@settings(max_examples=100, deadline=None)
+def test_writing_the_state_down_and_reading_it_back_changes_nothing(text: str, given: list[Input]) -> None:
+    rule = Scenario(text).rule
+    assert run(rule, given, [], is_stored=True) == run(rule, given, [])
+
+
+@given(rules(), inputs())
+@settings(max_examples=100, deadline=None)
+def test_an_alarm_opens_once_and_then_resolves_in_the_order_of_time(text: str, given: list[Input]) -> None:
+    effects = [e for e in run(Scenario(text).rule, given, []) if isinstance(e, Open | Resolve)]
+    assert [type(effect) for effect in effects] == [Open, Resolve] * (len(effects) // 2) + [Open] * (
+        len(effects) % 2
+    )
+    assert [effect.at for effect in effects] == sorted(effect.at for effect in effects)
+    opened = [effect.alarm.id for effect in effects if isinstance(effect, Open)]
+    assert opened[: len(effects) // 2] == [e.alarm.id for e in effects if isinstance(e, Resolve)]
+    assert len(set(opened)) == len(opened)
+
+
+@given(
+    rules(), st.lists(st.tuples(seconds, st.sampled_from(["dsp.a", "dsp.b"]), st.integers(0, 9)), max_size=25)
+)
+@settings(max_examples=100, deadline=None)
+def test_a_shell_can_carry_out_every_effect_and_never_has_two_sustains_of_one_alarm(
+    text: str, sent: list[tuple[int, str, int]]
+) -> None:
+    scenario = Scenario(text, is_stored=True)
+    for wait, key, value in sent:
+        scenario.wait_until(scenario.now + timedelta(seconds=wait)).send(value, key)
+        assert len(scenario.timers) <= 1
+        assert sum(state != "resolved" for state in scenario.alarms.values()) <= 1
+    scenario.wait_until(scenario.now + timedelta(days=1))
+    assert scenario.timers == {}
+
+
+@given(
+    st.lists(st.tuples(seconds, st.integers(0, 9)), max_size=20),
+    st.tuples(*(st.sampled_from([0, 7, 30, 100]),) * 3).map(lambda three: Timing(*three)),
+    st.sampled_from([3, 5]),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_engine_agrees_with_the_semantics_written_second_by_second(
+    waits: list[tuple[int, int]], timing: Timing, clear: int
+) -> None:
+    lines = ["above: 5", f"clear: 'value <= {clear}.0'"] if clear != 5 else ["above: 5"]
+    for key, length_s in zip(("for", "for_clear", "cooldown"), timing, strict=True):
+        if length_s:
+            lines.append(f"{key}: {format_duration(timedelta(seconds=length_s))}")
+    scenario, second, arrivals = Scenario(rule(*lines)), 0, []
+    for wait, value in waits:
+        second += wait
+        arrivals.append((second, float(value)))
+        scenario.wait_until(T0 + timedelta(seconds=second)).send(value)
+    scenario.wait_until(T0 + timedelta(seconds=second + 300))
+    said = [f"{int((e.at - T0).total_seconds())} {_edge(e)}" for e in scenario.edges()]
+    assert said == edges(arrivals, timing, 5, clear, second + 300)
+
+
+def _edge(effect: Open | Resolve) -> str:
+    return "opened" if isinstance(effect, Open) else "resolved"
+
+
+def test_the_key_of_the_scenarios_is_one_of_the_pattern() -> None:
+    assert Scenario(TYPE + rule("above: 5", datapoint="dsp.*")).rule.covers(KEY)

@@ -1,0 +1,81 @@
+"""Several series, several owners: one alarm per rule and owner, held while any series fires."""
+
+from tests.rules.engine.scenario import Scenario, rule
+
+DISKS = rule("above: 90", "for: 10m", "for_clear: 5m", name="full", datapoint="disk.*.used")
+
+
+def test_owners_have_alarms_of_their_own() -> None:
+    scenario = Scenario(rule("above: 65"))
+    scenario.send(70, owner="a").at("1m").send(70, owner="b").at("2m").send(60, owner="a")
+    assert scenario.log == ["0s opened dsp-hot of a", "1m opened dsp-hot of b", "2m resolved dsp-hot of a"]
+
+
+def test_a_rule_judges_only_the_keys_of_its_pattern() -> None:
+    scenario = Scenario(DISKS).send(99, "disk.used").send(99, "disk.sda.part.used").send(99, "disk.sda.free")
+    assert scenario.at("1h").log == []
+
+
+def test_the_alarm_holds_while_any_series_fires() -> None:
+    scenario = Scenario(DISKS)
+    scenario.send(95, "disk.a.used").at("2m").send(95, "disk.b.used")
+    scenario.at("20m").send(10, "disk.a.used").at("30m").send(10, "disk.b.used").at("1h")
+    assert scenario.log == ["10m opened full", "35m resolved full"]
+
+
+def test_for_must_have_passed_for_one_and_the_same_series() -> None:
+    scenario = Scenario(DISKS).send(95, "disk.a.used").at("8m").send(95, "disk.b.used")
+    scenario.at("9m").send(10, "disk.a.used").at("1h")
+    assert scenario.log == ["18m opened full"]
+    assert scenario.edges()[0].payload["key"] == "disk.b.used"
+
+
+def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> None:
+    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
+    scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
+    scenario.at("7m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
+
+
+def test_a_series_that_is_not_clear_for_long_enough_holds_the_alarm() -> None:
+    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
+    scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
+    scenario.at("4m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
+    assert scenario.log == ["0s opened dsp-hot"]
+
+
+def test_the_resolution_tells_of_the_series_that_was_clear_last() -> None:
+    scenario = Scenario(DISKS).send(95, "disk.a.used").send(96, "disk.b.used")
+    scenario.at("20m").send(10, "disk.a.used").at("21m").send(11, "disk.b.used").at("1h")
+    resolved = scenario.edges()[-1].payload
+    assert (resolved["key"], resolved["value"]) == ("disk.b.used", 11)
+
+
+def test_where_chooses_series_by_owner_key_and_labels() -> None:
+    text = rule("above: 65", """where: 'labels.zone == "north" && owner.startsWith("plant-")'""")
+    scenario = Scenario(text).send(70, zone="south").send(70, owner="hall-1", zone="north").send(70)
+    assert scenario.log == []
+    assert scenario.send(70, zone="north").log == ["0s opened dsp-hot"]
+
+
+def test_a_series_whose_labels_leave_the_rule_counts_as_clear() -> None:
+    scenario = Scenario(rule("above: 65", """where: 'labels.zone == "north"'"""))
+    scenario.send(70, zone="north").at("1m").send(70, zone="south")
+    assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot"]
+
+
+def test_where_is_asked_again_only_when_the_labels_change() -> None:
+    scenario = Scenario(rule("above: 65", """where: 'labels.zone == "north"'"""))
+    for minute, zone in enumerate(("south", "south", "north", "north", "south")):
+        scenario.at(f"{minute}m").send(70, zone=zone)
+    assert scenario.log == ["2m opened dsp-hot", "4m resolved dsp-hot"]
+
+
+def test_the_labels_of_the_type_count_as_those_of_its_series() -> None:
+    type_ = "datapoint_type: {name: t, key: dsp.temperature, labels: {zone: north, line: a}}\n"
+    scenario = Scenario(
+        type_ + rule("above: 65", """where: 'labels.zone == "north" && labels.line == "b"'""")
+    )
+    assert scenario.send(70).log == []
+    assert scenario.send(70, line="b").log == ["0s opened dsp-hot"]
+    assert scenario.edges()[0].payload["labels"] == {"zone": "north", "line": "b"}
