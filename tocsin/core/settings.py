@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tocsin.core.allow_list import AllowList
 from tocsin.core.errors import InvalidInput
+
+
+def _allow_list(text: str) -> str:
+    try:
+        AllowList.parse(text)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return text
 
 
 class Settings(BaseSettings):
@@ -82,6 +91,15 @@ class Settings(BaseSettings):
     worker_ack_wait_s: Annotated[float, Field(ge=1.0, le=3600.0)] = Field(
         default=30.0,
         description="seconds until a message of a silent worker is given to another one",
+    )
+    egress_allow: Annotated[str, AfterValidator(_allow_list)] = Field(
+        default="",
+        description="internal hosts, host:port and networks that deliveries may reach, with commas; "
+        "all other private, loopback, link-local and metadata addresses are refused",
+    )
+    egress_ca: str = Field(
+        default="",
+        description="file with certificates of authorities (PEM) that deliveries trust beside the system's",
     )
 
     severities: str = Field(

@@ -1,0 +1,75 @@
+"""Any other service, by its apprise url, in a process of its own.
+
+Guarantee: the same rules as for every other target. The process refuses every connection to an address that
+the guard would refuse, at the moment of connecting, follows no redirects, verifies certificates, sees none of
+the worker's environment, and is killed when its time is over.
+
+Why a process: apprise has some two hundred services with their own ways to connect, so that no list of safe urls
+could be kept true, and it blocks. A thread could neither be stopped nor be guarded without guarding
+the whole worker.
+
+On failure: a url that apprise does not know is permanent; a refusal of the service is retryable unless it says
+a status that is not.
+"""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from contextlib import suppress
+from typing import Any
+
+from rules.delivery.egress import Egress
+from rules.delivery.message import Message
+from rules.delivery.outcome import Outcome
+from rules.delivery.secrets import Secrets
+from schemas.targets import AppriseTarget
+from tocsin.core.errors import InvalidInput, Unreachable
+
+_PROCESS = "rules.delivery.apprise_process"
+_ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}
+
+
+async def send_apprise(egress: Egress, target: AppriseTarget, message: Message, secrets: Secrets) -> Outcome:
+    if importlib.util.find_spec("apprise") is None:
+        raise InvalidInput("apprise is not installed for the worker: pip install 'tocsin[apprise]'")
+    timeout_s = target.timeout.total_seconds()
+    order = {
+        "url": secrets.reveal(target.url),
+        "title": message.title,
+        "text": message.text,
+        "allow": egress.allow.text,
+        "ca_file": egress.ca_file,
+        "timeout_s": timeout_s,
+    }
+    try:
+        async with asyncio.timeout(timeout_s):
+            answer = await _run(json.dumps(order).encode())
+    except TimeoutError:
+        raise Unreachable(f"the service did not answer within {timeout_s:g} s") from None
+    return Outcome(answer["state"], answer["text"], {"target": answer["service"]})
+
+
+async def _run(order: bytes) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-m",
+        _PROCESS,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=_ENVIRONMENT,
+    )
+    try:
+        output, _ = await process.communicate(order)
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    try:
+        answer: dict[str, Any] = json.loads(output)
+    except ValueError:
+        raise Unreachable(f"the process of apprise ended with {process.returncode}") from None
+    return answer

@@ -1,0 +1,106 @@
+"""The guard of every outgoing connection.
+
+Guarantee: a connection goes to an address that was checked after its name was resolved, and to no other: the
+name is resolved once, so that an answer that changes in between (DNS rebinding) changes nothing.
+Internal addresses are refused unless `TOCSIN_EGRESS_ALLOW` names them. Certificates are always verified,
+against the name.
+
+Why names are not judged: any name may resolve to 127.0.0.1, and `0x7f.1` is one more way to write it.
+What counts is where the packets go.
+
+On failure: `EgressRefused` when no address may be used, `Unreachable` when none answers.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import aiohappyeyeballs
+
+from rules.delivery.addresses import why_internal
+from tocsin.core.allow_list import AllowList
+from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.settings import Settings
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""From a host and a port to addresses."""
+
+_NEXT_ADDRESS_S = 0.25
+
+
+class EgressRefused(InvalidInput):
+    """The target is an internal address that nobody allowed."""
+
+
+async def resolve_by_system(host: str, port: int) -> Sequence[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for _, _, _, _, sockaddr in found]
+
+
+@dataclass(frozen=True)
+class Egress:
+    allow: AllowList
+    tls: ssl.SSLContext
+    resolve: Resolver = resolve_by_system
+    ca_file: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings, resolve: Resolver = resolve_by_system) -> "Egress":
+        tls = ssl.create_default_context()
+        if settings.egress_ca:
+            try:
+                tls.load_verify_locations(cafile=settings.egress_ca)
+            except (OSError, ssl.SSLError) as error:
+                reason = error.strerror or "it holds no certificate"
+                raise InvalidInput(
+                    f"TOCSIN_EGRESS_CA={settings.egress_ca!r} cannot be used: {reason.lower()}"
+                ) from None
+        return cls(AllowList.parse(settings.egress_allow), tls, resolve, settings.egress_ca)
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses of a host that may be used; the name is resolved here and nowhere else."""
+        try:
+            found = await self.resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
+            raise Unreachable(f"{host} cannot be resolved: {(reason or str(error)).lower()}") from None
+        refused = {address: self.refusal(host, address, port) for address in found}
+        usable = [address for address, reason in refused.items() if reason is None]
+        if not usable:
+            address, reason = next(iter(refused.items()), (host, "no address"))
+            shown = f"{host} is " if address == host else f"{host} resolves to {address}, "
+            raise EgressRefused(f"{shown}{reason}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
+        return usable
+
+    def refusal(self, host: str, address: str, port: int) -> str | None:
+        """Why an address is not reached; None if it may be."""
+        parsed = ip_address(address.partition("%")[0])
+        return None if self.allow.allows(host, parsed, port) else why_internal(parsed)
+
+    async def open(self, host: str, port: int) -> socket.socket:
+        """A connected socket that does not block."""
+        infos = [_info(address, port) for address in await self.addresses(host, port)]
+        try:
+            return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_NEXT_ADDRESS_S)
+        except OSError as error:
+            raise Unreachable(f"{host}:{port} cannot be reached: {connection_problem(error)}") from None
+
+
+def connection_problem(error: OSError) -> str:
+    """In a few words, without what libraries add (addresses, urls)."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return f"tls failed ({(error.reason or 'unknown').lower().replace('_', ' ')})"
+    return (error.strerror or type(error).__name__).lower().partition(" [")[0]
+
+
+def _info(address: str, port: int) -> tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]:
+    if ":" in address:
+        plain, _, scope = address.partition("%")
+        index = int(scope) if scope.isdigit() else socket.if_nametoindex(scope) if scope else 0
+        return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (plain, port, 0, index)
+    return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)

@@ -1,0 +1,108 @@
+"""Secrets, revealed at the last moment and hidden in every text afterwards.
+
+Guarantee: a value lives as long as one delivery. Whatever leaves the delivery as text went through `redact`,
+which hides every revealed value, also where it is quoted for a url, JSON or HTML, and the parts of a url
+that are secret by themselves. The repr shows no value.
+
+On failure: `InvalidInput` that names the reference, never a value.
+"""
+
+import html
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus, urlsplit
+
+from schemas.secret import SecretRef
+from tocsin.core.errors import InvalidInput
+
+HIDDEN = "***"
+_MAX_BYTES = 65_536
+_SECRET_PART = 8
+
+
+class Secrets:
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._hidden: set[str] = set()
+
+    def __repr__(self) -> str:
+        return "Secrets()"
+
+    def reveal(self, value: SecretRef | str) -> str:
+        """The secret behind a reference; a text is what it is."""
+        if isinstance(value, str):
+            return value
+        secret = self._read(value)
+        if not secret:
+            raise InvalidInput(f"the secret {value} is empty: set it for the worker")
+        self._hidden |= _forms(secret)
+        return secret
+
+    def redact(self, text: str) -> str:
+        for value in sorted(self._hidden, key=len, reverse=True):
+            text = text.replace(value, HIDDEN)
+        return text
+
+    def redact_json(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self.redact(key): self.redact_json(member) for key, member in value.items()}
+        if isinstance(value, list):
+            return [self.redact_json(member) for member in value]
+        return self.redact(value) if isinstance(value, str) else value
+
+    def _read(self, ref: SecretRef) -> str:
+        if ref.env is not None:
+            if ref.env not in self._environ:
+                raise InvalidInput(f"the secret {ref} is not set: set the variable for the worker")
+            return self._environ[ref.env]
+        try:
+            with Path(str(ref.file)).open("rb") as file:
+                raw = file.read(_MAX_BYTES + 1)
+        except OSError as error:
+            reason = (error.strerror or "unknown").lower()
+            raise InvalidInput(f"the secret {ref} cannot be read: {reason}") from None
+        if len(raw) > _MAX_BYTES:
+            raise InvalidInput(f"the secret {ref} is larger than {_MAX_BYTES} bytes: is it the right file?")
+        try:
+            return raw.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise InvalidInput(f"the secret {ref} is not text in UTF-8") from None
+
+
+def _forms(secret: str) -> set[str]:
+    """What a secret may look like in an error or an answer."""
+    values = {secret, *_parts_of_url(secret)}
+    return {
+        form
+        for value in values
+        for form in (
+            value,
+            quote(value),
+            quote(value, safe=""),
+            quote_plus(value),
+            json.dumps(value)[1:-1],
+            json.dumps(value, ensure_ascii=False)[1:-1],
+            html.escape(value),
+            repr(value)[1:-1],
+        )
+        if form
+    }
+
+
+def _parts_of_url(secret: str) -> set[str]:
+    """An error may show a part of a url. In urls of apprise even the host may be a token."""
+    try:
+        parts = urlsplit(secret)
+    except ValueError:
+        return set()
+    if not parts.scheme or not parts.netloc:
+        return set()
+    is_web = parts.scheme in ("http", "https")
+    private = parts.netloc.rpartition("@")[0] if is_web else parts.netloc
+    pieces = {*parts.path.split("/"), *re.split("[:@]", private), parts.path}
+    pieces |= {pair.partition("=")[2] for pair in parts.query.split("&")}
+    return {piece for piece in pieces if len(piece) >= _SECRET_PART}

@@ -1,0 +1,81 @@
+"""Webhooks: JSON over HTTP, signed as Standard Webhooks.
+
+Guarantee: the idempotency key travels as `webhook-id` and `Idempotency-Key` and is the same for every attempt.
+With secrets, `webhook-signature` has one signature for each of them, so that a receiver that knows any one
+accepts the message while the secret is replaced. The body is exactly what was signed.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rules.delivery.egress import Egress
+from rules.delivery.http import Request, request
+from rules.delivery.message import Message
+from rules.delivery.outcome import Outcome, outcome_of_answer
+from rules.delivery.secrets import Secrets
+from schemas.json_shape import check_json_shape
+from schemas.secret import SecretRef
+from schemas.targets import WebhookTarget
+from tocsin.core.errors import InvalidInput
+
+_PREFIX = "whsec_"
+_SHORTEST, _LONGEST = 24, 64
+
+
+async def send_webhook(
+    egress: Egress, target: WebhookTarget, message: Message, secrets: Secrets, *, key: str, now: datetime
+) -> Outcome:
+    payload = message.payload if message.payload is not None else plain_payload(message)
+    body = json_body(payload)
+    timestamp = int(now.timestamp())
+    headers = {name: secrets.reveal(value) for name, value in target.headers.items()}
+    headers |= {
+        "Content-Type": "application/json",
+        "Idempotency-Key": key,
+        "webhook-id": key,
+        "webhook-timestamp": str(timestamp),
+    }
+    keys = [_signing_key(secrets, ref) for ref in target.secrets]
+    if keys:
+        headers["webhook-signature"] = signature(keys, key, timestamp, body)
+    answer = await request(
+        egress,
+        Request(target.method, secrets.reveal(target.url), headers, body, target.timeout.total_seconds()),
+    )
+    return outcome_of_answer(answer.where, answer.status, answer.headers, answer.excerpt, now)
+
+
+def plain_payload(message: Message) -> dict[str, Any]:
+    return {"subject": message.title, "text": message.text}
+
+
+def json_body(payload: dict[str, Any]) -> bytes:
+    check_json_shape(payload)
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def signature(keys: Sequence[bytes], message_id: str, timestamp: int, body: bytes) -> str:
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return " ".join(
+        f"v1,{base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()}" for key in keys
+    )
+
+
+def _signing_key(secrets: Secrets, ref: SecretRef) -> bytes:
+    text = secrets.reveal(ref)
+    try:
+        padding = "=" * (-len(text.removeprefix(_PREFIX)) % 4)  # which some leave out
+        key = base64.b64decode(text.removeprefix(_PREFIX) + padding, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not text.startswith(_PREFIX) or not _SHORTEST <= len(key) <= _LONGEST:
+        raise InvalidInput(
+            f"the secret {ref} cannot sign: it must be {_PREFIX} and the base64 of {_SHORTEST} to {_LONGEST} bytes"
+        )
+    return key
