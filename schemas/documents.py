@@ -4,6 +4,7 @@ from pydantic import BaseModel
 
 from schemas.action_document import ActionDocument, LogAction, PublishAction
 from schemas.action_rule_document import ActionRuleDocument
+from schemas.channel_document import ChannelDocument
 from schemas.datapoint_type_document import DatapointTypeDocument
 from schemas.event_rule_document import EventRuleDocument
 from schemas.schedule_document import ScheduleDocument
@@ -14,6 +15,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "event_rule": EventRuleDocument,
     "action_rule": ActionRuleDocument,
     "action": ActionDocument,
+    "channel": ChannelDocument,
     "datapoint_type": DatapointTypeDocument,
     "system": SystemDocument,
 }
@@ -22,6 +24,7 @@ __all__ = [
     "KINDS",
     "ActionDocument",
     "ActionRuleDocument",
+    "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",
     "LogAction",

@@ -108,8 +108,8 @@ class EmailTarget(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     smtp: SmtpServer = Field(description="The mail server.", examples=[{"host": "smtp.example.com"}])
-    sender: MailAddress = Field(
-        description="Whom the mail comes from.", examples=["Tocsin <tocsin@example.com>"]
+    from_: MailAddress = Field(
+        alias="from", description="Whom the mail comes from.", examples=["Tocsin <tocsin@example.com>"]
     )
     to: Annotated[tuple[MailAddress, ...], Field(strict=False, min_length=1, max_length=50)] = Field(
         description="Who receives it.", examples=[["ops@example.com", "Ada <ada@example.com>"]]

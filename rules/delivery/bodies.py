@@ -39,8 +39,8 @@ _OTHER_EMOJI, _OTHER_COLOUR = ":bell:", "#6b7280"
 
 
 def alarm_message(facts: Mapping[str, Any], edge: Edge, at: datetime) -> Message:
-    """`facts`: rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its text), message,
-    alarm_id; any of them but the rule may be missing. `at` is when the alarm opened or resolved."""
+    """`facts`: rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its text),
+    message, alarm_id; any but the rule may be missing. `at` is when the alarm opened or resolved."""
     since = facts.get("since")
     facts = {**facts, "since": parse_iso(since) if isinstance(since, str) else since}
     rows = _rows(facts, edge, at)

@@ -65,9 +65,9 @@ async def send_email(
 
 
 def build_mail(target: EmailTarget, message: Message, *, key: str, now: datetime) -> EmailMessage:
-    sender = parse_mailbox(target.sender)
+    sender = parse_mailbox(target.from_)
     mail = EmailMessage(policy=SMTP_POLICY)
-    mail["From"] = _address(target.sender)
+    mail["From"] = _address(target.from_)
     mail["To"] = tuple(_address(text) for text in target.to)
     # The library decodes `=?utf-8?q?...?=` in what it is given, line breaks included.
     mail["Subject"] = message.title.replace("=?", "= ?")
@@ -83,7 +83,7 @@ def build_mail(target: EmailTarget, message: Message, *, key: str, now: datetime
 async def _converse(
     egress: Egress, target: EmailTarget, raw: bytes, recipients: list[str], secrets: Secrets
 ) -> dict[str, tuple[int, str]]:
-    server, sender = target.smtp, parse_mailbox(target.sender)
+    server, sender = target.smtp, parse_mailbox(target.from_)
     connected = await egress.open(server.host, _port(server))
     smtp = SMTP(
         hostname=server.host,

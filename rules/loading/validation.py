@@ -87,6 +87,9 @@ def _problems(
         path: Path = details["loc"]
         if details["type"] == "missing" and path in misspelt:
             continue
+        # A list is counted without its wrong members, which have problems of their own.
+        if details["type"] == "too_short" and any(path == one["loc"][:-1] for one in errors):
+            continue
         at_key = (details.get("ctx") or {}).get("at_key")
         if details["type"] == "extra_forbidden":
             node = body.key_at(path)
@@ -167,6 +170,11 @@ def _too_long(details: ErrorDetails, kind: str, where: str) -> str:
     return f"'{_dotted(details['loc'])}' of {where} is too long: at most {most} are accepted"
 
 
+def _too_short(details: ErrorDetails, kind: str, where: str) -> str:
+    least = details["ctx"]["min_length"]
+    return f"'{_dotted(details['loc'])}' of {where} is too short: it needs at least {least}"
+
+
 _MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {
     "extra_forbidden": _unknown_key,
     "missing": _missing_key,
@@ -177,6 +185,8 @@ _MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {
     "less_than_equal": _out_of_range,
     "string_too_long": _too_long,
     "too_long": _too_long,
+    "string_too_short": _too_short,
+    "too_short": _too_short,
 }
 
 

@@ -29,7 +29,7 @@ def target(
     return EmailTarget.model_validate(
         {
             "smtp": {"host": "127.0.0.1", "port": port, "security": "none", **smtp},
-            "sender": "Tocsin ö <tocsin@alerts.example.com>",
+            "from": "Tocsin ö <tocsin@alerts.example.com>",
             "to": list(to),
             "timeout": timeout,
         }
