@@ -6,5 +6,6 @@ Guarantee: a kind that is not listed here is not looked at, so a due timer of it
 from clock.kinds import AnyKind
 from clock.sustains import Sustains
 from clock.ticks import ScheduleTicks
+from clock.watchdogs import Watchdogs
 
-KINDS: tuple[AnyKind, ...] = (ScheduleTicks(), Sustains())
+KINDS: tuple[AnyKind, ...] = (ScheduleTicks(), Sustains(), Watchdogs())

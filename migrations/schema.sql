@@ -133,6 +133,7 @@ table current_value with (fillfactor=70)
     datapoint_type text
     freshness text not null default 'fresh'::text
     stale_since timestamp with time zone
+    heard_stale_since timestamp with time zone
     version bigint not null default 1
     constraint current_value_freshness_check CHECK ((freshness = ANY (ARRAY['fresh'::text, 'stale'::text])))
     constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
@@ -386,7 +387,7 @@ CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC)
 
 CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id)
 
-CREATE INDEX current_value_stale ON tocsin.current_value USING btree (stale_since) WHERE (freshness = 'stale'::text)
+CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, stale_since) WHERE (freshness = 'stale'::text)
 
 CREATE INDEX datapoint_series ON ONLY tocsin.datapoint USING btree (owner, key, arrived_at)
 

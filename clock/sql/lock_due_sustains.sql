@@ -17,12 +17,23 @@ taken as materialized (
     join tocsin.timer t on t.ctid = due.row_id
     where t.kind = 'for-sustain' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
-      and (t.key = 'snooze' or t.nominal_at <= coalesce((
-          select case when p.complete_until is null then '-infinity' else p.complete_until end
-          from tocsin.alarm a
+      and (t.key = 'snooze' or not exists (
+          select from tocsin.alarm a
           join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner
           join tocsin.ingest_partition p on p.lane = s.lane and p.partition = s.partition
-          where a.id = t.ref::uuid), 'infinity'))
+          where a.id = t.ref::uuid
+            and (p.complete_until is null or p.complete_until < t.nominal_at
+                 or (s.lane = 'data' and (
+                     -- A silence at or before that instant comes first: one that nobody has looked at yet,
+                     exists (
+                         select from tocsin.timer w
+                         where w.kind = 'watchdog' and w.ref = tocsin.token(a.owner) and w.fire_at <= t.nominal_at
+                           and w.parked_at is null)
+                     -- or one that the rules have not heard of.
+                     or exists (
+                         select from tocsin.current_value c
+                         where c.owner = a.owner and c.freshness = 'stale' and c.stale_since <= t.nominal_at
+                           and c.heard_stale_since is distinct from c.stale_since))))))
     for update of t skip locked
 )
 select due.row_id::text, due.ref, due.key, due.fire_at, taken.nominal_at, taken.generation, taken.payload,

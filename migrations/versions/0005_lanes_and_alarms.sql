@@ -47,10 +47,12 @@ create table tocsin.current_value (
     datapoint_type text,
     freshness text not null default 'fresh' check (freshness in ('fresh', 'stale')),
     stale_since timestamptz,
+    -- The last staleness that the rules have heard of: a verdict of the clock reaches them by the stream.
+    heard_stale_since timestamptz,
     version bigint not null default 1,
     primary key (owner, key)
 ) with (fillfactor = 70);
-create index current_value_stale on tocsin.current_value (stale_since) where freshness = 'stale';
+create index current_value_stale on tocsin.current_value (owner, stale_since) where freshness = 'stale';
 
 -- What the clock and the workers conclude from arrivals: a value went stale, is fresh again, a system's health.
 create table tocsin.datapoint_calculated (

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from clock.term import begin_term
+from clock.ticks import ScheduleTicks
 from tests.clock.beats import at, drain, fired, put, schedule
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
@@ -164,7 +165,7 @@ async def test_the_hook_sees_the_points_of_a_batch_in_order(
         )
         points.append((point, bool(log_locks), len(await fired(watch))))
 
-    term = await begin_term(connection, "test", hook=hook)
+    term = await begin_term(connection, "test", kinds=(ScheduleTicks(),), hook=hook)
     await term.run_once(at(10))
     assert points == [("locked", False, 0), ("appended", True, 0)]
     assert len(await fired(watch)) == 1

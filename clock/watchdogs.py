@@ -1,0 +1,92 @@
+"""Watchdogs: a series that was silent for too long is stale.
+
+Guarantee: a watchdog that lapsed becomes one calculated datapoint at its deadline, and the current value is marked
+stale, in one transaction (I4). Resets leave no trace: an arrival touches no timer, so a watchdog that comes due first
+looks at the newest arrival and moves itself there. It never speaks beyond what was read: a deadline that its
+partition is not complete up to is held, so our own outage is nobody's silence.
+
+Why the current value is locked as well: a row that a worker is writing means that a datapoint is arriving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
+from clock.kinds import Bounds, Plan
+from timers.staleness_id import verdict_id
+from tocsin.core.db import Connection, statement
+
+
+class WatchdogRow(NamedTuple):
+    """One row of clock/lock_due_watchdogs. Of a held row only the place is known."""
+
+    ctid: str
+    ref: str
+    key: str
+    fire_at: datetime
+    nominal_at: datetime
+    generation: int
+    owner: str
+    freshness: str
+    deadline: datetime
+    """The newest arrival and the tolerance."""
+    held: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.key} of {self.owner!r}"
+
+
+@dataclass(slots=True)
+class WatchdogPlan(Plan):
+    moved: tuple[list[str], list[int]] = field(default_factory=lambda: ([], []))
+    consumed: list[str] = field(default_factory=list)
+    stale: list[WatchdogRow] = field(default_factory=list)
+
+    @property
+    def first_rearmed_at(self) -> datetime | None:
+        return instant_of(min(self.moved[1])) if self.moved[1] else None
+
+
+class Watchdogs:
+    @property
+    def kind(self) -> str:
+        return "watchdog"
+
+    async def lock(self, connection: Connection, bounds: Bounds) -> list[WatchdogRow]:
+        cursor = await connection.execute(statement("clock/lock_due_watchdogs"), bounds, binary=True)
+        return [WatchdogRow(*row) for row in await cursor.fetchall()]
+
+    def plan(self, rows: Sequence[WatchdogRow], now: datetime) -> WatchdogPlan:
+        plan = WatchdogPlan(considered=len(rows), settled=len(rows))
+        for row in rows:
+            if row.freshness == "fresh" and row.deadline > row.nominal_at:
+                plan.moved[0].append(row.ctid)
+                plan.moved[1].append(microseconds_of(row.deadline))
+                continue
+            plan.consumed.append(row.ctid)
+            if row.freshness == "fresh":
+                plan.stale.append(row)
+        plan.fires = len(plan.stale)
+        return plan
+
+    async def write(self, connection: Connection, plan: WatchdogPlan, now: datetime, epoch: int) -> None:
+        ctids, at = plan.moved
+        if ctids:
+            moved = {"ctids": plain_texts(ctids), "at": numbers(at)}
+            await connection.execute(statement("clock/move_timers"), moved)
+        if plan.consumed:
+            await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(plan.consumed)})
+        columns = {
+            "owners": texts(row.owner for row in plan.stale),
+            "keys": texts(row.key for row in plan.stale),
+        }
+        if plan.stale:
+            deadlines = numbers(microseconds_of(row.deadline) for row in plan.stale)
+            await connection.execute(statement("clock/mark_stale"), {**columns, "deadlines": deadlines})
+        ids = plain_texts(str(verdict_id("stale", row.owner, row.key, row.deadline)) for row in plan.stale)
+        await connection.execute(statement("clock/append_staleness"), {**columns, "ids": ids, "epoch": epoch})

@@ -1,0 +1,172 @@
+"""A series that is silent for too long is stale once, at its deadline, and only if that is true."""
+
+from __future__ import annotations
+
+import pytest
+
+from clock.term import Term, begin_term
+from tests.clock.alarms import ALARM, alarm_row, hold_alarm, read_until, sustain, timers
+from tests.clock.beats import at, drain
+from tests.clock.series import KEY, put_series, series_row, verdicts, watch_series
+from tests.sessions import Sessions
+from timers.staleness_id import verdict_id
+from tocsin.core.db import Connection
+from tocsin.core.errors import Deposed
+
+
+@pytest.fixture
+async def term(connection: Connection) -> Term:
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
+    await read_until(connection, at(60))
+    return await begin_term(connection, "test")
+
+
+async def fire(term: Term, seconds: float) -> int:
+    return sum(batch.fires for batch in await drain(term, at(seconds)))
+
+
+async def test_a_deadline_that_passes_makes_the_series_stale(connection: Connection, term: Term) -> None:
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    assert await fire(term, 9.9) == 0
+    assert await fire(term, 40) == 1
+    row = await series_row(connection)
+    assert (row["freshness"], row["stale_since"], row["value"]) == ("stale", at(10), 71.2)
+    assert (row["heard_stale_since"], row["version"]) == (None, 2)
+    (verdict,) = await verdicts(connection)
+    assert (verdict["owner"], verdict["key"], verdict["verdict"], verdict["ts"]) == (
+        "plant-7",
+        KEY,
+        "stale",
+        at(10),
+    )
+    assert verdict["id"] == verdict_id("stale", "plant-7", KEY, at(10))
+    assert (verdict["payload"]["value"], verdict["payload"]["age_s"]) == (71.2, 10)
+    assert verdict["epoch"] == term.epoch
+    assert await timers(connection) == []
+
+
+async def test_an_arrival_touches_no_timer_and_the_watchdog_moves_itself(
+    connection: Connection, term: Term
+) -> None:
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    await put_series(connection, at(7))
+    assert await fire(term, 10) == 0
+    (timer,) = await timers(connection)
+    assert (timer["fire_at"], timer["nominal_at"]) == (at(17), at(17))
+    assert await verdicts(connection) == []
+    assert await fire(term, 16.9) == 0
+    assert await fire(term, 17) == 1
+    assert (await series_row(connection))["stale_since"] == at(17)
+
+
+async def test_a_watchdog_that_moves_to_a_deadline_that_has_passed_fires_at_once(
+    connection: Connection, term: Term
+) -> None:
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    await put_series(connection, at(7))
+    assert await fire(term, 30) == 1
+    assert (await series_row(connection))["stale_since"] == at(17)
+
+
+async def test_our_own_outage_is_nobodys_silence(connection: Connection, term: Term) -> None:
+    """Nothing was read for an hour: what arrived meanwhile is not known."""
+    await read_until(connection, at(5))
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    assert await fire(term, 3600) == 0
+    assert (await series_row(connection))["freshness"] == "fresh"
+    await put_series(connection, at(3595))
+    await read_until(connection, at(3600))
+    assert await fire(term, 3601) == 0
+    (timer,) = await timers(connection)
+    assert timer["nominal_at"] == at(3605)
+
+
+async def test_a_partition_that_was_never_read_holds_its_series(connection: Connection, term: Term) -> None:
+    await read_until(connection, None)
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    assert await fire(term, 100) == 0
+    await read_until(connection, at(10))
+    assert await fire(term, 101) == 1
+
+
+async def test_a_series_that_is_being_written_is_passed_over(
+    connection: Connection, term: Term, sessions: Sessions
+) -> None:
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    worker = await sessions("worker")
+    async with worker.transaction():
+        await put_series(worker, at(9))
+        assert await fire(term, 11) == 0
+        assert await verdicts(connection) == []
+    assert await fire(term, 12) == 0
+    (timer,) = await timers(connection)
+    assert timer["nominal_at"] == at(19)
+
+
+async def test_a_watchdog_of_a_stale_or_missing_series_is_consumed(
+    connection: Connection, term: Term
+) -> None:
+    await watch_series(connection, at(10), key="gone")
+    await put_series(connection, at(0))
+    await connection.execute(
+        "update tocsin.current_value set freshness = 'stale', stale_since = %s", (at(3),)
+    )
+    await watch_series(connection, at(10))
+    assert await fire(term, 20) == 0
+    assert await timers(connection) == []
+    assert await verdicts(connection) == []
+
+
+async def test_owners_of_any_spelling_are_watched(connection: Connection, term: Term) -> None:
+    for owner in ("", "_", "plant 7", "größe.*>"):
+        await put_series(connection, at(0), owner=owner)
+        await watch_series(connection, at(10), owner=owner)
+    assert await fire(term, 10) == 4
+    assert {verdict["owner"] for verdict in await verdicts(connection)} == {"", "_", "plant 7", "größe.*>"}
+
+
+async def test_a_deposed_clock_makes_nothing_stale(
+    connection: Connection, term: Term, sessions: Sessions
+) -> None:
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    await connection.execute("update tocsin.log_head set holder_pid = null")
+    await begin_term(await sessions("successor"), "successor")
+    with pytest.raises(Deposed):
+        await fire(term, 10)
+    assert (await series_row(connection))["freshness"] == "fresh"
+    assert len(await timers(connection)) == 1
+
+
+async def test_a_sustain_waits_for_a_silence_before_it(connection: Connection, term: Term) -> None:
+    """`no_data: resolve` at 8 s would end what opens at 10 s: the rules must hear of the silence first."""
+    await put_series(connection, at(-2))
+    await watch_series(connection, at(8))
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), {})
+    await drain(term, at(11))
+    assert (await series_row(connection))["stale_since"] == at(8)
+    assert (await alarm_row(connection))["state"] == "pending"
+    await connection.execute("update tocsin.current_value set heard_stale_since = stale_since")
+    await drain(term, at(12))
+    assert (await alarm_row(connection))["state"] == "open"
+    assert (await alarm_row(connection))["id"] == ALARM
+
+
+async def test_a_silence_after_a_sustain_or_of_another_owner_holds_nothing(
+    connection: Connection, term: Term
+) -> None:
+    await put_series(connection, at(2))
+    await watch_series(connection, at(12))
+    await put_series(connection, at(-2), owner="other")
+    await watch_series(connection, at(8), owner="other")
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), {})
+    await drain(term, at(11))
+    assert (await alarm_row(connection))["state"] == "open"
