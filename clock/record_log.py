@@ -96,10 +96,10 @@ async def append_events(
     return int(row[0])
 
 
-async def append_records(connection: Connection, records: Records) -> None:
-    """All of them at once; the log is not touched when there are none."""
+async def append_records(connection: Connection, records: Records) -> int | None:
+    """All of them at once; the seq of the last one. The log is not touched when there are none."""
     if not (records.events or records.steps or records.calculated):
-        return
+        return None
     parameters = {
         **_columns(records.events, _EVENT, "event_"),
         "event_payload": [Jsonb(dict(event.payload)) for event in records.events],
@@ -108,7 +108,9 @@ async def append_records(connection: Connection, records: Records) -> None:
         **_columns(records.calculated, _CALCULATED, "calculated_"),
         "calculated_payload": [Jsonb(dict(one.payload)) for one in records.calculated],
     }
-    await connection.execute(statement("clock/append_records"), parameters)
+    row = await (await connection.execute(statement("clock/append_records"), parameters)).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _columns(rows: Sequence[object], names: Sequence[str], prefix: str = "") -> dict[str, list[Any]]:

@@ -23,10 +23,11 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from timers.identity import spread_of
-from timers.recurrence import Recurrence, parse, parse_spec
+from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import Act, ScheduleSpec, checked
+from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
 from tocsin.core.db import Connection, statement
-from tocsin.core.errors import InvalidInput, Refused
+from tocsin.core.errors import Refused
 
 __all__ = [
     "FINISHED",
@@ -68,9 +69,6 @@ class Put:
     differences: tuple[str, ...] = ()
 
 
-Row = dict[str, Any]
-
-
 class _OvertakenError(Exception):
     """The clock consumed the tick between our reading and our lock."""
 
@@ -87,7 +85,7 @@ async def put_schedule(
                 raise _unknown(spec.owner, spec.name)
             return await _add(connection, spec, act)
         await _check_generation(connection, row, if_generation)
-        content = _content(spec, _recurrence_of(spec, row, act.now))
+        content = _content(spec, recurrence_of_spec(spec, row, act.now))
         differences = tuple(key for key in _CONTENT if row[key] != content[key])
         if not differences and _stands(row["status"], spec.enabled):
             return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
@@ -238,42 +236,6 @@ def _refuse_unless(row: Row, allowed: tuple[str, ...], participle: str) -> None:
         raise Refused(f"schedule {row['name']!r} is {row['status']} and cannot be {participle}")
 
 
-def _recurrence_of(spec: ScheduleSpec, row: Row | None, now: datetime) -> Recurrence:
-    """An edit that leaves the recurrence's text alone keeps where it counts from: re-applying a file moves nothing."""
-    arguments = {"hash_id": spec.name, **spec.recurrence}
-    recurrence = _kept(arguments, row["recurrence"]) if row is not None else None
-    recurrence = recurrence or parse(**{"anchor": now.replace(microsecond=0), **arguments})
-    if spec.spread and spec.spread >= recurrence.minimum_distance():
-        raise InvalidInput(
-            f"the spread {spec.spread} of schedule {spec.name!r} is not shorter than the distance between its "
-            f"occurrences ({recurrence.minimum_distance()}): shorten it"
-        )
-    return recurrence
-
-
-def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | None:
-    """The stored recurrence, if it says the same but for what was filled in when it was first put."""
-    if "anchor" in arguments:
-        return None
-    filled_in: dict[str, Any] = {}
-    if "anchor" in stored:
-        filled_in["anchor"] = parse_instant(stored["anchor"])
-    elif "rrule" in arguments and "dtstart" in stored and arguments.get("dtstart") is None:
-        filled_in["dtstart"] = stored["dtstart"]
-    if not filled_in:
-        return None
-    try:
-        before = parse(**{**arguments, **filled_in})
-    except InvalidInput:
-        # With the old anchor the new bounds may leave nothing; with its own it is judged by itself.
-        return None
-    return before if before.spec == stored else None
-
-
-def parse_instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
 def _content(spec: ScheduleSpec, recurrence: Recurrence) -> Row:
     values = {key: getattr(spec, key) for key in _CONTENT if key != "recurrence"}
     return {**values, "payload": dict(spec.payload), "recurrence": recurrence.spec}
@@ -284,14 +246,14 @@ def _row_content(row: Row) -> Row:
 
 
 async def _add(connection: Connection, spec: ScheduleSpec, act: Act) -> Put:
-    recurrence = _recurrence_of(spec, None, act.now)
+    recurrence = recurrence_of_spec(spec, None, act.now)
     content = _content(spec, recurrence)
     identity = uuid.uuid4()
     row = {"id": identity, "owner": spec.owner, "name": spec.name, "generation": 1, "spread": spec.spread}
     status = "active" if spec.enabled else "paused"
     next_at = None
     if spec.enabled:
-        next_at = _next_occurrence(row, recurrence, act.now, None)
+        next_at = next_occurrence(row, recurrence, act.now, None)
         await _arm(connection, {**row, "tick_done_until": None}, next_at, None)
     await connection.execute(
         statement("timers/insert_schedule"),
@@ -324,7 +286,7 @@ async def _edit(
     next_at: datetime | None = None
     done_until = row["last_occurrence"]
     if status == "active":
-        next_at = _next_occurrence(row, parse_spec(content["recurrence"]), act.now, done_until)
+        next_at = next_occurrence(row, parse_spec(content["recurrence"]), act.now, done_until)
         changed = {**row, "generation": generation, "spread": content["spread"]}
         if not await _arm(connection, changed, next_at, done_until):
             raise _OvertakenError
@@ -352,19 +314,6 @@ async def _edit(
     old = _audited(row, row["status"], row["generation"], row["nominal_at"])
     await record_act(connection, act, verb, row, old, _audited(content, status, generation, next_at))
     return Put("changed", row["id"], generation, next_at, differences)
-
-
-def _next_occurrence(
-    row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
-) -> datetime:
-    after = now if done_until is None else max(now, done_until)
-    next_at = recurrence.next_after(after)
-    if next_at is None:
-        raise Refused(
-            f"schedule {row['name']!r} would never fire again ({recurrence.describe()}): "
-            "give it a time in the future, or cancel it"
-        )
-    return next_at
 
 
 async def _arm(connection: Connection, row: Row, next_at: datetime, done_until: datetime | None) -> bool:

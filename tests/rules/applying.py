@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 
 from cdc.log_reader import LogReader
 from clock.record_log import NewEvent, append_events
-from rules.apply import Applied, apply
+from rules.applying import Applied, apply
 from rules.current import known_names
 from rules.loading import load_text
 from schemas.event import EventRow

@@ -10,8 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rules import apply as apply_module
-from rules.apply import Change
+from rules.applying import Applied, transaction
 from rules.current import known_names
 from tests.cdc.publishing import patient
 from tests.records import events
@@ -24,25 +23,30 @@ from tocsin.core.settings import Settings
 LATER = replace(ACT, now=T0 + timedelta(minutes=1))
 
 
+def outcomes(applied: Applied) -> list[str]:
+    return [change.outcome for change in applied.plan.changes]
+
+
 async def outcome(connection: Connection, text: str, act: Act = ACT) -> list[str]:
-    return [change.outcome for change in (await put(connection, text, act)).changes]
+    return outcomes(await put(connection, text, act))
 
 
 async def test_what_is_new_is_added_with_one_event_that_says_so(connection: Connection) -> None:
     applied = await put(connection, schedule("beat") + action("tell") + rule("each", "tell"))
-    assert applied.changes == (
-        Change("schedule", "beat", "added", T0 + timedelta(seconds=10)),
-        Change("action", "tell", "added"),
-        Change("action_rule", "each", "added"),
-    )
+    assert [(change.key, change.outcome) for change in applied.plan.changes] == [
+        (("schedule", "beat"), "added"),
+        (("action", "tell"), "added"),
+        (("action_rule", "each"), "added"),
+    ]
+    assert applied.next_at == {("schedule", "beat"): T0 + timedelta(seconds=10)}
     (event,) = await events(connection)
     assert (event["seq"], event["origin"], event["type"]) == (applied.seq, "caused", "rules-applied")
     assert (event["ts"], event["payload"]["who"], event["payload"]["via"]) == (T0, "tester", "test")
     assert event["payload"]["count"] == 3
     assert event["payload"]["documents"] == [
-        {"kind": "schedule", "name": "beat", "version": 1},
-        {"kind": "action", "name": "tell", "version": 1},
-        {"kind": "action_rule", "name": "each", "version": 1},
+        {"kind": "schedule", "name": "beat", "version": 1, "outcome": "added"},
+        {"kind": "action", "name": "tell", "version": 1, "outcome": "added"},
+        {"kind": "action_rule", "name": "each", "version": 1, "outcome": "added"},
     ]
     assert await versions(connection) == [
         ("action", "tell", 1, 1, None),
@@ -56,8 +60,8 @@ async def test_applying_the_same_again_changes_nothing(connection: Connection) -
     await put(connection, text)
     before = await rows(connection, "schedule")
     again = await put(connection, text, LATER)
-    assert (again.seq, [change.outcome for change in again.changes]) == (None, ["unchanged", "unchanged"])
-    assert again.changes[0].next_at == T0 + timedelta(seconds=10)
+    assert (again.seq, outcomes(again)) == (None, ["unchanged", "unchanged"])
+    assert again.next_at == {("schedule", "beat"): T0 + timedelta(seconds=10)}
     assert await rows(connection, "schedule") == before
     assert len(await events(connection)) == 1
     assert len(await rows(connection, "audit")) == 1
@@ -66,7 +70,7 @@ async def test_applying_the_same_again_changes_nothing(connection: Connection) -
 async def test_a_change_makes_the_next_version_and_leaves_the_rest(connection: Connection) -> None:
     await put(connection, action("tell", "one") + action("other"))
     applied = await put(connection, action("tell", "two") + action("other"))
-    assert [change.outcome for change in applied.changes] == ["changed", "unchanged"]
+    assert outcomes(applied) == ["changed", "unchanged"]
     assert applied.seq == 2
     assert await versions(connection) == [
         ("action", "other", 1, 1, None),
@@ -74,7 +78,7 @@ async def test_a_change_makes_the_next_version_and_leaves_the_rest(connection: C
         ("action", "tell", 2, 2, None),
     ]
     assert (await events(connection))[1]["payload"]["documents"] == [
-        {"kind": "action", "name": "tell", "version": 2}
+        {"kind": "action", "name": "tell", "version": 2, "outcome": "changed"}
     ]
 
 
@@ -124,7 +128,7 @@ async def test_a_failure_after_the_append_leaves_nothing(
         def __call__(self, _: Any) -> Any:
             raise psycopg.DataError("broken")
 
-    monkeypatch.setattr(apply_module, "Jsonb", Broken())
+    monkeypatch.setattr(transaction, "Jsonb", Broken())
     with pytest.raises(psycopg.DataError):
         await put(connection, action("tell") + schedule("beat"))
     monkeypatch.undo()
@@ -198,7 +202,8 @@ async def test_a_schedule_that_is_missing_is_put_back_though_its_document_is_unc
     await put(connection, schedule("beat"))
     await connection.execute("delete from tocsin.timer; delete from tocsin.schedule")
     again = await put(connection, schedule("beat"), LATER)
-    assert again.changes == (Change("schedule", "beat", "unchanged", LATER.now + timedelta(seconds=10)),)
+    assert outcomes(again) == ["unchanged"]
+    assert again.next_at == {("schedule", "beat"): LATER.now + timedelta(seconds=10)}
 
 
 async def test_a_schedule_whose_owner_changed_ends_for_the_former_owner(connection: Connection) -> None:

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules.applying.switches import Switch, Switches, read_switches
 from rules.current import RuleBook, RuleSet
-from rules.switches import Switch, Switches, read_switches
 from schemas.documents import ActionDocument
 from tests.rules.applying import T0, action, note, put, schedule
 from tests.sessions import Sessions

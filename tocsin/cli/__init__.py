@@ -1,6 +1,7 @@
 """The command line: one command or one small family per file, everything heavy imported inside it.
 
-Guarantees: exit code 0 is done, 1 is refused or invalid, 2 is unreachable or a wrong command line; what a
+Guarantees: exit code 0 is done, 1 is refused or invalid, 2 is unreachable or a wrong command line, 3 is what
+`plan --exit-code` says when there is something to do; what a
 person can cause is one line on stderr, never a traceback; data goes to stdout, with `--json` for machines.
 
 Why lazily: `tocsin --help` and a mistyped option must answer at once, and most commands need neither a

@@ -61,6 +61,7 @@ def _options(
 app.command("up")(up.up)
 app.command("run")(run.run)
 app.command("check")(rules_files.check)
+app.command("plan")(rules_files.plan)
 app.command("apply")(rules_files.apply)
 app.command("upcoming")(schedules.upcoming)
 app.command("schedules")(schedules.schedules)

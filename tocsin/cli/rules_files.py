@@ -1,29 +1,39 @@
-"""`tocsin check` and `tocsin apply`: rules files, read together, right as a whole or not used at all.
+"""`tocsin check`, `plan` and `apply`: rules files, read together, right as a whole or not used at all.
 
-`check` needs no server: what a file names must be among the files. `apply` also knows what was applied
-before. On failure every problem of every file is listed, one `file:line:column: message` per line, and
-nothing changes.
+`check` needs no server: what a file names must be among the files. `plan` and `apply` also know what was applied
+before. Nothing is removed without `--prune` and somebody's consent. On failure every problem of every file is
+listed, one `file:line:column: message` per line, and nothing changes.
+
+Exit codes of `plan --exit-code`: 0 there is nothing to do, 3 there is; 1 and 2 mean failure, as everywhere.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tocsin.cli.failures import finish
 from tocsin.cli.options import CreatedBy, Json, person
 from tocsin.cli.printing import print_json, print_table, utc_text
+from tocsin.core.errors import Refused
 
 if TYPE_CHECKING:
-    from rules.apply import Applied
+    from datetime import datetime
+
+    from rules.applying import Applied, Preview
     from rules.loading import Loaded
     from tocsin.core.db import Connection
 
-Files = Annotated[list[Path], typer.Argument(help="Rules files in YAML.", metavar="FILES...")]
+SOMETHING_TO_DO = 3
+_NAMED = 5
+
+Files = Annotated[list[Path], typer.Argument(help="Rules files in YAML, or folders.", metavar="FILES...")]
+Prune = Annotated[bool, typer.Option("--prune", help="Remove what was applied and is not in the files.")]
 
 
 def check(files: Files, as_json: Json = False) -> None:
@@ -49,46 +59,148 @@ def check(files: Files, as_json: Json = False) -> None:
         typer.echo(f"ok: {in_words(loaded)}")
 
 
-def apply(files: Files, by: CreatedBy = None, as_json: Json = False) -> None:
-    """Apply rules files: all of them, or nothing.
+def plan(
+    files: Files,
+    prune: Prune = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 3 if there is something to do.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what applying rules files would change; writes nothing.
 
     \b
     Example:
-      tocsin apply examples/quickstart.yaml
+      tocsin plan examples/quickstart.yaml
     """
-    applied = finish(_apply(files, by or person()))
+    from tocsin.cli.plan_text import plan_json, plan_lines
+
+    seen = finish(_preview(files, prune))
     if as_json:
-        print_json({"seq": applied.seq, "changes": [vars(change) for change in applied.changes]})
+        print_json(plan_json(seen))
+    else:
+        for line in plan_lines(seen):
+            typer.echo(line)
+    if exit_code and seen.plan.effective:
+        raise typer.Exit(SOMETHING_TO_DO)
+
+
+def apply(
+    files: Files,
+    prune: Prune = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+    by: CreatedBy = None,
+    as_json: Json = False,
+) -> None:
+    """Apply rules files: all of them, or nothing.
+
+    \b
+    Examples:
+      tocsin apply examples/quickstart.yaml
+      tocsin apply rules/ --prune
+    """
+    applied = finish(_apply(files, by or person(), prune, yes, as_json))
+    if as_json:
+        print_json(_applied_json(applied))
         return
-    print_table(
-        ("OUTCOME", "KIND", "NAME", "NEXT FIRE"),
-        (
-            (change.outcome, change.kind, change.name, utc_text(change.next_at) if change.next_at else "")
-            for change in applied.changes
-        ),
-    )
+    if applied.plan.effective:
+        print_table(("OUTCOME", "KIND", "NAME", "NEXT FIRE"), map(_row, _changes(applied)))
+    for count, what in ((applied.resolved, "alarms resolved"), (applied.cancelled, "actions cancelled")):
+        if count:
+            typer.echo(f"{what}: {count}")
     typer.echo(f"applied at seq {applied.seq}" if applied.seq else "nothing changed")
 
 
-async def _apply(files: Sequence[Path], who: str) -> Applied:
+def _changes(applied: Applied) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": change.kind,
+            "name": change.name,
+            "outcome": change.outcome,
+            "next_at": applied.next_at.get(change.key),
+        }
+        for change in applied.plan.effective
+    ]
+
+
+def _row(change: dict[str, Any]) -> tuple[str, ...]:
+    next_at = utc_text(change["next_at"]) if change["next_at"] else ""
+    return change["outcome"], change["kind"], change["name"], next_at
+
+
+def _applied_json(applied: Applied) -> dict[str, Any]:
+    return {
+        "seq": applied.seq,
+        "changes": _changes(applied),
+        "counts": applied.plan.counts(),
+        "resolved": applied.resolved,
+        "cancelled": applied.cancelled,
+    }
+
+
+async def _preview(files: Sequence[Path], prune: bool) -> Preview:
+    from rules.applying import preview
     from tocsin.cli.session import database
 
     async with database() as connection:
-        return await apply_files(connection, files, who, via="cli")
+        loaded, now = await _load(connection, files, prune)
+        return await preview(connection, loaded, now, prune=prune)
+
+
+async def _apply(files: Sequence[Path], who: str, prune: bool, yes: bool, as_json: bool) -> Applied:
+    from rules.applying import apply as apply_loaded
+    from rules.applying import preview
+    from timers.schedules import Act
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        loaded, now = await _load(connection, files, prune)
+        removing = None
+        if prune:
+            seen = await preview(connection, loaded, now, prune=True)
+            if seen.plan.removed and not yes:
+                _ask(seen, as_json)
+            removing = seen.plan.removed
+        return await apply_loaded(connection, loaded, Act(who, "cli", now), removing=removing)
+
+
+def _ask(seen: Preview, as_json: bool) -> None:
+    """Removing is not undone by another apply alone: alarms resolve and actions are cancelled."""
+    from tocsin.cli.plan_text import plan_lines
+
+    if as_json or not _is_a_terminal():
+        listed = ", ".join(f"{kind} {name}" for kind, name in sorted(seen.plan.removed)[:_NAMED])
+        more = f" and {len(seen.plan.removed) - _NAMED} more" if len(seen.plan.removed) > _NAMED else ""
+        raise Refused(f"this would remove {listed}{more}: look at `tocsin plan --prune`, then add --yes")
+    for line in plan_lines(seen):
+        typer.echo(line)
+    if not typer.confirm("apply this?"):
+        raise Refused("nothing was applied, because you said no: change the files, or leave out --prune")
+
+
+def _is_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 async def apply_files(connection: Connection, files: Sequence[Path], who: str, via: str) -> Applied:
-    from rules.apply import apply as apply_loaded
+    from rules.applying import apply as apply_loaded
+    from timers.schedules import Act
+
+    loaded, now = await _load(connection, files, prune=False)
+    return await apply_loaded(connection, loaded, Act(who, via, now))
+
+
+async def _load(connection: Connection, files: Sequence[Path], prune: bool) -> tuple[Loaded, datetime]:
+    """What is removed cannot be referred to: with `prune`, everything that a file names must be in the files."""
     from rules.current import known_names, known_types
     from rules.loading import load_files
-    from timers.schedules import Act
     from timers.working_set import database_now
 
     now = await database_now(connection)
-    loaded = load_files(
-        files, known=await known_names(connection), known_types=await known_types(connection), anchor=now
-    )
-    return await apply_loaded(connection, loaded, Act(who, via, now))
+    if prune:
+        return load_files(files, anchor=now), now
+    known, types = await known_names(connection), await known_types(connection)
+    return load_files(files, known=known, known_types=types, anchor=now), now
 
 
 def in_words(loaded: Loaded) -> str:

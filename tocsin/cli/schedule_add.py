@@ -108,7 +108,7 @@ async def add_schedule(connection: Connection, values: Row, edit: Edit, who: str
     """Inside the caller's transaction, which a refusal rolls back."""
     from dataclasses import replace
 
-    from rules.apply import schedule_spec
+    from rules.applying.schedules import schedule_spec
     from timers.schedules import Act, find_schedule, put_schedule
     from timers.working_set import database_now
 

@@ -144,6 +144,5 @@ def _overdue(ticks: Sequence[tuple[str, str, datetime | None]], now: datetime) -
 
 async def _apply(connection: Connection, rules: Sequence[Path]) -> str:
     applied = await apply_files(connection, rules, person(), via="up")
-    outcomes = [change.outcome for change in applied.changes]
-    counts = ", ".join(f"{outcomes.count(one)} {one}" for one in dict.fromkeys(outcomes)) or "no documents"
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in applied.plan.counts().items())
     return f"rules: {', '.join(map(str, rules))}: {counts}"

@@ -11,7 +11,7 @@ Why the apply writes it and not the batch: the place is then exact without a sta
 
 How the backtest uses it: it walks the datapoints of a partition in the order (arrived_at, stream_seq); for each it asks
 for the `rules_seq` and takes `RuleBook.at(rules_seq + 1)`. At a switch it realises what was due up to the row's
-`complete_until`, then does what `rules/alarm_changes.py` does.
+`complete_until`, then does what `rules/applying/alarms.py` does.
 
 A partition that was made after an apply has no row of it: its rules before its first row are those of the newest apply
 before that row.
@@ -19,6 +19,7 @@ before that row.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -38,8 +39,9 @@ class Switch(NamedTuple):
     complete_until: datetime | None
 
     @property
-    def place(self) -> tuple[datetime, int]:
-        return self.complete_until or _EVER, self.seq
+    def place(self) -> tuple[datetime, float]:
+        """Of a stream that was just made, possibly anew, nothing was read: what comes arrives later than that."""
+        return self.complete_until or _EVER, self.seq or math.inf
 
 
 class Switches:
@@ -56,7 +58,7 @@ class Switches:
     def rules_seq(self, partition: int, arrived_at: datetime, seq: int) -> int:
         """The apply whose documents judged a datapoint; 0 if none had been applied."""
         rows = self.of_partition(partition)
-        place = bisect_left(rows, (arrived_at, seq), key=lambda row: row.place)
+        place = bisect_left(rows, (arrived_at, float(seq)), key=lambda row: row.place)
         if place:
             return rows[place - 1].rules_seq
         earlier = bisect_left(self._applies, rows[0].rules_seq) if rows else len(self._applies)
@@ -65,15 +67,15 @@ class Switches:
 
 async def lock_partitions(connection: Connection) -> Mapping[tuple[str, int], datetime | None]:
     """Phase 0 of an apply: waits for the batches under way; `complete_until` of every (lane, partition)."""
-    rows = await (await connection.execute(statement("rules/lock_partitions"))).fetchall()
+    rows = await (await connection.execute(statement("rules.applying/lock_partitions"))).fetchall()
     return {(lane, partition): complete_until for lane, partition, complete_until in rows}
 
 
 async def record_switches(connection: Connection, rules_seq: int) -> None:
-    await connection.execute(statement("rules/insert_switches"), {"rules_seq": rules_seq})
+    await connection.execute(statement("rules.applying/insert_switches"), {"rules_seq": rules_seq})
 
 
 async def read_switches(connection: Connection) -> Switches:
-    applies = await (await connection.execute(statement("rules/list_applies"))).fetchall()
-    rows = await (await connection.execute(statement("rules/list_switches"))).fetchall()
+    applies = await (await connection.execute(statement("rules.applying/list_applies"))).fetchall()
+    rows = await (await connection.execute(statement("rules.applying/list_switches"))).fetchall()
     return Switches([seq for (seq,) in applies], [Switch(*row) for row in rows])

@@ -1,0 +1,87 @@
+"""What a change of an `action_rule` or `action` document does to the actions under way, and what it would do.
+
+Guarantee: an action that runs finishes by the document it was started with, whatever becomes of that document. What a
+removed or disabled action_rule has only gathered or queued is cancelled, with the reason in its history; its
+timer goes first, so that either the clock starts it or we cancel it, never both.
+
+An event that was committed before the apply and is dispatched after it is still judged by the rules of its seq, and may
+start an action of a rule that is gone: that action is whole, and finishes as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from clock.record_log import NewStep
+from rules.applying.plan import Change, Key
+from tocsin.core.db import Connection, statement
+
+_NOT_BEGUN = ("gathering", "queued")
+
+
+class UnderWay(NamedTuple):
+    """How many actions a change would cancel, and how many finish by the document they were started with."""
+
+    cancelled: int
+    finishing: int
+
+
+def ended_rules(changes: Iterable[Change]) -> dict[str, str]:
+    """Why, by the name of the action_rule that starts nothing any more."""
+    return {
+        change.name: "rule-removed" if change.after is None else "rule-disabled"
+        for change in changes
+        if change.kind == "action_rule" and (change.after is None or not change.after["enabled"])
+    }
+
+
+async def cancel_waiting(connection: Connection, ended: dict[str, str]) -> list[NewStep]:
+    """Phases 1 and 2: the timers, then the actions; the steps to append say why."""
+    if not ended:
+        return []
+    parameters = {"rules": sorted(ended)}
+    await connection.execute(statement("rules.applying/disarm_waiting_actions"), parameters)
+    rows = await (
+        await connection.execute(
+            statement("rules.applying/cancel_waiting_actions"),
+            {**parameters, "reasons": [ended[rule] for rule in parameters["rules"]]},
+        )
+    ).fetchall()
+    return [
+        NewStep(
+            action_id=action_id,
+            name=name,
+            owner=owner,
+            step=0,
+            attempt=1,
+            state="cancelled",
+            correlation_id=correlation_id,
+            source_event_id=event_id,
+            result={"reason": reason},
+        )
+        for action_id, name, owner, correlation_id, event_id, reason in rows
+    ]
+
+
+async def count_under_way(connection: Connection, changes: Sequence[Change]) -> dict[Key, UnderWay]:
+    """Of the action_rules and actions that change."""
+    rows = await (
+        await connection.execute(
+            statement("rules.applying/count_under_way"),
+            {
+                "rules": [change.name for change in changes if change.kind == "action_rule"],
+                "actions": [change.name for change in changes if change.kind == "action"],
+            },
+        )
+    ).fetchall()
+    ended = ended_rules(changes)
+    found: dict[Key, UnderWay] = {}
+    for kind, name, state, count in rows:
+        cancelled, finishing = found.get((kind, name), UnderWay(0, 0))
+        if kind == "action_rule" and name in ended and state in _NOT_BEGUN:
+            cancelled += count
+        else:
+            finishing += count
+        found[kind, name] = UnderWay(cancelled, finishing)
+    return found

@@ -1,0 +1,7 @@
+-- The states of some rules that hold an alarm, in key order. Locks nothing: lock_states compares the version. Index:
+-- rule_state's key, alarm's key.
+select s.event_rule, s.owner, s.lane, s.partition, s.version, s.state, a.correlation_id
+from tocsin.rule_state s
+join tocsin.alarm a on a.id = s.alarm_id
+where s.event_rule = any (%(rules)s::text[]) and s.phase <> 'ok'
+order by s.event_rule, s.owner

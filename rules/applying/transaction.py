@@ -1,0 +1,153 @@
+"""Apply: documents become versions, schedules and the fate of what older documents began, in one transaction.
+
+Guarantees: all or nothing; what is unchanged is left alone, so that applying a file again does nothing, and a schedule
+that a person paused stays paused until its document changes. New versions hold for the records after the
+`rules-applied` event of the same transaction, and removed ones up to it: what an alarm or an action of theirs does
+in this transaction is said before that event, and so is still heard by the rules that began it. Applies take turns.
+
+The phases: schedules with their ticks first, because nobody who holds a partition touches those; then (0) the
+partitions, (1) timers, (2) states, alarms and actions, (3) one append, and our own rows, which nobody else writes.
+
+On failure nothing was applied, whatever was killed: the transaction is the only effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.errors import LockNotAvailable
+from psycopg.types.json import Jsonb
+
+from clock.record_log import NewEvent, NewStep, Records, append_records
+from rules.applying.actions import cancel_waiting, ended_rules
+from rules.applying.alarms import Fate, change_alarms, planned_fates
+from rules.applying.plan import Change, Key, Plan, plan, read_stored
+from rules.applying.schedules import change_schedules, refuse_orphans
+from rules.applying.switches import lock_partitions, record_switches
+from rules.current import newest_rules
+from rules.loading import Loaded
+from timers.schedules import Act
+from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.errors import Refused
+
+_LISTED = 1000
+_TURNS = 20
+
+
+@dataclass(frozen=True)
+class Applied:
+    plan: Plan
+    seq: int | None
+    """Of the `rules-applied` event; None if nothing changed."""
+    next_at: dict[Key, datetime | None]
+    """The next fire of each schedule that the files name."""
+    resolved: int = 0
+    """Alarms that this apply resolved."""
+    cancelled: int = 0
+    """Actions that it cancelled before they began."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What was decided before the transaction, because deciding about thousands of documents takes its time."""
+
+    newest: int
+    """The apply it rests on: after another one it is decided again."""
+    plan: Plan
+    fates: dict[str, Fate]
+
+
+async def apply(
+    connection: Connection, loaded: Loaded, act: Act, *, removing: frozenset[Key] | None = None
+) -> Applied:
+    """`removing` is what a person agreed to remove, and must be all that the files leave out; None removes nothing."""
+
+    async def once() -> Applied | None:
+        prepared = await _prepare(connection, loaded, prune=removing is not None)
+        if removing is not None and prepared.plan.removed != removing:
+            raise Refused("the rules were changed since you looked: look at the plan again, then apply it")
+        return await _apply(connection, prepared, act)
+
+    with suppress(LockNotAvailable):
+        for _ in range(_TURNS):
+            applied = await retrying(once)
+            if applied is not None:
+                return applied
+    raise Refused(
+        "somebody else applies rules at this moment, or holds what they change: try again when they are done"
+    )
+
+
+async def _prepare(connection: Connection, loaded: Loaded, *, prune: bool) -> _Prepared:
+    newest = await newest_rules(connection)
+    stored = await read_stored(connection)
+    planned = plan(loaded, stored, prune=prune)
+    return _Prepared(newest, planned, planned_fates(stored, planned))
+
+
+async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Applied | None:
+    """None if another apply was quicker."""
+    planned = prepared.plan
+    async with connection.transaction():
+        await connection.execute(statement("rules.applying/lock_rules"))
+        if await newest_rules(connection) != prepared.newest:
+            return None
+        await refuse_orphans(connection, planned)
+        next_at = await change_schedules(connection, planned, act)
+        if not planned.effective:
+            return Applied(planned, None, next_at)
+        complete = await lock_partitions(connection)
+        events = await change_alarms(connection, prepared.fates, complete, act.now)
+        steps = await cancel_waiting(connection, ended_rules(planned.effective))
+        seq = await _record(connection, planned.effective, events, steps, act)
+    resolved = sum(event.type == "alarm-resolved" for event in events)
+    return Applied(planned, seq, next_at, resolved, len(steps))
+
+
+async def _record(
+    connection: Connection,
+    changes: Sequence[Change],
+    events: Sequence[NewEvent],
+    steps: Sequence[NewStep],
+    act: Act,
+) -> int:
+    """The log is locked by the append, so the versions written after it are cheap rows of ours alone."""
+    last = await append_records(connection, Records([*events, _applied_event(changes, act)], steps))
+    assert last is not None
+    seq = last - len(steps)
+    columns: dict[str, Any] = {
+        "seq": seq,
+        "kinds": [change.kind for change in changes],
+        "names": [change.name for change in changes],
+    }
+    await connection.execute(statement("rules.applying/end_versions"), columns)
+    begun = [change for change in changes if change.after is not None]
+    await connection.execute(
+        statement("rules.applying/insert_versions"),
+        {
+            "seq": seq,
+            "kinds": [change.kind for change in begun],
+            "names": [change.name for change in begun],
+            "versions": [change.version for change in begun],
+            "documents": [Jsonb(change.after) for change in begun],
+        },
+    )
+    await record_switches(connection, seq)
+    return seq
+
+
+def _applied_event(changes: Sequence[Change], act: Act) -> NewEvent:
+    listed = [
+        {"kind": change.kind, "name": change.name, "version": change.version, "outcome": change.outcome}
+        for change in changes
+    ]
+    return NewEvent(
+        ts=act.now,
+        origin="caused",
+        type="rules-applied",
+        payload={"count": len(listed), "documents": listed[:_LISTED], "who": act.who, "via": act.via},
+    )

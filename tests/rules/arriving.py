@@ -1,0 +1,199 @@
+"""Datapoints and events judged by the rules that hold, and what the engine concludes kept as a worker keeps it.
+
+Also what must be true after every apply: `assert_nothing_is_orphaned`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from rules.applying.alarms import compile_alarm_rules
+from rules.current import RuleBook, RuleSet
+from rules.engine import (
+    BLANK,
+    ArmSustain,
+    Arrival,
+    CancelSustain,
+    CompiledRules,
+    DropPending,
+    Effect,
+    EventSeen,
+    Input,
+    Open,
+    Pend,
+    Resolve,
+    Rule,
+    RuleState,
+    step,
+)
+from schemas.documents import DatapointTypeDocument, EventRuleDocument
+from tests.rules.applying import T0
+from tests.sql import all_rows, one_row
+from timers.working_set import arm, cancel
+from tocsin.core.db import Connection
+
+PLANT = "plant-7"
+KEY = "dsp.temperature"
+
+
+def hot(
+    fire: str = "value > 65.0", extra: str = "", name: str = "hot", over: str = f"datapoint: {KEY}"
+) -> str:
+    return f"---\nevent_rule:\n  name: {name}\n  {over}\n  fire: '{fire}'\n{extra}"
+
+
+def minute(number: float) -> datetime:
+    return T0 + timedelta(minutes=number)
+
+
+async def make_partition(
+    connection: Connection, lane: str = "data", complete: datetime | None = None
+) -> None:
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition, complete_until) values (%s, 0, %s)"
+        " on conflict (lane, partition) do update set complete_until = excluded.complete_until",
+        (lane, complete),
+    )
+
+
+async def holding_rules(connection: Connection) -> CompiledRules:
+    def build(rules: RuleSet, _: CompiledRules | None) -> CompiledRules:
+        kinds = (EventRuleDocument, DatapointTypeDocument)
+        return compile_alarm_rules([one for kind in kinds for one in rules.of(kind).values()])
+
+    return await RuleBook(build, EventRuleDocument, DatapointTypeDocument).newest(connection)
+
+
+async def arrive(
+    connection: Connection, at: datetime, value: float, key: str = KEY, owner: str = PLANT
+) -> None:
+    """A datapoint arrives, and its partition is complete until then."""
+    await make_partition(connection, "data", at)
+    rules = await holding_rules(connection)
+    for rule in rules.for_key(key):
+        await _judge(connection, rule, Arrival(at, 1, owner, key, value, at, {}), "data")
+
+
+async def emit(connection: Connection, at: datetime, type: str, owner: str = PLANT) -> None:
+    await make_partition(connection, "record", at)
+    facts = {"id": "11111111-0000-4000-8000-000000000001", "type": type, "owner": owner, "origin": "caught"}
+    for rule in (await holding_rules(connection)).for_event(type):
+        await _judge(connection, rule, EventSeen(at, facts), "record")
+
+
+async def _judge(connection: Connection, rule: Rule, given: Input, lane: str) -> None:
+    key = (rule.name, given.owner)
+    rows = await all_rows(
+        connection, "select state from tocsin.rule_state where event_rule = %s and owner = %s", key
+    )
+    state, effects = step(rule, RuleState.from_json(rows[0]["state"]) if rows else BLANK, given)
+    for effect in effects:
+        await _carry_out(connection, effect)
+    alarm = state.alarm and state.alarm.id
+    await connection.execute(
+        "insert into tocsin.rule_state (event_rule, owner, lane, partition, phase, alarm_id, state)"
+        " values (%s, %s, %s, 0, %s, %s, %s) on conflict (event_rule, owner) do update set"
+        " phase = excluded.phase, alarm_id = excluded.alarm_id, state = excluded.state,"
+        " version = rule_state.version + 1",
+        (*key, lane, state.phase, alarm, Jsonb(state.to_json())),
+    )
+
+
+async def _carry_out(connection: Connection, effect: Effect) -> None:
+    match effect:
+        case Pend(alarm) | Open(alarm):
+            await connection.execute(
+                "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, opened_at, payload,"
+                " correlation_id) values (%s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (id) do update set"
+                " state = 'open', opened_at = excluded.opened_at",
+                (
+                    *(alarm.id, alarm.rule, alarm.owner),
+                    *("open" if isinstance(effect, Open) else "pending", alarm.severity, alarm.since),
+                    *(effect.at if isinstance(effect, Open) else None, Jsonb(alarm.payload), alarm.id),
+                ),
+            )
+        case DropPending(alarm_id):
+            await connection.execute("delete from tocsin.alarm where id = %s", (alarm_id,))
+        case Resolve(alarm, at):
+            await connection.execute(
+                "update tocsin.alarm set state = 'resolved', resolved_at = %s, resolved_reason = %s where id = %s",
+                (at, effect.reason, alarm.id),
+            )
+        case ArmSustain(alarm_id, key, at, payload):
+            await arm(connection, "for-sustain", str(alarm_id), key, at, payload)
+        case CancelSustain(alarm_id, key):
+            await cancel(connection, "for-sustain", str(alarm_id), key)
+
+
+async def alarms(connection: Connection) -> list[tuple[str, str, str | None]]:
+    """(rule, state, why it was resolved), oldest first."""
+    rows = await all_rows(connection, "select * from tocsin.alarm order by since, event_rule, owner")
+    return [(row["event_rule"], row["state"], row["resolved_reason"]) for row in rows]
+
+
+async def alarm(connection: Connection) -> dict[str, Any]:
+    return await one_row(connection, "select * from tocsin.alarm")
+
+
+async def timers(connection: Connection) -> list[tuple[str, str]]:
+    rows = await all_rows(connection, "select kind, key from tocsin.timer order by kind, ref, key")
+    return [(row["kind"], row["key"]) for row in rows]
+
+
+_ORPHANS = {
+    "an alarm that nothing judges": """
+        select a.event_rule, a.owner from tocsin.alarm a
+        where a.state in ('pending', 'open') and not exists (
+            select from tocsin.rule_state s where s.alarm_id = a.id and s.event_rule = a.event_rule)""",
+    "a state without its rule": """
+        select s.event_rule, s.owner from tocsin.rule_state s
+        where not exists (
+            select from tocsin.rule_version v
+            where v.until_seq is null and (v.document ->> 'enabled') is distinct from 'false'
+              and (v.kind = 'event_rule' and v.name = s.event_rule
+                   or v.kind = 'datapoint_type' and 'stale:' || v.name = s.event_rule))""",
+    "a state without its alarm": """
+        select s.event_rule, s.phase from tocsin.rule_state s
+        left join tocsin.alarm a on a.id = s.alarm_id
+        where case s.phase when 'ok' then s.alarm_id is not null
+              when 'pending' then a.state is distinct from 'pending' else a.state is distinct from 'open' end""",
+    "a state that contradicts itself": """
+        select s.event_rule, s.phase, s.state from tocsin.rule_state s
+        where coalesce(s.state ->> 'phase', 'ok') <> s.phase
+           or (s.state #>> '{alarm,id}') is distinct from s.alarm_id::text""",
+    "a sustain without its alarm": """
+        select t.ref, t.key from tocsin.timer t left join tocsin.alarm a on a.id::text = t.ref
+        where t.kind = 'for-sustain'
+          and a.state is distinct from case t.key when 'open' then 'pending' else 'open' end""",
+    "a pending alarm without its sustain": """
+        select a.event_rule from tocsin.alarm a
+        where a.state = 'pending' and not exists (
+            select from tocsin.timer t where t.kind = 'for-sustain' and t.ref = a.id::text and t.key = 'open')""",
+    "a wait without its action": """
+        select t.ref, t.key from tocsin.timer t left join tocsin.action a on a.id::text = t.ref
+        where t.kind = 'runbook-wait' and coalesce(a.state, '') not in ('gathering', 'queued', 'running')""",
+    "an action that has not begun, of a rule that is gone": """
+        select a.action_rule, a.state from tocsin.action a
+        where a.state in ('gathering', 'queued') and not exists (
+            select from tocsin.rule_version v
+            where v.kind = 'action_rule' and v.name = a.action_rule and v.until_seq is null)""",
+    "a tick without its schedule": """
+        select t.ref from tocsin.timer t left join tocsin.schedule s on s.id::text = t.ref
+        where t.kind = 'schedule-tick' and s.status is distinct from 'active'""",
+    "a schedule of rules without its document": """
+        select s.owner, s.name from tocsin.schedule s
+        where s.source = 'rules' and s.status in ('active', 'paused') and not exists (
+            select from tocsin.rule_version v
+            where v.kind = 'schedule' and v.name = s.name and v.until_seq is null
+              and v.document ->> 'owner' = s.owner)""",
+    "two events of one edge": """
+        select e.id from tocsin.event e group by e.id having count(*) > 1""",
+}
+
+
+async def assert_nothing_is_orphaned(connection: Connection) -> None:
+    for what, query in _ORPHANS.items():
+        assert await all_rows(connection, query) == [], what

@@ -1,0 +1,62 @@
+"""When a schedule fires next, before anything is written. Pure: an edit and the plan of one decide by it.
+
+Guarantee: an edit that leaves the recurrence's text alone keeps where it counts from, and what comes next lies
+after `now` and after everything done. On failure: `InvalidInput` for a spread that is too long, `Refused` for a
+schedule that would never fire again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from timers.recurrence import Recurrence, parse
+from timers.schedule_spec import ScheduleSpec
+from tocsin.core.errors import InvalidInput, Refused
+
+Row = dict[str, Any]
+"""A schedule with its tick, as timers/find_schedule returns it."""
+
+
+def recurrence_of_spec(spec: ScheduleSpec, row: Row | None, now: datetime) -> Recurrence:
+    """An edit that leaves the recurrence's text alone keeps where it counts from: re-applying a file moves nothing."""
+    arguments = {"hash_id": spec.name, **spec.recurrence}
+    recurrence = _kept(arguments, row["recurrence"]) if row is not None else None
+    recurrence = recurrence or parse(**{"anchor": now.replace(microsecond=0), **arguments})
+    if spec.spread and spec.spread >= recurrence.minimum_distance():
+        raise InvalidInput(
+            f"the spread {spec.spread} of schedule {spec.name!r} is not shorter than the distance between its "
+            f"occurrences ({recurrence.minimum_distance()}): shorten it"
+        )
+    return recurrence
+
+
+def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | None:
+    """The stored recurrence, if it says the same but for what was filled in when it was first put."""
+    if "anchor" in arguments:
+        return None
+    filled_in: dict[str, Any] = {}
+    if "anchor" in stored:
+        filled_in["anchor"] = datetime.fromisoformat(stored["anchor"])
+    elif "rrule" in arguments and "dtstart" in stored and arguments.get("dtstart") is None:
+        filled_in["dtstart"] = stored["dtstart"]
+    if not filled_in:
+        return None
+    try:
+        before = parse(**{**arguments, **filled_in})
+    except InvalidInput:
+        # With the old anchor the new bounds may leave nothing; with its own it is judged by itself.
+        return None
+    return before if before.spec == stored else None
+
+
+def next_occurrence(row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None) -> datetime:
+    after = now if done_until is None else max(now, done_until)
+    next_at = recurrence.next_after(after)
+    if next_at is None:
+        raise Refused(
+            f"schedule {row['name']!r} would never fire again ({recurrence.describe()}): "
+            "give it a time in the future, or cancel it"
+        )
+    return next_at
