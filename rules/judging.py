@@ -43,9 +43,9 @@ class Judge:
         }
         compiled = before._conditions if before is not None else {}
         self._conditions: dict[tuple[str, str], Condition | None] = {
-            (name, rule.when): compiled[name, rule.when]
-            if (name, rule.when) in compiled
-            else _compiled(name, rule.when)
+            (name, rule.condition): compiled[name, rule.condition]
+            if (name, rule.condition) in compiled
+            else _compiled(name, rule.condition)
             for name, rule in self._rules.items()
         }
         usable = {

@@ -80,7 +80,7 @@ def _condition_problems(
     one: Placed, rule: ActionRuleDocument, schedules: set[str] | None
 ) -> Iterable[Problem]:
     try:
-        compile_event_condition(rule.when, rule=rule.name, known_schedules=schedules)
+        compile_event_condition(rule.condition, rule=rule.name, known_schedules=schedules)
     except ExpressionInvalid as invalid:
         node = one.document.body.at(("when",))
         for error in invalid.errors:

@@ -50,7 +50,7 @@ def test_each_fire_of_the_quickstart_starts_its_own_action() -> None:
     rules = {one.name: one.model for one in loaded.of_kind("action_rule")}
     index = RuleIndex(
         {
-            name: compile_event_condition(rule.when)
+            name: compile_event_condition(rule.condition)
             for name, rule in rules.items()
             if isinstance(rule, ActionRuleDocument)
         }

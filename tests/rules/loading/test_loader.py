@@ -133,7 +133,7 @@ def test_the_error_of_the_readme_has_its_exact_words() -> None:
         ),
         (
             "action_rule: {name: r, on: datapoint, when: 'true', action: note}",
-            "1:28: 'on' of action_rule 'r' must be 'event', not 'datapoint'",
+            "1:28: 'on' of action_rule 'r' must be 'event' or 'alarm', not 'datapoint'",
         ),
     ],
 )
