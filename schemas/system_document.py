@@ -44,7 +44,7 @@ class SystemDocument(BaseModel):
 
     name: Name = Field(description="Unique name of the system.", examples=["cooling"])
     description: str = Field("", description="For people.", examples=["hall 3"], max_length=1_000)
-    members: Annotated[tuple[Member, ...], Field(strict=False, min_length=1, max_length=10_000)] = Field(
+    members: Annotated[tuple[Member, ...], Field(strict=False, max_length=10_000)] = Field(
         description="The series that make up its health.",
         examples=[[{"owner": "plant-7", "key": "dsp.temperature"}]],
     )
@@ -59,6 +59,6 @@ class SystemDocument(BaseModel):
                 raise PydanticCustomError("one_of", "{text}", {"text": text, "at_key": "members"})
             seen.add(series)
         if not any(member.required for member in self.members):
-            text = "has no required member: its health would always be ok"
+            text = "has no required member, so its health would always be ok: add one"
             raise PydanticCustomError("one_of", "{text}", {"text": text, "at_key": "members"})
         return self

@@ -18,6 +18,7 @@ from cel_expr_python import cel
 
 from rules.expressions.condition import Condition, compile_condition
 from rules.expressions.environment import safe_environment
+from rules.expressions.errors import ExpressionError, ExpressionInvalid
 from schemas.series_fields import SERIES_FIELDS, WHERE_FIELDS
 from schemas.severities import severities
 
@@ -55,7 +56,20 @@ def compile_series_condition(text: str, *, kind: ValueKind | None, rule: str = "
 
 
 def compile_where(text: str, *, rule: str = "") -> Condition:
-    return compile_condition(where_environment(), WHERE_FIELDS, text, rule)
+    try:
+        return compile_condition(where_environment(), WHERE_FIELDS, text, rule)
+    except ExpressionInvalid as invalid:
+        raise ExpressionInvalid(text, [_of_where(error) for error in invalid.errors]) from None
+
+
+def _of_where(error: ExpressionError) -> ExpressionError:
+    for name in SERIES_FIELDS:
+        if name not in WHERE_FIELDS and error.message.startswith(f"undeclared reference to '{name}'"):
+            message = (
+                f"'{name}' is not known here, where series are chosen by owner, key and labels: ask in 'fire'"
+            )
+            return error._replace(message=message)
+    return error
 
 
 def _identity() -> dict[str, cel.Type]:

@@ -23,7 +23,6 @@ _EXPECTED = {
     "bool_type": "true or false",
     "int_type": "a whole number",
     "float_type": "a number",
-    "finite_number": "a finite number",
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "tuple_type": "a list",
@@ -149,7 +148,7 @@ def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
 
 
 def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
-    expected = str(details["ctx"]["expected"])
+    expected = str(details["ctx"]["expected"]).replace("True", "true").replace("False", "false")
     choices = [choice.strip("'") for choice in expected.replace(" or ", ", ").split(", ")]
     near = difflib.get_close_matches(str(details["input"]), choices, n=1)
     hint = f", did you mean '{near[0]}'?" if near else ""
