@@ -6,7 +6,18 @@ import importlib
 import json
 import sys
 
-NAMES = ("fire", "append", "burst", "lateness", "failover", "catch_up", "pending", "snapshot", "oracle")
+NAMES = (
+    "fire",
+    "append",
+    "burst",
+    "lateness",
+    "failover",
+    "catch_up",
+    "pending",
+    "snapshot",
+    "oracle",
+    "ingest",
+)
 
 
 def main() -> int:

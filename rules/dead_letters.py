@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nats.aio.client import Client
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
 
@@ -43,11 +42,12 @@ async def ensure_dead_letters(js: JetStreamContext, settings: Settings) -> None:
 
 
 async def send_dead_letter(
-    bus: Client, settings: Settings, kind: str, letter: DeadLetter, identity: str
+    js: JetStreamContext, settings: Settings, kind: str, letter: DeadLetter, identity: str
 ) -> None:
-    await bus.jetstream(timeout=_ACK_S).publish(
+    await js.publish(
         f"{settings.subjects}.dead.{kind}",
         letter.model_dump_json().encode(),
+        timeout=_ACK_S,
         headers={"Nats-Msg-Id": identity},
         stream=settings.dead_stream,
     )

@@ -3,7 +3,7 @@
 Guarantee: each event is judged once, in the order of `seq`, and what it starts commits with the lane's position. The
 position is in Postgres and `seq` means the same for ever, so a stream that is rebuilt or made anew starts nothing old.
 
-Why one at a time (docs/decisions/0006): starts, groups, limits and alarms then see events in one order, without races
+Why one at a time (docs/decisions/0009): starts, groups, limits and alarms then see events in one order, without races
 between workers. Performing what was started is shared by all of them.
 """
 

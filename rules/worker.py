@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from rules.alarms.event_alarms import EventAlarms
+from rules.datapoints.lane import DataLane
 from rules.dispatch import Dispatcher
 from rules.lanes.service import Lanes
 from rules.perform import Performer
@@ -22,7 +23,10 @@ class Worker:
         self._settings = settings
 
     async def run(self) -> None:
-        lanes = Lanes(self._settings, [RecordLane(self._settings, [EventAlarms(), Dispatcher()])])
+        lanes = Lanes(
+            self._settings,
+            [RecordLane(self._settings, [EventAlarms(), Dispatcher()]), DataLane(self._settings)],
+        )
         halves = [
             asyncio.create_task(lanes.run(), name="lanes"),
             asyncio.create_task(Performer(self._settings).run(), name="perform"),

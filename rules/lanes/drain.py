@@ -116,7 +116,8 @@ class Drain:
         reason = f"it cannot be worked on: {type(error).__name__}: {error}"
         letter = dead_letter(reason, message.subject, message.at, message.data)
         identity = f"{self._lane.stream}/{message.seq}"
-        await send_dead_letter(self._bus, self._settings, self._lane.dead_letters, letter, identity)
+        js = self._bus.jetstream()
+        await send_dead_letter(js, self._settings, self._lane.dead_letters, letter, identity)
         async with connection.transaction():
             after = await self._partition.move(connection, messages, self._lane.complete_at(message))
         self._moved(after)

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from tests.faults.traps import VARIABLE
 from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 
@@ -24,6 +25,8 @@ _REFUSALS = ("clock deposed", "service waits")
 
 
 class ClockProcess:
+    MODULE = "tests.faults.clock_process"
+
     def __init__(self, settings: Settings, traps: Path, log: Path) -> None:
         given = settings.model_dump(
             include={"postgres", "nats", "namespace", "lease_ttl_s", "log_format", "fire_batch"}
@@ -32,8 +35,8 @@ class ClockProcess:
         self._log = log
         with log.open("wb") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.clock_process"],
-                env={**os.environ, **environment, "TOCSIN_TEST_TRAPS": str(traps)},
+                [sys.executable, "-m", self.MODULE],
+                env={**os.environ, **environment, VARIABLE: str(traps)},
                 stderr=stderr,
             )
         self.pid = self._process.pid
@@ -83,6 +86,8 @@ class ClockProcess:
 class Clocks:
     """`count` processes at any time: what dies is replaced."""
 
+    PROCESS: type[ClockProcess] = ClockProcess
+
     def __init__(self, settings: Settings, folder: Path, count: int) -> None:
         self._settings = settings
         self._folder = folder
@@ -94,7 +99,7 @@ class Clocks:
 
     def _start(self) -> ClockProcess:
         self._started += 1
-        return ClockProcess(self._settings, self._traps, self._folder / f"clock-{self._started}.log")
+        return self.PROCESS(self._settings, self._traps, self._folder / f"clock-{self._started}.log")
 
     def close(self) -> None:
         for process in self.processes:

@@ -64,13 +64,24 @@ async def _log(
     return [
         leader("clock", holder, f", epoch {epoch}{since}"),
         log_lag(head, last, settings.stream),
-        *await _lanes(connection, head),
+        *await _lanes(js, settings, connection, head),
     ]
 
 
-async def _lanes(connection: Connection, head: int) -> list[Finding]:
-    record = [one for one in await list_lanes(connection) if one.lane == "record"]
-    return [lane("record", record, max((head - one.last_seq for one in record), default=None))]
+async def _lanes(
+    js: JetStreamContext, settings: Settings, connection: Connection, head: int
+) -> list[Finding]:
+    standings = await list_lanes(connection)
+    record = [one for one in standings if one.lane == "record"]
+    data = [one for one in standings if one.lane == "data"]
+    try:
+        waiting = sum(info.num_pending or 0 for info in await js.consumers_info(settings.data_stream))
+    except NotFoundError:
+        waiting = None
+    return [
+        lane("record", record, max((head - one.last_seq for one in record), default=None)),
+        lane("data", data, waiting),
+    ]
 
 
 async def _migrated(connection: Connection) -> bool:

@@ -102,6 +102,23 @@ class Settings(BaseSettings):
         description="file with certificates of authorities (PEM) that deliveries trust beside the system's",
     )
 
+    data_partitions: Annotated[int, Field(ge=1, le=256)] = Field(
+        default=8,
+        description="partitions of the data lane, fixed when it is first used: at most as many workers share it",
+    )
+    data_max_age_h: Annotated[float, Field(ge=1.0, le=876_000.0)] = Field(
+        default=72.0,
+        description="hours that JetStream keeps datapoints: the longest outage of all workers without a loss",
+    )
+    datapoint_retention_d: Annotated[float, Field(ge=1.0, le=36_500.0)] = Field(
+        default=30.0,
+        description="days: a datapoint whose ts is older when it arrives is set aside",
+    )
+    datapoint_future_s: Annotated[float, Field(ge=0.0, le=86_400.0)] = Field(
+        default=300.0,
+        description="seconds that the ts of a datapoint may lie after its arrival; beyond, it is set aside",
+    )
+
     severities: str = Field(
         default="info,warning,average,high,critical,disaster",
         description="severity levels from the lowest; add new ones at the end, records keep their number",
@@ -110,6 +127,10 @@ class Settings(BaseSettings):
     @property
     def stream(self) -> str:
         return self.namespace
+
+    @property
+    def data_stream(self) -> str:
+        return f"{self.namespace}-data"
 
     @property
     def dead_stream(self) -> str:

@@ -1,0 +1,65 @@
+"""The data stream: what producers publish to, partitioned by owner on the server.
+
+Guarantee: all messages of one owner, and the verdicts about its series, are in one partition, in one order. The server
+does it with a transform of the subject, so producers know nothing of partitions and cannot get them wrong.
+
+The record stream's staleness subjects are sourced into the same partitions: consumers of the data lane see one
+lane, and there is no second writer. After a rebuild of the record stream sourced messages come again; their sequence in
+the record stream tells (`Message.source_seq`).
+
+On failure: a stream with another number of partitions, or another configuration, is refused by name.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from nats.js.api import (
+    DiscardPolicy,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+)
+from nats.js.client import JetStreamContext
+
+from tocsin.core.settings import Settings
+from tocsin.core.streams import ensure
+
+
+def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
+    prefix = settings.subjects
+    # `*` is the owner; without a key behind it the subject is nobody's, and its publisher is told so.
+    partitioned = f"{prefix}.data.{{{{partition({settings.data_partitions},1)}}}}.{{{{wildcard(1)}}}}.>"
+    return StreamConfig(
+        name=settings.data_stream,
+        description="tocsin datapoints, partitioned by owner",
+        subjects=[f"{prefix}.datapoint.*.>"],
+        subject_transform=SubjectTransform(src=f"{prefix}.datapoint.*.>", dest=partitioned),
+        sources=[
+            StreamSource(
+                name=settings.stream,
+                subject_transforms=[SubjectTransform(src=f"{prefix}.staleness.*.>", dest=partitioned)],
+            )
+        ],
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.OLD,
+        max_msgs=-1,
+        max_bytes=-1,
+        max_msgs_per_subject=-1,
+        max_age=timedelta(hours=settings.data_max_age_h).total_seconds(),
+        storage=StorageType.FILE,
+        num_replicas=settings.stream_replicas,
+        duplicate_window=120.0,
+        first_seq=first_seq if first_seq > 1 else None,
+    )
+
+
+async def ensure_data_stream(js: JetStreamContext, settings: Settings, first_seq: int) -> None:
+    """A stream that was lost is made anew with sequences that go on behind what was read."""
+    await ensure(js, data_stream_config(settings, first_seq))
+
+
+def partition_subject(settings: Settings, partition: int) -> str:
+    return f"{settings.subjects}.data.{partition}.>"

@@ -1,0 +1,184 @@
+"""Workers as processes, killed and frozen inside their batches, servers restarted: the effects are counted (I6, I7)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
+from tests.faults.plan import settings_of
+from tests.rules.lanes.counting import effects, make_effects
+from tests.rules.lanes.laning import OWNERS, make_stream, send
+from tests.waiting import eventually_sync
+from tocsin.core.db import connect
+from tocsin.core.settings import Settings
+from tocsin.embedded import Servers, embedded_servers
+
+FAULTS = (
+    "kill planned",
+    "kill written",
+    "stop planned",
+    "nats written",
+    "stop written",
+    "postgres written",
+)
+
+
+class LaneProcess(ClockProcess):
+    MODULE = "tests.rules.lanes.lane_process"
+
+
+class Workers(Clocks):
+    PROCESS = LaneProcess
+
+    def wait_until_held_by(self, pids: set[int]) -> None:
+        """Every partition, by processes that are taken for alive, and all of them hold some."""
+
+        def held() -> bool:
+            row = self.look(
+                "select count(*), coalesce(array_agg(distinct split_part(holder, '/', 2)::integer), '{}')"
+                " from tocsin.ingest_partition where held_until > tocsin.instant()"
+            )
+            return row is not None and row[0] == 8 and set(row[1]) == pids
+
+        eventually_sync(held, f"{pids} hold everything", WITHIN_S)
+
+    def wait_for_effects(self, count: int) -> None:
+        def are_there() -> bool:
+            row = self.look("select count(*) from public.effect")
+            return row is not None and row[0] >= count
+
+        eventually_sync(are_there, f"{count} effects", WITHIN_S)
+
+    def others(self, one: ClockProcess) -> set[int]:
+        return {process.pid for process in self.processes} - {one.pid}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="tocsin-", dir=place) as made:
+        yield Path(made)
+
+
+async def prepare(settings: Settings) -> None:
+    await make_stream(settings)
+    connection = await connect(settings, "test")
+    await make_effects(connection)
+    await connection.close()
+
+
+@contextmanager
+def workers_on(settings: Settings, folder: Path, count: int) -> Iterator[Workers]:
+    asyncio.run(prepare(settings))
+    workers = Workers(settings, folder, count)
+    try:
+        yield workers
+    except BaseException as error:
+        error.add_note(workers.last_words())
+        raise
+    finally:
+        workers.close()
+
+
+class Producer(threading.Thread):
+    """Sends one datapoint per owner and round until it is told to end; NATS may be away meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(daemon=True)
+        self._settings = settings
+        self._end = threading.Event()
+        self.rounds = 0
+
+    def run(self) -> None:
+        while not self._end.is_set():
+            asyncio.run(self._send(self.rounds))
+            self.rounds += 1
+
+    async def _send(self, number: int) -> None:
+        """Each owner once, however often NATS goes away in between: a repeated send has the same message id."""
+        left = list(OWNERS)
+        while left:
+            try:
+                await send(self._settings, [number], left[:1], identity=f"{number}/{left[0]}")
+                left.pop(0)
+            except Exception:
+                self._end.wait(0.05)
+
+    def finish(self) -> int:
+        self._end.set()
+        self.join(WITHIN_S)
+        return self.rounds
+
+
+def inflict(servers: Servers, workers: Workers, fault: str) -> None:
+    kind, _, point = fault.partition(" ")
+    if kind in ("nats", "postgres"):
+        server = servers.nats if kind == "nats" else servers.postgres
+        workers.trap(point, "hold")
+        server.kill()
+        workers.open_traps()
+        server.start()
+        return
+    trapped = workers.trap(point, kind)
+    if kind == "kill":
+        trapped.wait_until_dead()
+        workers.replace(trapped)
+        return
+    trapped.wait_until_frozen()
+    workers.wait_until_held_by(workers.others(trapped))
+    trapped.thaw()
+
+
+@pytest.mark.timeout(300)
+def test_whatever_is_killed_or_frozen_each_message_has_its_effects_once(folder: Path) -> None:
+    with embedded_servers(folder / "servers", durable=False) as servers:
+        settings = settings_of(servers, folder / "lanes")
+        with workers_on(settings, folder / "lanes", 3) as workers:
+            producer = Producer(settings)
+            producer.start()
+            for fault in FAULTS:
+                inflict(servers, workers, fault)
+            rounds = producer.finish()
+            workers.wait_for_effects(rounds * len(OWNERS))
+        found = asyncio.run(_effects(settings))
+    assert rounds > 0
+    for owner in OWNERS:
+        mine = [row["value"] for row in found if row["owner"] == owner]
+        assert mine == list(range(rounds)), owner
+    assert len({row["pid"] for row in found}) > 1
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_holder_is_replaced_when_its_time_is_up(folder: Path) -> None:
+    took_s = []
+    with embedded_servers(folder / "servers", durable=False) as servers:
+        settings = settings_of(servers, folder / "lanes")
+        with workers_on(settings, folder / "lanes", 2) as workers:
+            for _ in range(2):
+                victim, survivor = workers.processes
+                workers.wait_until_held_by({victim.pid, survivor.pid})
+                victim.kill()
+                began = time.monotonic()
+                workers.wait_until_held_by({survivor.pid})
+                took_s.append(time.monotonic() - began)
+                workers.replace(victim)
+    # The better of two: a busy machine may be late once, a wrong deadline is late always.
+    assert min(took_s) <= settings.lease_ttl_s + 0.5, took_s
+
+
+async def _effects(settings: Settings) -> list[dict[str, object]]:
+    connection = await connect(settings, "test")
+    try:
+        return await effects(connection)
+    finally:
+        await connection.close()

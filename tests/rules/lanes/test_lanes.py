@@ -1,0 +1,174 @@
+"""Workers share the partitions, and each message has its effects once, in order, whoever joins, leaves or fails."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from rules.datapoints.lane import DataBatch
+from rules.lanes.lane import Overtaken
+from rules.lanes.phases import Writes
+from schemas.dead_letter import DeadLetter
+from tests.cdc.publishing import patient, smaller
+from tests.rules.lanes.counting import Counting, effects, make_effects
+from tests.rules.lanes.laning import (
+    OWNERS,
+    jetstream,
+    lane_worker,
+    make_stream,
+    partitions,
+    send,
+    shares,
+    wait_for_rows,
+    wait_for_shares,
+)
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+from tocsin.core.service import running
+from tocsin.core.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+async def effect_table(connection: Connection) -> None:
+    await make_effects(connection)
+
+
+def assert_once_and_in_order(found: list[dict[str, Any]], values: int) -> None:
+    for owner in OWNERS:
+        mine = [row for row in found if row["owner"] == owner]
+        assert [row["value"] for row in mine] == list(range(values)), owner
+        assert len({row["partition"] for row in mine}) == 1, "one owner, one partition"
+        assert all(earlier["seq"] < later["seq"] for earlier, later in pairwise(mine))
+    assert len(found) == len(OWNERS) * values
+
+
+async def test_each_message_has_its_effects_once_and_in_order(
+    settings: Settings, connection: Connection
+) -> None:
+    await make_stream(settings)
+    async with running(lane_worker("one", settings, Counting())):
+        sent = await send(settings, range(10))
+        await wait_for_rows(connection, "public.effect", sent)
+    assert_once_and_in_order(await effects(connection), 10)
+    assert len({row["partition"] for row in await effects(connection)}) > 4
+
+
+async def test_four_workers_take_a_fair_share_each_and_share_again_when_one_leaves(
+    settings: Settings, connection: Connection
+) -> None:
+    """A patient lease: on a slow machine a worker must not be taken for dead."""
+    calm = smaller(settings, lease_ttl_s=10.0)
+    workers = [lane_worker(str(number), calm, Counting()) for number in range(4)]
+    async with AsyncExitStack() as stack:
+        for number, worker in enumerate(workers):
+            await stack.enter_async_context(running(worker))
+            await wait_for_shares(connection, *[[8], [4, 4], [3, 3, 2], [2, 2, 2, 2]][number])
+            await send(settings, [number])
+        await workers[0].stop()
+        await wait_for_shares(connection, 3, 3, 2)
+        await send(settings, [4])
+        await workers[2].stop()
+        await wait_for_shares(connection, 4, 4)
+        sent = await send(settings, [5])
+        await wait_for_rows(connection, "public.effect", 6 * sent)
+    assert_once_and_in_order(await effects(connection), 6)
+    assert await shares(connection) == []
+
+
+async def test_partitions_that_are_quiet_are_complete_until_about_now(
+    settings: Settings, connection: Connection
+) -> None:
+    await make_stream(settings)
+    async with running(lane_worker("one", settings)):
+
+        async def are_complete() -> bool:
+            cursor = await connection.execute(
+                "select count(*) from tocsin.ingest_partition"
+                " where complete_until > tocsin.instant() - interval '2 seconds'"
+            )
+            row = await cursor.fetchone()
+            return row == (8,)
+
+        await eventually(are_complete, "all eight are complete")
+        before = [row["complete_until"] for row in await partitions(connection)]
+
+        async def have_moved() -> bool:
+            now = [row["complete_until"] for row in await partitions(connection)]
+            return all(later > earlier for earlier, later in zip(before, now, strict=True))
+
+        await eventually(have_moved, "they go on")
+
+
+class OvertakenTwice(Writes):
+    tries = 0
+
+    async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
+        return self
+
+    async def timers(self, connection: Connection) -> None:
+        OvertakenTwice.tries += 1
+        if OvertakenTwice.tries <= 2:
+            raise Overtaken("somebody was quicker")
+
+
+async def test_a_plan_that_was_overtaken_is_made_again(settings: Settings, connection: Connection) -> None:
+    await make_stream(settings)
+    async with running(lane_worker("one", settings, Counting(), OvertakenTwice())):
+        sent = await send(settings, range(3), OWNERS[:1])
+        await wait_for_rows(connection, "public.effect", sent)
+    assert [row["value"] for row in await effects(connection)] == [0, 1, 2]
+    assert OvertakenTwice.tries > 2
+
+
+class Choking:
+    """Fails on the value 3, in Python or in Postgres."""
+
+    def __init__(self, how: str) -> None:
+        self._how = how
+
+    async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
+        has_three = any(getattr(one, "value", 0) == 3 for one in batch.inputs)
+        if has_three and self._how == "python":
+            raise ZeroDivisionError("three")
+        return _Divide(0 if has_three else 1)
+
+
+class _Divide(Writes):
+    def __init__(self, by: int) -> None:
+        self._by = by
+
+    async def entities(self, connection: Connection) -> None:
+        await connection.execute("select 1 / %s", (self._by,))
+
+
+@pytest.mark.parametrize("how", ["python", "postgres"])
+async def test_a_message_that_cannot_be_worked_on_is_set_aside_alone(
+    settings: Settings, connection: Connection, how: str
+) -> None:
+    await make_stream(settings)
+    await send(settings, range(8), OWNERS[:1])
+    calm = patient(settings)
+    async with running(lane_worker("one", calm, Choking(how), Counting())):
+        await wait_for_rows(connection, "public.effect", 7)
+        async with jetstream(settings) as js:
+            found = await js.get_last_msg(settings.dead_stream, f"{settings.subjects}.dead.datapoint")
+    assert [row["value"] for row in await effects(connection)] == [0, 1, 2, 4, 5, 6, 7]
+    letter = DeadLetter.model_validate_json(found.data or b"")
+    assert json.loads(letter.body) == {"value": 3}
+    assert ("ZeroDivisionError: three" if how == "python" else "DivisionByZero") in letter.reason
+    assert ".data." in letter.subject
+
+
+async def test_another_number_of_partitions_is_refused(settings: Settings, connection: Connection) -> None:
+    await make_stream(settings)
+    async with running(lane_worker("one", settings)):
+        await wait_for_shares(connection, 8)
+    other = smaller(settings, data_partitions=4)
+    with pytest.raises(Exception, match="TOCSIN_DATA_PARTITIONS=4, but the data lane was made with 8"):
+        await lane_worker("other", other)._run()
+    assert Counter(row["lane"] for row in await partitions(connection)) == {"data": 8}

@@ -1,0 +1,281 @@
+"""A partition is read in order and without a hole, whatever happens to the consumer, the stream and the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+from nats.js.client import JetStreamContext
+
+from rules.datapoints.lane import DataLane
+from rules.datapoints.stream import data_stream_config, ensure_data_stream
+from rules.lanes.holding import Holdings
+from rules.lanes.lane import Message
+from rules.lanes.partition import Partition
+from rules.lanes.reader import Reader
+from tests.cdc.publishing import patient, smaller
+from tests.waiting import eventually
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect
+from tocsin.core.errors import Unreachable
+from tocsin.core.settings import Settings
+from tocsin.embedded import Nats, embedded_nats
+
+
+@pytest.fixture
+def own_nats(tmp_path: Path) -> Iterator[Nats]:
+    with embedded_nats(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def there(settings: Settings, own_nats: Nats) -> Settings:
+    """One partition, on a server of its own."""
+    return smaller(patient(settings), nats=own_nats.url, data_partitions=1)
+
+
+@pytest.fixture
+async def connection(there: Settings) -> AsyncIterator[Connection]:
+    opened = await connect(there, "test")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def bus(there: Settings) -> AsyncIterator[Client]:
+    connected = await connect_bus(there, "test")
+    yield connected
+    await connected.close()
+
+
+@pytest.fixture
+def js(bus: Client) -> JetStreamContext:
+    return bus.jetstream(timeout=10)
+
+
+class Reading:
+    """A reader with its partition: what was read is committed at once."""
+
+    def __init__(self, connection: Connection, bus: Client, lane: DataLane, partition: Partition) -> None:
+        self.connection = connection
+        self.partition = partition
+        self.reader = Reader(bus, lane, partition)
+
+    async def next(self, count: int) -> list[Message]:
+        found: list[Message] = []
+
+        async def are_there() -> bool:
+            messages = await self.reader.next(self.connection, 0.05)
+            if messages:
+                self.partition.position = await self.partition.move(
+                    self.connection, messages, messages[-1].at
+                )
+            found.extend(messages)
+            return len(found) >= count
+
+        await eventually(are_there, f"{count} messages are read")
+        return found
+
+    async def bodies(self, count: int) -> list[bytes]:
+        return [message.data for message in await self.next(count)]
+
+
+@pytest.fixture
+async def reading(there: Settings, connection: Connection, bus: Client, js: JetStreamContext) -> Reading:
+    lane = DataLane(there)
+    await lane.open(connection, js)
+    holdings = Holdings(connection, 60.0)
+    await holdings.join()
+    partition = await holdings.take(("data", 0))
+    assert partition is not None
+    return Reading(connection, bus, lane, partition)
+
+
+async def put(js: JetStreamContext, there: Settings, *bodies: bytes) -> None:
+    for body in bodies:
+        await js.publish(f"{there.subjects}.datapoint.plant.temperature", body)
+
+
+async def test_messages_come_in_order_with_the_time_of_their_arrival(
+    reading: Reading, js: JetStreamContext, there: Settings
+) -> None:
+    await put(js, there, b"a", b"b", b"c")
+    messages = await reading.next(3)
+    assert [(message.seq, message.data) for message in messages] == [(1, b"a"), (2, b"b"), (3, b"c")]
+    assert messages[0].subject == f"{there.subjects}.data.0.plant.temperature"
+    stored = await js.get_msg(there.data_stream, 3)
+    assert stored.time is not None
+    assert abs(messages[2].at - stored.time) < timedelta(milliseconds=1)
+    assert [message.source_seq for message in messages] == [None] * 3
+
+
+async def test_a_reader_begins_behind_the_position(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    await put(js, there, b"a", b"b")
+    await reading.next(2)
+    await put(js, there, b"c")
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    assert await again.bodies(1) == [b"c"]
+
+
+async def test_a_consumer_that_is_gone_is_made_again(
+    reading: Reading, js: JetStreamContext, there: Settings
+) -> None:
+    await put(js, there, b"a")
+    await reading.next(1)
+    await js.delete_consumer(there.data_stream, reading.reader._consumer)
+    await put(js, there, b"b")
+    assert await reading.bodies(1) == [b"b"]
+
+
+async def test_messages_lost_on_the_way_are_read_again(
+    reading: Reading, js: JetStreamContext, there: Settings
+) -> None:
+    await put(js, there, b"a")
+    await reading.next(1)
+    puller = reading.reader._puller
+    assert puller is not None
+    await put(js, there, b"b", b"c", b"d")
+
+    async def have_arrived() -> bool:
+        return len(puller._arrived) >= 3
+
+    await puller._ask()
+    await eventually(have_arrived, "three messages arrive")
+    del puller._arrived[1]  # the connection died between them
+    assert await reading.bodies(3) == [b"b", b"c", b"d"]
+
+
+async def test_a_lost_end_is_noticed_while_nothing_comes(
+    reading: Reading, js: JetStreamContext, there: Settings
+) -> None:
+    await put(js, there, b"a")
+    await reading.next(1)
+    puller = reading.reader._puller
+    assert puller is not None
+    await put(js, there, b"b")
+
+    async def has_arrived() -> bool:
+        return len(puller._arrived) >= 1
+
+    await puller._ask()
+    await eventually(has_arrived, "it arrives")
+    puller._arrived.clear()
+    found: list[bytes] = []
+
+    async def is_read() -> bool:
+        assert await reading.reader.look() is None, "it must not say that everything is read"
+        found.extend(message.data for message in await reading.reader.next(reading.connection, 0.02))
+        return bool(found)
+
+    await eventually(is_read, "the lost message is read")
+    assert found == [b"b"]
+
+
+async def test_a_restart_of_nats_is_survived(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client, own_nats: Nats
+) -> None:
+    await put(js, there, b"a")
+    await reading.next(1)
+    own_nats.kill()
+    own_nats.start()
+
+    async def is_back() -> bool:
+        return bus.is_connected and bus.stats["reconnects"] > 0
+
+    await eventually(is_back, "the client reconnects")
+    await put(js, there, b"b")
+    assert await reading.bodies(1) == [b"b"]
+
+
+async def test_a_stream_that_is_gone_is_said(reading: Reading, js: JetStreamContext, there: Settings) -> None:
+    await put(js, there, b"a")
+    await reading.next(1)
+    await js.delete_stream(there.data_stream)
+    with pytest.raises(Unreachable, match=r"cannot be read \(stream not found\)"):
+        await reading.next(1)
+
+
+@pytest.mark.parametrize("by", ["us", "somebody", "somebody, with more messages than before"])
+async def test_a_stream_made_anew_is_read_from_its_beginning(
+    reading: Reading, js: JetStreamContext, there: Settings, by: str
+) -> None:
+    """Its sequences mean something else; that they are greater than the position proves nothing."""
+    await put(js, there, b"a", b"b", b"c")
+    await reading.next(3)
+    await js.delete_stream(there.data_stream)
+    if by == "us":
+        await ensure_data_stream(js, there, reading.partition.position.last_seq + 1)
+    else:
+        await js.add_stream(data_stream_config(there))
+    bodies = [b"d", b"e"] if "more" not in by else [b"%d" % number for number in range(5)]
+    await put(js, there, *bodies)
+    assert await reading.bodies(len(bodies)) == bodies
+    await put(js, there, b"f")
+    assert await reading.bodies(1) == [b"f"]
+
+
+async def test_a_stream_that_lost_its_end_is_read_on_by_the_time_of_arrival(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    """A power failure takes what the server had acknowledged; new messages then reuse the sequences."""
+    await put(js, there, b"a", b"b")
+    await reading.next(2)
+    ahead = reading.partition.position._replace(last_seq=9)
+    await reading.connection.execute("update tocsin.ingest_partition set last_seq = 9")
+    reading.partition.position = ahead
+    await put(js, there, b"c")
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    assert await again.bodies(1) == [b"c"]
+    assert reading.partition.position.last_seq == 3
+
+
+async def test_arrival_never_goes_back_even_if_the_servers_clock_does(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    await put(js, there, b"a")
+    (first,) = await reading.next(1)
+    future = first.at + timedelta(hours=1)
+    reading.partition.position = reading.partition.position._replace(complete_until=future)
+    await put(js, there, b"b", b"c")
+    later = await reading.next(2)
+    assert [message.at for message in later] == [future + timedelta(microseconds=1)] * 2
+
+
+async def test_a_quiet_partition_says_up_to_when_it_is_complete(
+    reading: Reading, js: JetStreamContext, there: Settings
+) -> None:
+    assert await reading.reader.look() is None
+    await put(js, there, b"a")
+    (message,) = await reading.next(1)
+    assert await reading.reader.look() is None, "one look proves nothing"
+    first = await reading.reader.look()
+    assert first is not None
+    assert first > message.at
+    second = await reading.reader.look()
+    assert second is not None
+    assert second > first
+    await put(js, there, b"b")
+    assert await reading.reader.look() is None, "a message waits"
+    (late,) = await reading.next(1)
+    assert late.at > second
+
+
+async def test_a_batch_is_bounded_by_its_bytes(
+    reading: Reading, js: JetStreamContext, there: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rules.lanes.reader._BATCH_BYTES", 10)
+    await put(js, there, b"1234567", b"1234", b"12345678901234", b"1", b"2")
+    sizes = []
+
+    async def all_read() -> bool:
+        messages = await reading.reader.next(reading.connection, 0.05)
+        sizes.append([len(message.data) for message in messages])
+        return sum(map(len, sizes)) == 5
+
+    await eventually(all_read, "all are read")
+    assert all(sum(batch) <= 10 or len(batch) == 1 for batch in sizes)
