@@ -12,7 +12,7 @@ The models are what is exported; a test holds the two equal.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import isfinite
@@ -34,7 +34,7 @@ LONGEST_LABEL = 256
 _INT = 2**63
 _SHOWN = 5
 _LONGEST_SHOWN = 80
-_NO_LABELS: Mapping[str, str] = {}
+_NO_LABELS: dict[str, str] = {}
 _ONE = frozenset({"value", "ts", "labels"})
 _OF_BATCH = frozenset({"key", "value", "ts", "labels"})
 
@@ -90,7 +90,7 @@ class Read(NamedTuple):
     key: str
     value: Value
     ts: datetime
-    labels: Mapping[str, str]
+    labels: dict[str, str]
 
 
 class Bounds(NamedTuple):

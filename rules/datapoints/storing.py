@@ -86,7 +86,7 @@ def staged_lines(datapoints: Sequence[Placed]) -> bytes:
             tail = f"{first[owner, key].isoformat()}\t{latest.at.isoformat()}\t{latest.seq}\n"
         lines.append(
             f"{at_text}\t{seq}\t{place}\t{_text(owner)}\t{_text(key)}\t{ts.isoformat()}\t{_value(value)}\t"
-            f"{_json(dict(labels)) if labels else _NULL}\t{tail}"
+            f"{_json(labels) if labels else _NULL}\t{tail}"
         )
     return "".join(lines).encode()
 
