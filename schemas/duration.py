@@ -98,6 +98,11 @@ def _validated(value: object) -> timedelta:
         raise ValueError(str(error)) from None
 
 
+DURATION_PATTERN = (
+    r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"
+    r"|^P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?$"
+)
+
 Duration = Annotated[
     timedelta,
     BeforeValidator(_validated),
@@ -106,8 +111,7 @@ Duration = Annotated[
         {
             "type": "string",
             "maxLength": _MAX_CHARACTERS,
-            "pattern": r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"
-            r"|^P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?$",
+            "pattern": DURATION_PATTERN,
             "examples": ["90s", "10m", "1h30m", "2d", "PT10M"],
         }
     ),

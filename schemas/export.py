@@ -1,7 +1,8 @@
 """The JSON Schemas of everything that crosses a process boundary, as files.
 
 Guarantee: `schemas/json/<name>.schema.json` is what `SCHEMAS[name]()` returns; a test refuses a stale
-file. To export one more schema, add an entry to `SCHEMAS` and run `python -m schemas.export`.
+file. To export one more schema, add an entry to `SCHEMAS` and run `python -m schemas.export`, which writes the
+reference pages of the kinds as well.
 
 Why files: editors complete and check rules files from them (`# yaml-language-server: $schema=...`), and
 consumers in other languages generate their types from them, without running Tocsin.
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 from schemas.calculated import CalculatedDatapoint
 from schemas.documents import KINDS
 from schemas.event import Event
+from schemas.reference import write_pages
 from schemas.step import ActionStep
 from schemas.tombstone import Tombstone
 
@@ -28,25 +30,24 @@ def _of_model(model: type[BaseModel]) -> Callable[[], dict[str, object]]:
 
 
 def _rules_file() -> dict[str, object]:
-    """One document of a rules file: an object with one kind as its only key."""
+    """One document of a rules file: an object with one kind as its only key, or nothing between two `---`.
+
+    Not a choice of one schema per kind: an editor could then only say that none of them fits.
+    """
     definitions: dict[str, object] = {}
-    choices: list[object] = []
-    for kind, model in KINDS.items():
+    for model in KINDS.values():
         schema = model.model_json_schema(mode="validation")
         definitions.update(schema.pop("$defs", {}))
         definitions[model.__name__] = schema
-        choices.append(
-            {
-                "type": "object",
-                "properties": {kind: {"$ref": f"#/$defs/{model.__name__}"}},
-                "required": [kind],
-                "additionalProperties": False,
-            }
-        )
     return {
         "$schema": _DIALECT,
         "title": "Tocsin rules file",
-        "oneOf": choices,
+        "description": "One document; separate several with a line `---`.",
+        "type": ["object", "null"],
+        "properties": {kind: {"$ref": f"#/$defs/{model.__name__}"} for kind, model in KINDS.items()},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
         "$defs": definitions,
     }
 
@@ -77,3 +78,4 @@ def write_all(directory: Path = DIRECTORY) -> list[Path]:
 
 if __name__ == "__main__":
     write_all()
+    write_pages()

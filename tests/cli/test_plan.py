@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from rules.applying.plan import Stored, plan
 from rules.applying.preview import AlarmEnd, Preview
+from rules.applying.schedules import Foreseen
 from rules.loading import load_text
 from tests.cli.conftest import CommandLine
 from tests.rules.applying import T0, action, rule, schedule
@@ -92,6 +94,31 @@ def test_what_is_removed_is_named_with_the_alarms_it_closes() -> None:
         "resolves the alarm of a\\x1b[2J (since 2026-03-02 08:00:00Z): rule-changed",
         "1 added, 1 removed",
     ]
+
+
+def test_the_plan_in_the_docs_is_one() -> None:
+    def digest(hour: int) -> str:
+        times = f'  cron: "0 {hour} * * MON-FRI"\n  tz: America/New_York\n'
+        return f"---\nschedule:\n  name: daily-digest\n{times}"
+
+    kept = "".join(action(f"a{number}") for number in range(12))
+    known = load_text(digest(8) + hot(name="dsp-hot") + kept).documents
+    stored = [Stored(one.kind, one.name, 1, one.data, True) for one in known]
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in (2, 3, 4)]
+    old, new = (tuple(day + timedelta(hours=hour + 5) for day in days) for hour in (8, 9))
+    seen = Preview(
+        plan(load_text(digest(9) + kept), stored, prune=True),
+        {("schedule", "daily-digest"): Foreseen("America/New_York", old, new)},
+        (
+            AlarmEnd(
+                "dsp-hot", "plant-7", datetime(2026, 3, 1, 22, 10, tzinfo=UTC), "resolved", "rule-removed"
+            ),
+        ),
+        {},
+    )
+    assert "\n".join(plan_lines(seen)) in (Path(__file__).parents[2] / "docs" / "rules.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_nothing_to_do_says_so() -> None:

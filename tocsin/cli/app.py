@@ -22,6 +22,7 @@ from tocsin.cli import (
     schedule_add,
     schedule_changes,
     schedules,
+    schema,
     tail,
     timers,
     up,
@@ -63,6 +64,7 @@ app.command("run")(run.run)
 app.command("check")(rules_files.check)
 app.command("plan")(rules_files.plan)
 app.command("apply")(rules_files.apply)
+app.command("schema")(schema.schema)
 app.command("upcoming")(schedules.upcoming)
 app.command("schedules")(schedules.schedules)
 app.command("timers")(timers.timers)

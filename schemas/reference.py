@@ -1,0 +1,144 @@
+"""The reference page of each kind of document, made from its model.
+
+Guarantee: `docs/reference/<kind>.md` is what `page_of(kind)` returns, so every key, type, default and description
+is the one that the loader uses; a test refuses a stale page. `python -m schemas.export` writes them anew.
+Pure but for `write_pages`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from schemas.documents import KINDS
+from schemas.duration import DURATION_PATTERN, format_duration, parse_duration
+from schemas.names import NAME_PATTERN
+
+DIRECTORY = Path(__file__).parents[1] / "docs" / "reference"
+Schema = Mapping[str, Any]
+
+_TYPES = {"string": "text", "boolean": "true or false", "integer": "whole number", "object": "mapping"}
+_BY_PATTERN = {NAME_PATTERN: "name", DURATION_PATTERN: "duration"}
+
+
+def page_of(kind: str) -> str:
+    schema = KINDS[kind].model_json_schema(mode="validation")
+    parts = _parts(schema)
+    lines = [
+        f"# {kind}",
+        "",
+        str(schema["description"]),
+        "",
+        "Examples, and how it behaves: [rules.md](../rules.md). This page is generated from the model, and",
+        f"`tocsin schema {kind}` prints its JSON Schema.",
+        "",
+        *_table(schema, parts),
+    ]
+    for name, path in parts.items():
+        part = schema["$defs"][name]
+        lines += ["", f"## {path}", "", str(part["description"]), "", *_table(part, parts)]
+    return "\n".join(lines) + "\n"
+
+
+def write_pages(directory: Path = DIRECTORY) -> list[Path]:
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for kind in KINDS:
+        path = directory / f"{kind}.md"
+        path.write_text(page_of(kind), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _parts(schema: Schema) -> dict[str, str]:
+    """The models inside a document by the path of keys at which a reader meets each first, outer ones first."""
+    definitions = schema.get("$defs", {})
+    found: dict[str, str] = {}
+    waiting = [("", schema)]
+    while waiting:
+        path, part = waiting.pop(0)
+        for key, field in part.get("properties", {}).items():
+            below = f"{path}.{key}" if path else key
+            for name in _referenced(field):
+                if name not in found and "properties" in definitions[name]:
+                    found[name] = below
+                    waiting.append((below, definitions[name]))
+    return found
+
+
+def _referenced(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            yield _name(schema["$ref"])
+        for key, value in schema.items():
+            if key not in ("examples", "default"):
+                yield from _referenced(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _referenced(item)
+
+
+def _table(schema: Schema, parts: Mapping[str, str]) -> Iterator[str]:
+    yield "| key | type | default | meaning |"
+    yield "|---|---|---|---|"
+    required = schema.get("required", ())
+    for key, field in schema.get("properties", {}).items():
+        default = "required" if key in required else _default(field)
+        yield f"| `{key}` | {_cell(_type(field, parts))} | {_cell(default)} | {_cell(_meaning(field))} |"
+
+
+def _meaning(field: Schema) -> str:
+    description = str(field.get("description", "")).strip()
+    if any(_is_spelt_out(one) for one in (field, *field.get("anyOf", ()))):
+        return description
+    examples = " or ".join(f"`{_shown(example)}`" for example in field.get("examples", ()))
+    return f"{description} Such as {examples}" if examples else description
+
+
+def _is_spelt_out(field: Schema) -> bool:
+    """Whether the type already names every value."""
+    return "enum" in field or "const" in field or field.get("type") == "boolean"
+
+
+def _default(field: Schema) -> str:
+    default = field.get("default")
+    if default is None or default in ("", [], {}):
+        return ""
+    if isinstance(default, str) and field.get("pattern") == DURATION_PATTERN:
+        default = format_duration(parse_duration(default))
+    return f"`{_shown(default)}`"
+
+
+def _type(field: Schema, parts: Mapping[str, str]) -> str:
+    if "$ref" in field:
+        path = parts.get(_name(field["$ref"]))
+        return f"[{path}](#{path.replace('.', '')})" if path else "mapping"
+    choices = [one for key in ("anyOf", "oneOf") for one in field.get(key, ()) if one.get("type") != "null"]
+    if choices:
+        return " or ".join(dict.fromkeys(_type(one, parts) for one in choices))
+    if "const" in field:
+        return f"`{_shown(field['const'])}`"
+    if "enum" in field:
+        return " or ".join(f"`{_shown(one)}`" for one in field["enum"])
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}), parts)}"
+    if "properties" in field:
+        keys = ", ".join(f"{key}: {_type(one, parts)}" for key, one in field["properties"].items())
+        return f"`{{{keys}}}`"
+    if field.get("pattern") in _BY_PATTERN:
+        return _BY_PATTERN[field["pattern"]]
+    return _TYPES.get(str(field.get("type")), str(field.get("type", "any JSON")))
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
