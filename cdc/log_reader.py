@@ -109,18 +109,8 @@ class LogReader:
 
     async def _read(self, after: int, limit: int) -> list[Record]:
         bounds = {"after": after, "until": after + limit}
-        # Plain statements: a pipeline that is cancelled leaves its session in an unknown state.
-        events = await self.connection.execute(statement("cdc/read_events"), bounds)
-        event_rows: list[TupleRow] = await events.fetchall()
-        steps = await self.connection.execute(statement("cdc/read_steps"), bounds)
-        step_rows: list[TupleRow] = await steps.fetchall()
-        calculated = await self.connection.execute(statement("cdc/read_calculated"), bounds)
-        calculated_rows: list[TupleRow] = await calculated.fetchall()
-        found: list[Record] = [EventRow(*row) for row in event_rows]
-        found += [StepRow(*row) for row in step_rows]
-        found += [CalculatedRow(*row) for row in calculated_rows]
-        found.sort(key=_seq)
-        return found
+        rows = await (await self.connection.execute(statement("cdc/read_records"), bounds)).fetchall()
+        return [_record(row) for row in rows]
 
     async def _read_unreadable(self, seq: int, error: psycopg.DataError) -> list[Record]:
         row = await (await self.connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
@@ -131,14 +121,23 @@ class LogReader:
         return [TombstoneRow(seq, row[1], row[0], None, reason)]
 
 
-def _seq(record: Record) -> int:
-    return record.seq
+def _record(row: TupleRow) -> Record:
+    """A row of cdc/read_records as a row of its table."""
+    if row[0] == "event":
+        return EventRow(*row[1:18])
+    _, seq, id, ts, recorded_at, _, type, _, _, name, owner, _, _, _, source, correlation, payload, _ = row[
+        :18
+    ]
+    action_id, step, attempt, key = row[18:]
+    if row[0] == "action-step":
+        return StepRow(
+            *(seq, id, action_id, name, owner, step, attempt, type, recorded_at, correlation, source, payload)
+        )
+    return CalculatedRow(seq, id, owner, key, ts, recorded_at, type, payload, correlation)
 
 
 def _gapless(records: list[Record], after: int) -> list[Record]:
-    """The tables are read by statements of their own, so a commit between them shows in the later ones alone: what
-    follows such a missing link is left for the next read. A hole that does not close is found by the
-    caller."""
+    """Up to the first hole: what is behind it is left to the caller to judge."""
     for position, record in enumerate(records, start=after + 1):
         if record.seq != position:
             return records[: position - after - 1]

@@ -20,7 +20,7 @@ Verdict = Literal["stale", "fresh", "health"]
 
 
 class CalculatedRow(NamedTuple):
-    """One row of `datapoint_calculated`, in the column order of cdc/read_calculated."""
+    """One row of `datapoint_calculated`."""
 
     seq: int
     id: UUID

@@ -17,7 +17,7 @@ from schemas.subjects import event_subject
 
 
 class EventRow(NamedTuple):
-    """One row of `event`, in the column order of cdc/read_events."""
+    """One row of `event`, in the column order of cdc/read_records."""
 
     seq: int
     id: UUID

@@ -14,7 +14,7 @@ from schemas.subjects import action_subject
 
 
 class StepRow(NamedTuple):
-    """One row of `action_step`, in the column order of cdc/read_steps."""
+    """One row of `action_step`."""
 
     seq: int
     id: UUID
