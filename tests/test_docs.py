@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cdc.publisher import Publisher
-from clock.record_log import NewEvent, append_events
 from rules.loading import load_text
-from timers.working_set import database_now
 from tocsin.core.db import Connection
-from tocsin.core.service import Service, running
-from tocsin.core.settings import Settings, read_settings
+from tocsin.core.settings import read_settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -73,32 +66,6 @@ def test_every_link_leads_somewhere(page: Path, target: str) -> None:
 async def test_every_sql_snippet_runs(connection: Connection, page: str, text: str) -> None:
     cursor = await connection.execute(text.encode())
     assert cursor.rowcount >= 0, page
-
-
-async def test_the_consumer_in_the_docs_prints_an_event(settings: Settings, connection: Connection) -> None:
-    (script,) = [text for page, text in snippets("python") if page == "consuming.md"]
-    script = script.replace('"tocsin.v1.', f'"{settings.subjects}.')
-    now = await database_now(connection)
-    event = NewEvent(now - timedelta(seconds=1), "scheduled", "schedule-fired", {"k": 1}, schedule="beat")
-    await append_events(connection, [event])
-    async with running(Service("cdc", Publisher(settings).run)):
-        await _stream_exists(settings)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            script,
-            env={**os.environ, "TOCSIN_NATS": settings.nats},
-            stdout=asyncio.subprocess.PIPE,
-        )
-        output, _ = await process.communicate()
-    assert process.returncode == 0
-    assert output.decode().startswith("1 beat ")
-
-
-async def _stream_exists(settings: Settings) -> None:
-    from tests.streams import read_stream
-
-    await read_stream(settings, 1)
 
 
 def test_every_setting_named_in_the_docs_exists() -> None:

@@ -205,3 +205,37 @@ async def test_a_consumer_that_never_was_is_an_error(bus: Client) -> None:
     puller = await Puller.open(bus, "S", "c", 10)
     with pytest.raises(ConsumerGone, match="503"):
         await puller.next_batch(timeout_s=20)
+
+
+async def test_what_is_on_its_way_when_it_is_drained_is_returned(
+    bus: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be nobody's until the ack wait has passed."""
+    on_its_way, let_in = asyncio.Event(), asyncio.Event()
+    receive = Puller._receive
+
+    async def receive_late(puller: Puller, message: Msg) -> None:
+        on_its_way.set()
+        await let_in.wait()
+        await receive(puller, message)
+
+    monkeypatch.setattr(Puller, "_receive", receive_late)
+    puller = await open_puller(bus, 5)
+    await puller.next_batch(timeout_s=0.01)
+    await send(bus, "a", "b")
+    await on_its_way.wait()
+    draining = asyncio.create_task(puller.drain())
+    await asyncio.wait([draining], timeout=0.05)
+    let_in.set()
+    assert [message.data for message in await draining] == [b"a", b"b"]
+
+
+async def test_no_more_is_asked_for_than_there_is_room(bus: Client) -> None:
+    puller = await open_puller(bus, 10)
+    await send(bus, *"abcdef")
+    assert [message.data for message in await puller.next_batch(at_most=2)] in ([b"a", b"b"], [b"a"])
+
+    async def has_two() -> bool:
+        return bool((await bus.jetstream(timeout=10).consumer_info("S", "c")).num_ack_pending == 2)
+
+    await eventually(has_two, "the two that were asked for are delivered")

@@ -38,8 +38,8 @@ def tail(
 
 
 async def _tail(from_seq: int | None, count: int | None, as_json: bool) -> None:
-    from tocsin.cli.follow import follow, last_sequence_of
     from tocsin.cli.session import command_settings, message_bus
+    from tocsin.client.following import follow, last_sequence_of
 
     settings = command_settings()
     async with message_bus(settings) as bus:

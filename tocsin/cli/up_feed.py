@@ -14,11 +14,11 @@ from typing import Any
 from clock.time_source import DatabaseTime, steady_s
 from timers.schedules import find_schedule, list_schedules
 from timers.working_set import database_now
-from tocsin.cli.follow import follow
 from tocsin.cli.schedule_facts import coming_fires, tz_of
 from tocsin.cli.up_lines import Record, line_of
 from tocsin.cli.up_screen import Screen
 from tocsin.cli.up_view import SHOWN_FIRES, State
+from tocsin.client.following import follow
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service

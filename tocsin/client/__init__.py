@@ -1,7 +1,8 @@
-"""Tocsin for services: schedules and timers on the service's own connection, inside its own transaction.
+"""Tocsin for services: scheduling in the service's own transaction, and consuming the record stream once.
 
-Guarantees: what a service schedules or cancels commits with its own work, or not at all. Nothing here commits,
-touches the record log, or needs a Tocsin process to run. Scheduling is idempotent by (owner, name).
+Guarantees: what a service schedules or cancels commits with its own work, or not at all. What it consumes is
+handled once: the note that a record was handled commits with what the handler wrote (`Inbox`). Nothing here
+touches the record log or needs a Tocsin process to run.
 
 Why on the service's connection: between a commit there and a call to another server lies the moment in which
 a process dies. One transaction has no such moment.
@@ -11,7 +12,17 @@ On failure: `Refused` and `InvalidInput` leave a transaction that was under way 
 
 from __future__ import annotations
 
+from schemas.calculated import CalculatedDatapoint
+from schemas.event import Event
+from schemas.step import ActionStep
+from schemas.tombstone import Tombstone
 from timers.working_set import arm, cancel, cancel_all
+from tocsin.client.consuming import consume, prepare
+from tocsin.client.consumption import Undeliverable
+from tocsin.client.delivery import Delivery
+from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
+from tocsin.client.kv_mark import KvMark
+from tocsin.client.replaying import replay
 from tocsin.client.schedules import (
     Schedule,
     Scheduled,
@@ -21,19 +32,39 @@ from tocsin.client.schedules import (
     schedule_cancel_all,
     schedule_once,
 )
-from tocsin.core.errors import InvalidInput, Refused, TocsinError
+from tocsin.client.selecting import Events, Records, Steps, Tombstones, Verdicts
+from tocsin.core.errors import InvalidInput, Refused, TocsinError, Unreachable
 
 __all__ = [
+    "ActionStep",
+    "CalculatedDatapoint",
+    "Delivery",
+    "Event",
+    "Events",
+    "Inbox",
     "InvalidInput",
+    "KvMark",
+    "Records",
     "Refused",
     "Schedule",
     "Scheduled",
+    "Steps",
     "TocsinError",
+    "Tombstone",
+    "Tombstones",
+    "Undeliverable",
+    "Unreachable",
+    "Verdicts",
     "arm",
     "cancel",
     "cancel_all",
+    "consume",
     "get_schedule",
+    "inbox_sql",
     "list_schedules",
+    "make_inbox",
+    "prepare",
+    "replay",
     "schedule_cancel",
     "schedule_cancel_all",
     "schedule_once",

@@ -9,6 +9,7 @@ On failure: `Unreachable` names the address and the variable that sets it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -25,7 +26,10 @@ _PROBE_S = 2.0
 _CONNECT_S = 5.0
 
 
-async def connect_bus(settings: Settings, name: str) -> Client:
+async def connect_bus(
+    settings: Settings, name: str, on_error: Callable[[Exception], None] | None = None
+) -> Client:
+    """`on_error` hears what happens to the connection, such as a missing permission; by default it is logged."""
     if not settings.nats:
         raise Unreachable(
             "no nats is named: set TOCSIN_NATS, for example nats://localhost:4222, "
@@ -37,7 +41,7 @@ async def connect_bus(settings: Settings, name: str) -> Client:
 
     async def note_error(error: Exception) -> None:
         last_error[:] = [error]
-        _log.debug("nats connection", error=error)
+        (on_error or _log_error)(error)
 
     try:
         async with asyncio.timeout(_CONNECT_S):
@@ -56,6 +60,18 @@ async def connect_bus(settings: Settings, name: str) -> Client:
     except (NatsError, OSError, TimeoutError) as error:
         # A timeout says less than what the server answered, such as a refused password.
         raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
+
+
+def is_forbidden(error: Exception) -> bool:
+    """NATS says apart from a request that it may not be made; the request itself is only never answered."""
+    return "permissions violation" in str(error).lower()
+
+
+def _log_error(error: Exception) -> None:
+    if is_forbidden(error):
+        _log.error("nats forbids it: give this user the permission", error=error)
+    else:
+        _log.debug("nats connection", error=error)
 
 
 async def _probe(urls: list[str]) -> None:

@@ -48,16 +48,14 @@ async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> 
     try:
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=autocommit, **session)
     except psycopg.OperationalError as error:
-        shown = _shown(conninfo)
-        # A password with an unescaped '/' is read as a port or a name, and then quoted in the reason.
-        reason = "" if shown.startswith("***@") else f" ({_first_line(error)})"
         raise Unreachable(
-            f"cannot reach postgres at {shown}{reason}: start it, or set TOCSIN_POSTGRES to a reachable server"
+            f"cannot reach postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}: "
+            "start it, or set TOCSIN_POSTGRES to a reachable server"
         ) from None
     except (psycopg.ProgrammingError, UnicodeError):
         # What libpq says about it quotes parts of the string, and any part may be of the password.
         raise Unreachable(
-            f"TOCSIN_POSTGRES={_shown(conninfo)!r} is not a connection string: "
+            f"TOCSIN_POSTGRES={shown_address(conninfo)!r} is not a connection string: "
             "write postgresql://user@host:5432/database"
         ) from None
     await refuse_old_server(connection)
@@ -139,7 +137,7 @@ def _conninfo(settings: Settings) -> str:
     return settings.postgres
 
 
-def _shown(conninfo: str) -> str:
+def shown_address(conninfo: str) -> str:
     """The address without its password, even where the string is too broken to tell what that is."""
     try:
         parts = conninfo_to_dict(conninfo)
@@ -152,5 +150,8 @@ def _shown(conninfo: str) -> str:
     return "***@" + shown.rpartition("@")[2] if "@" in shown else shown
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def shown_reason(conninfo: str, error: BaseException) -> str:
+    """In brackets, or empty: a password with an unescaped '/' is read as a port or a name, and quoted in the reason."""
+    if shown_address(conninfo).startswith("***@"):
+        return ""
+    return f" ({str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__})"

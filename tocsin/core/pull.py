@@ -31,6 +31,7 @@ from tocsin.core.errors import TocsinError
 
 _EXPIRES_S = 5.0
 _LOST_S = _EXPIRES_S + 2.0
+_DRAIN_S = 2.0
 
 
 class ConsumerGone(TocsinError):
@@ -67,15 +68,27 @@ class Puller:
             with suppress(NatsError, OSError):  # the connection may be gone, and with it the subscription
                 await self._subscription.unsubscribe()
 
-    async def next_batch(self, timeout_s: float = 1.0) -> list[Msg]:
-        await self._ask()
+    async def drain(self) -> list[Msg]:
+        """Close it; what was delivered and not taken, also what was still on its way: an acknowledging consumer would
+        miss that for the length of its ack wait."""
+        if self._subscription is not None and self._bus.is_connected:
+            with suppress(NatsError, OSError, TimeoutError):
+                async with asyncio.timeout(_DRAIN_S):
+                    await self._subscription.drain()  # type: ignore[no-untyped-call]
+        await self.close()
+        return [message for message in self._arrived if "Status" not in (message.headers or {})]
+
+    async def next_batch(self, timeout_s: float = 1.0, at_most: int | None = None) -> list[Msg]:
+        """`at_most` is for a caller that has less room than for a whole batch."""
+        batch = min(at_most or self._batch, self._batch)
+        await self._ask(batch)
         self._arrival.clear()
         if not self._arrived:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._arrival.wait()
         found: list[Msg] = []
-        while self._arrived and len(found) < self._batch:
+        while self._arrived and len(found) < batch:
             message = self._arrived.popleft()
             if self._is_record(message):
                 found.append(message)
@@ -85,18 +98,19 @@ class Puller:
         self._arrived.append(message)
         self._arrival.set()
 
-    async def _ask(self) -> None:
-        """Keep one request with the server."""
+    async def _ask(self, at_most: int = 0) -> None:
+        """Keep one request with the server, by default for a whole batch."""
+        batch = at_most or self._batch
         is_lost = (
             time.monotonic() - self._asked_s > _LOST_S or self._bus.stats["reconnects"] != self._connection
         )
         if self._outstanding > 0 and not is_lost:
             return
         self._request += 1
-        self._outstanding = self._batch
+        self._outstanding = batch
         self._asked_s = time.monotonic()
         self._connection = self._bus.stats["reconnects"]
-        request = {"batch": self._batch, "expires": int(_EXPIRES_S * 1e9)}
+        request = {"batch": batch, "expires": int(_EXPIRES_S * 1e9)}
         if self._max_bytes:
             request["max_bytes"] = self._max_bytes
         reply = f"{self._inbox}.{self._request}"

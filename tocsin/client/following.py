@@ -11,7 +11,7 @@ is fetched together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -31,12 +31,14 @@ _IDLE_S = 30.0
 _RETRY_S = 0.1
 
 
-async def follow(bus: Client, stream: str, after: int) -> AsyncIterator[Msg]:
+async def follow(
+    bus: Client, stream: str, after: int, subjects: Sequence[str] = (">",)
+) -> AsyncGenerator[Msg, None]:
     """The messages behind `after`, for ever."""
     js = bus.jetstream(timeout=_WAIT_S)
     while True:
         try:
-            subscription = await _subscribe(js, stream, after)
+            subscription = await _subscribe(js, stream, after, subjects)
         except (NatsError, OSError, TimeoutError):
             await asyncio.sleep(_RETRY_S)
             continue
@@ -59,11 +61,14 @@ async def last_sequence_of(bus: Client, stream: str) -> int:
         return 0
 
 
-async def _subscribe(js: JetStreamContext, stream: str, after: int) -> JetStreamContext.PullSubscription:
+async def _subscribe(
+    js: JetStreamContext, stream: str, after: int, subjects: Sequence[str]
+) -> JetStreamContext.PullSubscription:
     return await js.pull_subscribe(
-        ">",
+        subjects[0],
         stream=stream,
         config=ConsumerConfig(
+            filter_subjects=list(subjects) if len(subjects) > 1 else None,
             ack_policy=AckPolicy.NONE,
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=after + 1,

@@ -1,0 +1,57 @@
+"""A service in a process of its own that kills itself: each handled event is a row in its own table.
+
+`python -m tests.client.consumer_process CONCURRENCY CHANCE SEED`, with the settings in the environment. With
+the chance given, it dies in the handler, after the effect and before the commit; and with the same chance after
+the commit, instead of acknowledging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+
+from nats.aio.msg import Msg
+
+from tests.client.service import note
+from tocsin.client import Delivery, Event, Events, Inbox, consume
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+_acknowledge = Msg.ack
+
+
+class Fate:
+    def __init__(self, chance: float, seed: int) -> None:
+        self._chance = chance
+        self._random = random.Random(seed)
+
+    def may_strike(self) -> None:
+        if self._random.random() < self._chance:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def handle(self, event: Event, connection: Connection) -> None:
+        await note(event, connection)
+        self.may_strike()
+
+    async def acknowledge(self, message: Msg) -> None:
+        self.may_strike()
+        await _acknowledge(message)
+
+
+async def main(settings: Settings, concurrency: int, fate: Fate) -> None:
+    setattr(Msg, "ack", lambda message: fate.acknowledge(message))  # noqa: B010
+    await consume(
+        Events(),
+        fate.handle,
+        consumer="billing",
+        keep=Inbox(settings.postgres),
+        start="beginning",
+        delivery=Delivery(concurrency=concurrency, ack_wait_s=1.0, attempts=100, back_off_s=0.01),
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Settings(), int(sys.argv[1]), Fate(float(sys.argv[2]), int(sys.argv[3]))))

@@ -1,0 +1,143 @@
+"""A service that consumes: its inbox, a table of effects that would show a second handling, and a way to run it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import nats
+from nats.js.errors import NotFoundError
+
+from clock.record_log import NewEvent, append_events
+from tests.cdc.publishing import T0, live
+from tests.sql import all_rows
+from tests.waiting import eventually
+from tocsin.client import Event, Events, Inbox, consume, make_inbox
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+async def make_service(connection: Connection) -> None:
+    """No key on the effects: what is done twice is seen twice."""
+    await make_inbox(connection)
+    await connection.execute("create table effect (seq bigint, id uuid)")
+
+
+async def note(event: Event, connection: Connection) -> None:
+    """The handler of an ordinary service: one row of its own."""
+    await connection.execute("insert into effect values (%s, %s)", (event.seq, event.id))
+
+
+async def effects(connection: Connection) -> list[int]:
+    return [row["seq"] for row in await all_rows(connection, "select seq from effect order by seq")]
+
+
+async def publish(settings: Settings, connection: Connection, count: int, **fields: Any) -> int:
+    """Append events and bring the stream up to them; the last seq."""
+    events = [NewEvent(T0, "caused", "noted", {"n": n}, **fields) for n in range(count)]
+    last = await append_events(connection, events)
+    await bring_up(settings)
+    return last
+
+
+async def bring_up(settings: Settings) -> None:
+    async with live(settings) as publisher:
+        await publisher.drain()
+
+
+async def delete_stream(settings: Settings) -> None:
+    bus = await connect_bus(settings, "test")
+    try:
+        with suppress(NotFoundError):
+            await bus.jetstream(timeout=10).delete_stream(settings.stream)
+    finally:
+        await bus.close()
+
+
+def billing(settings: Settings, stop: asyncio.Event, **changes: Any) -> Any:
+    """`consume` as most tests call it."""
+    select = Events(namespace=settings.namespace)
+    wanted: dict[str, Any] = {
+        "select": select,
+        "handle": note,
+        "consumer": "billing",
+        "keep": Inbox(settings.postgres),
+        "start": "beginning",
+        "nats": settings.nats,
+        "stop": stop,
+        **changes,
+    }
+    return consume(**wanted)
+
+
+@asynccontextmanager
+async def running(*coroutines: Any, stop: asyncio.Event) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Consumers at work for the length of the block; then stopped, and their errors raised."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        yield tasks
+    except AssertionError as failure:
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                failure.add_note(f"a consumer ended: {task.exception()!r}")
+        raise
+    finally:
+        stop.set()
+        await asyncio.wait(tasks, timeout=30)
+        for task in tasks:
+            task.cancel()
+    await asyncio.gather(*tasks)
+
+
+async def until_handled(connection: Connection, expected: Sequence[int], within: float = 20.0) -> None:
+    """Until the effects are these; fails at once when there are others."""
+
+    async def are_there() -> bool:
+        found = await effects(connection)
+        assert set(found) <= set(expected), found
+        return len(found) >= len(expected)
+
+    await eventually(are_there, f"{len(expected)} records are handled", within)
+    assert await effects(connection) == list(expected)
+
+
+async def until_acknowledged(settings: Settings, consumer: str = "billing") -> None:
+    bus = await connect_bus(settings, "test")
+    js = bus.jetstream(timeout=10)
+
+    async def is_done() -> bool:
+        with suppress(NotFoundError):
+            info = await js.consumer_info(settings.stream, consumer)
+            return not info.num_pending and not info.num_ack_pending
+        return False
+
+    try:
+        await eventually(is_done, "the consumer has acknowledged everything")
+    finally:
+        await bus.close()
+
+
+@dataclass(frozen=True)
+class Letter:
+    subject: str
+    headers: dict[str, str]
+    body: bytes
+
+
+async def dead_letters(settings: Settings) -> list[Letter]:
+    bus = await nats.connect(settings.nats)
+    js = bus.jetstream()
+    try:
+        last = (await js.stream_info(f"{settings.namespace}-consumers-dead")).state.last_seq
+        found = [
+            await js.get_msg(f"{settings.namespace}-consumers-dead", seq=seq) for seq in range(1, last + 1)
+        ]
+        return [Letter(one.subject or "", one.headers or {}, one.data or b"") for one in found]
+    except NotFoundError:
+        return []
+    finally:
+        await bus.close()

@@ -1,0 +1,179 @@
+"""What is kept decides: a stream or a consumer that was lost, rebuilt or replaced changes nothing that was handled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from nats.js.api import AckPolicy, ConsumerConfig
+
+from tests.cdc.publishing import last_sequence, live
+from tests.client.service import (
+    billing,
+    bring_up,
+    delete_stream,
+    effects,
+    publish,
+    running,
+    until_acknowledged,
+    until_handled,
+)
+from tests.sql import all_rows
+from tests.waiting import eventually
+from tocsin.client import Delivery, KvMark, Refused
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+async def on_stream(settings: Settings, act: str, *arguments: Any) -> None:
+    bus = await connect_bus(settings, "test")
+    try:
+        await getattr(bus.jetstream(timeout=10), act)(settings.stream, *arguments)
+    finally:
+        await bus.close()
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_a_stream_that_is_made_anew_is_gone_on_with_and_nothing_is_handled_again(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, concurrency: int
+) -> None:
+    await publish(settings, ledger, 20)
+    delivery = Delivery(concurrency=concurrency)
+    async with running(billing(settings, stop, delivery=delivery), stop=stop):
+        await until_handled(ledger, range(1, 21))
+        await delete_stream(settings)
+        await bring_up(settings)
+        last = await publish(settings, ledger, 20)
+        await until_handled(ledger, range(1, last + 1))
+        await until_acknowledged(settings)
+    assert await effects(ledger) == list(range(1, last + 1))
+
+
+async def test_a_stream_that_lost_its_end_is_waited_for(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    await publish(settings, ledger, 10)
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, range(1, 11))
+        await until_acknowledged(settings)
+    await delete_stream(settings)
+    again = asyncio.Event()
+    async with live(settings) as publisher:
+        chunk = await publisher.reader.read(0, 4)
+        await publisher.chain.confirm(await publisher.chain.send(chunk), 10)
+        assert await last_sequence(settings) == 4
+        async with running(billing(settings, again), stop=again):
+
+            async def is_said() -> bool:
+                return "ends at 4, and 10 is handled already" in caplog.text
+
+            await eventually(is_said, "the consumer waits")
+            await publisher.resume()
+            await publisher.drain()
+            await publish(settings, ledger, 1)
+            await until_handled(ledger, range(1, 12))
+
+
+async def test_a_consumer_that_was_removed_is_made_again(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 5)
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, range(1, 6))
+        await on_stream(settings, "delete_consumer", "billing")
+        await publish(settings, ledger, 5)
+        await until_handled(ledger, range(1, 11))
+
+
+async def test_a_database_restored_from_a_backup_gets_again_what_it_lost_and_nothing_else(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 4)
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, range(1, 5))
+        await until_acknowledged(settings)
+    # The backup was made at 2 with 4 done ahead, which is what handling side by side leaves.
+    await ledger.execute("update tocsin_inbox set last_seq = 2, last_id = null")
+    await ledger.execute("insert into tocsin_inbox_ahead select stream, consumer, 4 from tocsin_inbox")
+    await ledger.execute("delete from effect where seq = 3")
+    await publish(settings, ledger, 2)
+    again = asyncio.Event()
+    async with running(billing(settings, again), stop=again):
+        await until_handled(ledger, [1, 2, 3, 4, 5, 6])
+
+
+async def test_another_log_under_the_same_name_is_refused(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 3)
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, [1, 2, 3])
+        await until_acknowledged(settings)
+    await delete_stream(settings)
+    await ledger.execute("update tocsin.event set id = gen_random_uuid()")
+    await bring_up(settings)
+    with pytest.raises(Refused, match=r"at 3, and 'billing' has handled .* there: this is another log"):
+        await billing(settings, asyncio.Event())
+
+
+@pytest.mark.parametrize("keep", ["inbox", "kv"])
+async def test_the_consumer_of_another_service_is_refused(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, keep: str
+) -> None:
+    await publish(settings, ledger, 1)
+    config = ConsumerConfig(durable_name="billing", ack_policy=AckPolicy.EXPLICIT)
+    await on_stream(settings, "add_consumer", config)
+    changes: dict[str, Any] = {"keep": KvMark(), "handle": print} if keep == "kv" else {}
+    with pytest.raises(Refused, match=r"'billing' exists in nats.*nats consumer rm test_\d+ billing"):
+        await billing(settings, stop, **changes)
+
+
+async def test_a_consumer_of_another_kind_is_refused(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 1)
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, [1])
+    for description, policy, said in (
+        ("tocsin workers: rules", AckPolicy.EXPLICIT, "tocsin's own"),
+        ("mine", AckPolicy.NONE, "not one that is pulled and acknowledged"),
+    ):
+        await on_stream(settings, "delete_consumer", "billing")
+        config = ConsumerConfig(durable_name="billing", description=description, ack_policy=policy)
+        await on_stream(settings, "add_consumer", config)
+        with pytest.raises(Refused, match=said):
+            await billing(settings, asyncio.Event())
+
+
+async def test_the_way_of_delivery_may_change_with_a_restart(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    """Also side by side and then in order: neither loses what the other left open."""
+    await publish(settings, ledger, 12)
+    for concurrency, until in ((4, 12), (1, 18), (4, 24)):
+        again = asyncio.Event()
+        delivery = Delivery(concurrency=concurrency, ack_wait_s=5 + concurrency)
+        async with running(billing(settings, again, delivery=delivery), stop=again):
+            if until > 12:
+                await publish(settings, ledger, 6)
+            await until_handled(ledger, range(1, until + 1))
+        bus = await connect_bus(settings, "test")
+        config = (await bus.jetstream(timeout=10).consumer_info(settings.stream, "billing")).config
+        await bus.close()
+        assert (config.max_ack_pending, config.ack_wait) == (delivery.most_pending, delivery.ack_wait_s)
+
+
+async def test_rows_of_an_inbox_that_vanish_stop_the_consumer_with_a_sentence(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 1)
+    running_task = asyncio.create_task(billing(settings, stop))
+    await until_handled(ledger, [1])
+    await ledger.execute("delete from tocsin_inbox")
+    await publish(settings, ledger, 1)
+    with pytest.raises(Refused, match="no row of the consumer 'billing' any more"):
+        await running_task
+    assert await effects(ledger) == [1]
+    assert await all_rows(ledger, "select from tocsin_inbox_ahead where seq = 2") == []

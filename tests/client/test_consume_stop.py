@@ -1,0 +1,136 @@
+"""A stop finishes what is in hand, acknowledges it, gives the rest back, and does not hang."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from tests.client.service import billing, effects, note, publish, running, until_acknowledged, until_handled
+from tests.waiting import eventually
+from tocsin.client import Delivery, Event
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+class Gate:
+    """A handler that waits at a gate; how many are inside, and how many were cancelled there."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.cancelled = 0
+        self.opened = asyncio.Event()
+
+    async def __call__(self, event: Event, connection: Connection) -> None:
+        self.inside += 1
+        await note(event, connection)
+        try:
+            await self.opened.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+    async def wait_for(self, count: int) -> None:
+        async def are_inside() -> bool:
+            return self.inside == count
+
+        await eventually(are_inside, f"{count} handlers are at work")
+
+
+async def pending(settings: Settings) -> tuple[int, int]:
+    """How many are unacknowledged, and how many were never delivered."""
+    bus = await connect_bus(settings, "test")
+    try:
+        info = await bus.jetstream(timeout=10).consumer_info(settings.stream, "billing")
+        return info.num_ack_pending or 0, info.num_pending or 0
+    finally:
+        await bus.close()
+
+
+@pytest.mark.parametrize("how", ["stop", "cancel"])
+async def test_a_stop_lets_the_handlers_at_work_finish(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, how: str
+) -> None:
+    await publish(settings, ledger, 10)
+    gate = Gate()
+    task = asyncio.create_task(billing(settings, stop, handle=gate, delivery=Delivery(concurrency=3)))
+    await gate.wait_for(3)
+    stop.set() if how == "stop" else task.cancel()
+    await asyncio.wait([task], timeout=0.05)
+    assert not task.done()
+    gate.opened.set()
+    async with asyncio.timeout(10):
+        await asyncio.wait([task])
+    assert task.cancelled() is (how == "cancel")
+    assert await effects(ledger) == [1, 2, 3]
+    assert (gate.inside, gate.cancelled) == (3, 0)
+    # Nothing waits for its time-out: all that was in hand is acknowledged, the others were never taken.
+    assert await pending(settings) == (0, 7)
+
+
+@pytest.mark.parametrize("how", ["time", "second cancellation"])
+async def test_a_handler_that_does_not_finish_is_cancelled_and_its_record_given_back(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, how: str
+) -> None:
+    await publish(settings, ledger, 3)
+    gate = Gate()
+    drain_s = 0.05 if how == "time" else 60.0
+    task = asyncio.create_task(
+        billing(settings, stop, handle=gate, delivery=Delivery(concurrency=2, drain_s=drain_s))
+    )
+    await gate.wait_for(2)
+    task.cancel()
+    if how == "second cancellation":
+
+        async def is_draining() -> bool:
+            return task.cancelling() == 1
+
+        await eventually(is_draining, "it drains")
+        await asyncio.wait([task], timeout=0.2)
+        task.cancel()
+    async with asyncio.timeout(10):
+        with suppress(asyncio.CancelledError):
+            await task
+    assert gate.cancelled == 2
+    assert await effects(ledger) == []
+    # Given back at once: the next process does not have to wait for the ack wait of thirty seconds.
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, [1, 2, 3], within=15)
+        await until_acknowledged(settings)
+
+
+async def test_an_idle_consumer_stops_at_once(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 1)
+    task = asyncio.create_task(billing(settings, stop))
+    await until_handled(ledger, [1])
+    await until_acknowledged(settings)
+    stop.set()
+    async with asyncio.timeout(5):
+        await task
+
+
+async def test_stops_and_starts_in_a_row_lose_and_double_nothing(
+    settings: Settings, ledger: Connection
+) -> None:
+    """Each stop meets the loop somewhere else."""
+    total = 120
+    await publish(settings, ledger, total)
+    for number in range(1, 11):
+        stop = asyncio.Event()
+        delivery = Delivery(concurrency=1 + number % 3)
+        task = asyncio.create_task(billing(settings, stop, delivery=delivery))
+
+        async def has_progressed(least: int = number * 7) -> bool:
+            return len(await effects(ledger)) >= least
+
+        await eventually(has_progressed, "some are handled")
+        stop.set() if number % 2 else task.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.wait([task])
+    last = asyncio.Event()
+    async with running(billing(settings, last), stop=last):
+        await until_handled(ledger, range(1, total + 1), within=20)

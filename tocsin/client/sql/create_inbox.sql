@@ -1,0 +1,8 @@
+-- The inbox of a service: up to where each of its consumers has handled the stream, and which record that was.
+create table if not exists tocsin_inbox (
+    stream text not null,
+    consumer text not null,
+    last_seq bigint not null,
+    last_id uuid,
+    primary key (stream, consumer)
+)

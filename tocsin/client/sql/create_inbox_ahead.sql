@@ -1,0 +1,7 @@
+-- What was handled beyond `tocsin_inbox.last_seq`. Its primary key is what makes a second handling impossible.
+create table if not exists tocsin_inbox_ahead (
+    stream text not null,
+    consumer text not null,
+    seq bigint not null,
+    primary key (stream, consumer, seq)
+)

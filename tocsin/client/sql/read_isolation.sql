@@ -1,0 +1,2 @@
+-- How this transaction is isolated.
+select current_setting('transaction_isolation')

@@ -1,0 +1,5 @@
+-- Rows that `last_seq` speaks for. In the transaction of raise_inbox, so that a claim sees both or neither.
+delete from tocsin_inbox_ahead a
+using tocsin_inbox i
+where i.stream = %(stream)s and i.consumer = %(consumer)s
+  and a.stream = i.stream and a.consumer = i.consumer and a.seq <= i.last_seq
