@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from rules.alarms.event_alarms import EventAlarms
+from rules.alarms.series_alarms import SeriesAlarms
 from rules.datapoints.lane import DataLane
 from rules.dispatch import Dispatcher
 from rules.lanes.service import Lanes
@@ -25,7 +26,10 @@ class Worker:
     async def run(self) -> None:
         lanes = Lanes(
             self._settings,
-            [RecordLane(self._settings, [EventAlarms(), Dispatcher()]), DataLane(self._settings)],
+            [
+                RecordLane(self._settings, [EventAlarms(), Dispatcher()]),
+                DataLane(self._settings, [SeriesAlarms()]),
+            ],
         )
         halves = [
             asyncio.create_task(lanes.run(), name="lanes"),

@@ -1,0 +1,180 @@
+"""Alarms and staleness over series: what the batches of the data lane mean.
+
+Guarantee: inputs of one owner are judged in the order of their instants: what is due before an arrival is realised
+first, at its nominal time, by whoever gets there first. The clock may have called a series stale; then the rules hear
+of it here, before anything later of the same owner. Where it has not, this batch does, and removes the watchdog: one
+that is gone means that the clock was quicker, and the batch is judged again. So verdicts depend on arrivals alone.
+
+A verdict that comes through the stream is only a wake-up: what counts is what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from clock.record_log import NewCalculated, Records
+from rules.alarms.alarm_rules import AlarmRules
+from rules.alarms.judgement import Judgement, Subject, read_states
+from rules.alarms.silences import Series, Silence, Silences, StoredSeries, is_watched
+from rules.current import RuleBook
+from rules.datapoints.lane import DataBatch, Verdict
+from rules.engine import Arrival, WentStale
+from rules.lanes.lane import Overtaken
+from rules.lanes.phases import Writes
+from timers.staleness_id import verdict_id
+from tocsin.core.db import Connection, statement
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class SeriesAlarms:
+    def __init__(self) -> None:
+        self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+
+    async def plan(self, connection: Connection, batch: DataBatch) -> SeriesJudgement:
+        await self._book.refresh(connection, batch.rules_seq + 1)
+        rules = self._book.at(batch.rules_seq + 1)
+        stored = await _read_series(connection, batch) if batch.inputs else []
+        silences = Silences(stored, rules.types)
+        timeline, calculated = _timeline(batch.inputs, silences)
+        seen = await read_states(connection, _subjects(rules, timeline))
+        judgement = Judgement("data", batch.partition, seen)
+        for given in timeline:
+            for rule in rules.for_key(given.key):
+                judgement.hear(rule, given.owner, given)
+        return SeriesJudgement(judgement, silences.changed(), calculated)
+
+
+class SeriesJudgement(Writes):
+    def __init__(
+        self, judgement: Judgement, changed: Sequence[Series], calculated: Sequence[NewCalculated]
+    ) -> None:
+        self._judgement = judgement
+        self._changed = changed
+        self._calculated = calculated
+
+    async def timers(self, connection: Connection) -> None:
+        await self._judgement.timers(connection)
+        gone = [one for one in self._changed if one.stored is not None and one.stored.within is not None]
+        gone = [one for one in gone if one.lapsed or not is_watched(one)]
+        if gone:
+            await self._disarm(connection, gone)
+        armed = [one for one in self._changed if is_watched(one)]
+        if armed:
+            await connection.execute(
+                statement("rules/arm_watchdogs"),
+                {
+                    "owners": [one.owner for one in armed],
+                    "keys": [one.key for one in armed],
+                    "deadlines": [one.deadline for one in armed],
+                    "within_us": [(one.within or timedelta(0)) // _MICROSECOND for one in armed],
+                },
+            )
+
+    async def _disarm(self, connection: Connection, gone: Sequence[Series]) -> None:
+        row = await (
+            await connection.execute(
+                statement("rules/disarm_watchdogs"),
+                {
+                    "owners": [one.owner for one in gone],
+                    "keys": [one.key for one in gone],
+                    "lapsed": [one.lapsed for one in gone],
+                },
+            )
+        ).fetchone()
+        if row is None or row[0] != sum(one.lapsed for one in gone):
+            raise Overtaken("a watchdog fired while its series was being judged")
+
+    async def entities(self, connection: Connection) -> None:
+        known = [one for one in self._changed if one.stored is not None or one.stale_since is not None]
+        if known:
+            await connection.execute(
+                statement("rules/put_freshness"),
+                {
+                    "owners": [one.owner for one in known],
+                    "keys": [one.key for one in known],
+                    "stale_since": [one.stale_since for one in known],
+                    "heard": [one.heard_stale_since for one in known],
+                },
+            )
+        await self._judgement.entities(connection)
+
+    def records(self) -> Records:
+        return Records(events=self._judgement.events, calculated=self._calculated)
+
+
+def _timeline(
+    inputs: Sequence[Arrival | Verdict], silences: Silences
+) -> tuple[list[Arrival | WentStale], list[NewCalculated]]:
+    """What the rules hear, in order, and the verdicts to record."""
+    heard: list[Arrival | WentStale] = []
+    calculated: list[NewCalculated] = []
+    for given in inputs:
+        owner, until = _due(given)
+        for silence in silences.until(owner, until):
+            heard.append(silence.given)
+            if silence.is_new:
+                calculated.append(_stale(silence))
+        if isinstance(given, Arrival):
+            if silences.arrive(given):
+                calculated.append(_fresh(given))
+            heard.append(given)
+    return heard, calculated
+
+
+def _due(given: Arrival | Verdict) -> tuple[str, datetime]:
+    """Whose silences an input brings to light, and up to when."""
+    if isinstance(given, Arrival):
+        return given.owner, given.at
+    return given.calculated.owner, given.calculated.time
+
+
+def _subjects(rules: AlarmRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[Subject]:
+    return ((rule.name, given.owner) for given in timeline for rule in rules.for_key(given.key))
+
+
+def _stale(silence: Silence) -> NewCalculated:
+    """As clock/append_staleness writes it."""
+    given = silence.given
+    return NewCalculated(
+        owner=given.owner,
+        key=given.key,
+        ts=given.at,
+        verdict="stale",
+        payload={
+            "value": given.value,
+            "ts": given.ts.isoformat(),
+            "labels": dict(given.labels),
+            "arrived_at": given.last_arrival.isoformat(),
+            "age_s": (given.at - given.last_arrival).total_seconds(),
+        },
+        id=verdict_id("stale", given.owner, given.key, given.at),
+    )
+
+
+def _fresh(given: Arrival) -> NewCalculated:
+    return NewCalculated(
+        owner=given.owner,
+        key=given.key,
+        ts=given.at,
+        verdict="fresh",
+        payload={"value": given.value, "ts": given.ts.isoformat(), "labels": dict(given.labels)},
+        id=verdict_id("fresh", given.owner, given.key, given.at),
+    )
+
+
+async def _read_series(connection: Connection, batch: DataBatch) -> list[StoredSeries]:
+    arrivals = {(one.owner, one.key) for one in batch.inputs if isinstance(one, Arrival)}
+    due = [_due(one) for one in batch.inputs]
+    series = sorted(arrivals)
+    cursor = await connection.execute(
+        statement("rules/read_series"),
+        {
+            "owners": [owner for owner, _ in series],
+            "keys": [key for _, key in series],
+            "all_owners": sorted({owner for owner, _ in due}),
+            "until": max(until for _, until in due),
+        },
+    )
+    return [StoredSeries(*row) for row in await cursor.fetchall()]

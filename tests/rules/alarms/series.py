@@ -1,0 +1,96 @@
+"""Batches of the data lane by hand, with the real clock beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from clock.term import begin_term
+from rules.alarms.series_alarms import SeriesAlarms
+from rules.current import newest_rules
+from rules.datapoints.lane import DataBatch, Verdict
+from rules.datapoints.storing import Placed, StoreDatapoints, prepare_staging
+from rules.engine import Arrival, TypeIndex
+from rules.lanes.lane import Overtaken
+from rules.lanes.phases import PhasedPlan
+from schemas.calculated import CalculatedDatapoint
+from tests.clock.beats import at, drain
+from tests.rules.alarms.judging import virtual_now
+from tests.sql import all_rows
+from tocsin.core.db import Connection
+
+Meanwhile = Callable[[], Awaitable[None]]
+
+
+class Live:
+    """A worker and a clock on one partition, in virtual time."""
+
+    def __init__(self, worker: Connection, clock: Connection) -> None:
+        self.worker = worker
+        self._clock = clock
+        self._work = SeriesAlarms()
+
+    async def begin(self) -> None:
+        for session in (self.worker, self._clock):
+            await virtual_now(session, at(0))
+        await prepare_staging(self.worker)
+        await self.worker.execute(
+            "select tocsin.extend_datapoints(%s, %s)", (at(0).date(), at(30 * 86_400).date())
+        )
+        await self.worker.execute(
+            "insert into tocsin.ingest_partition (lane, partition) values ('data', 0) on conflict do nothing"
+        )
+
+    async def take(self, inputs: Sequence[Arrival | Verdict], meanwhile: Meanwhile | None = None) -> int:
+        """How often the batch had to be judged."""
+        arrivals = [one for one in inputs if isinstance(one, Arrival)]
+        for attempt in range(1, 10):
+            rules_seq = await newest_rules(self.worker)
+            batch = DataBatch(0, inputs, rules_seq, TypeIndex())
+            planned = await self._work.plan(self.worker, batch)
+            stored = StoreDatapoints(0, [Placed(place, one) for place, one in enumerate(arrivals)])
+            plan = PhasedPlan([stored, planned])
+            if meanwhile is not None and attempt == 1:
+                await meanwhile()
+            try:
+                async with self.worker.transaction():
+                    await plan.stage(self.worker)
+                    await self.read_until(inputs[-1].at)
+                    await plan.write(self.worker)
+            except Overtaken:
+                continue
+            return attempt
+        raise AssertionError("overtaken for ever")
+
+    async def read_until(self, until: Any) -> None:
+        await self.worker.execute(
+            "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)", (until,)
+        )
+
+    async def run_clock(self, seconds: float) -> None:
+        """A new leader each time: its scan begins at the beginning of time."""
+        await drain(await begin_term(self._clock, "test"), at(seconds))
+
+    async def hear(self, seconds: float, owner: str = "plant-7") -> None:
+        """The clock's verdicts come back through the stream."""
+        rows = await all_rows(
+            self.worker,
+            "select * from tocsin.datapoint_calculated where verdict = 'stale' and owner = %s order by seq",
+            (owner,),
+        )
+        verdicts = [Verdict(at(seconds), 0, _calculated(row)) for row in rows]
+        if verdicts:
+            await self.take(verdicts)
+
+
+def _calculated(row: dict[str, Any]) -> CalculatedDatapoint:
+    return CalculatedDatapoint.model_construct(
+        owner=row["owner"], key=row["key"], time=row["ts"], verdict=row["verdict"], seq=row["seq"]
+    )
+
+
+async def verdicts(connection: Connection) -> list[tuple[str, str, float]]:
+    rows = await all_rows(
+        connection, "select key, verdict, ts from tocsin.datapoint_calculated order by ts, seq"
+    )
+    return [(row["key"], row["verdict"], (row["ts"] - at(0)).total_seconds()) for row in rows]
