@@ -86,7 +86,12 @@ class Egress:
         try:
             return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_NEXT_ADDRESS_S)
         except OSError as error:
-            raise Unreachable(f"{host}:{port} cannot be reached: {connection_problem(error)}") from None
+            problem = connection_problem(error)
+            raise Unreachable(f"{place(host, port)} cannot be reached: {problem}") from None
+
+
+def place(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def connection_problem(error: OSError) -> str:

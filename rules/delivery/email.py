@@ -26,7 +26,7 @@ from aiosmtplib import (
     SMTPResponseException,
 )
 
-from rules.delivery.egress import Egress, connection_problem
+from rules.delivery.egress import Egress, connection_problem, place
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
@@ -47,7 +47,7 @@ async def send_email(
     raw = mail.as_bytes()
     if len(raw) > MAX_MAIL_BYTES:
         raise InvalidInput(f"the mail has {len(raw)} bytes, at most {MAX_MAIL_BYTES} are sent: send less")
-    where = f"{target.smtp.host}:{_port(target.smtp)}"
+    where = place(target.smtp.host, _port(target.smtp))
     recipients = [parse_mailbox(text).address for text in target.to]
     timeout_s = target.timeout.total_seconds()
     try:
@@ -84,10 +84,9 @@ async def _converse(
     egress: Egress, target: EmailTarget, raw: bytes, recipients: list[str], secrets: Secrets
 ) -> dict[str, tuple[int, str]]:
     server, sender = target.smtp, parse_mailbox(target.from_)
-    connected = await egress.open(server.host, _port(server))
     smtp = SMTP(
         hostname=server.host,
-        sock=connected,
+        sock=await egress.open(server.host, _port(server)),
         use_tls=server.security == "tls",
         start_tls=False,
         tls_context=egress.tls,
@@ -97,11 +96,10 @@ async def _converse(
     try:
         await smtp.connect()
         if server.security == "starttls":
-            await smtp.ehlo()
-            if not smtp.supports_extension("starttls"):
-                raise InvalidInput(f"{server.host} does not offer starttls: set 'security' to what it offers")
+            await _need(smtp, server, "starttls", "set 'security' to what it offers")
             await smtp.starttls()
         if server.username is not None and server.password is not None:
+            await _need(smtp, server, "auth", "leave out 'username' and 'password'")
             await smtp.login(secrets.reveal(server.username), secrets.reveal(server.password))
         refused, _ = await smtp.sendmail(sender.address, recipients, raw)
         with suppress(SMTPException, OSError):  # the mail is taken
@@ -109,7 +107,12 @@ async def _converse(
         return {address: (answer.code, answer.message) for address, answer in refused.items()}
     finally:
         smtp.close()
-        connected.close()
+
+
+async def _need(smtp: SMTP, server: SmtpServer, extension: str, remedy: str) -> None:
+    await smtp.ehlo()
+    if not smtp.supports_extension(extension):
+        raise InvalidInput(f"{server.host} does not offer {extension}: {remedy}")
 
 
 def _port(server: SmtpServer) -> int:

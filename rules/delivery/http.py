@@ -22,7 +22,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from rules.delivery.egress import Egress, connection_problem
+from rules.delivery.egress import Egress, connection_problem, place
 from schemas.http_headers import check_header_value
 from schemas.web_address import check_url
 from tocsin.core.errors import InvalidInput, Unreachable
@@ -62,7 +62,7 @@ class Response:
 
 async def request(egress: Egress, one: Request) -> Response:
     url = URL(check_url(one.url))
-    where = f"{url.host}:{url.port}"
+    where = place(str(url.host), url.port or 0)
     if one.body is not None and len(one.body) > MAX_REQUEST_BYTES:
         raise InvalidInput(
             f"the request to {where} has {len(one.body)} bytes, at most {MAX_REQUEST_BYTES} are sent: send less"
@@ -111,7 +111,7 @@ async def _exchange(
         session.request(one.method, url, headers=headers, data=one.body, allow_redirects=False) as answer,
     ):
         body = await _read(answer, one.reads)
-        return Response(where, answer.status, dict(answer.headers), body)
+        return Response(where, answer.status, answer.headers, body)
 
 
 async def _read(answer: aiohttp.ClientResponse, reads: Literal["failures", "all"]) -> bytes:

@@ -13,7 +13,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from rules.delivery.egress import Egress
+from rules.delivery.egress import Egress, place
 from rules.delivery.http import Request, Response, request
 from rules.delivery.secrets import Secrets
 from schemas.probe_document import HttpProbe, Probe, TcpProbe
@@ -75,7 +75,7 @@ def _problem(one: HttpProbe, answer: Response) -> str:
 
 
 async def _probe_tcp(egress: Egress, one: TcpProbe, started: float) -> ProbeResult:
-    where, timeout_s = f"{one.host}:{one.port}", one.timeout.total_seconds()
+    where, timeout_s = place(one.host, one.port), one.timeout.total_seconds()
     try:
         async with asyncio.timeout(timeout_s):
             (await egress.open(one.host, one.port)).close()

@@ -22,6 +22,7 @@ from tocsin.core.errors import InvalidInput
 HIDDEN = "***"
 _MAX_BYTES = 65_536
 _SECRET_PART = 8
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Secrets:
@@ -43,9 +44,10 @@ class Secrets:
         return secret
 
     def redact(self, text: str) -> str:
+        """Without secrets, and without what Postgres would not store of a server's answer."""
         for value in sorted(self._hidden, key=len, reverse=True):
             text = text.replace(value, HIDDEN)
-        return text
+        return _UNSTORABLE.sub("\ufffd", text)
 
     def redact_json(self, value: Any) -> Any:
         if isinstance(value, dict):

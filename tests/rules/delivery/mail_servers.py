@@ -75,7 +75,7 @@ async def mail_server(
             require_starttls=starttls is not None,
             authenticator=_login if login else None,
             auth_required=login,
-            auth_require_tls=tls is None,
+            auth_require_tls=tls is None or not login,  # a server with TLS from the start does not count it
             data_size_limit=2**25,
             loop=asyncio.get_running_loop(),
         )

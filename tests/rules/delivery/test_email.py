@@ -16,6 +16,8 @@ from tests.rules.delivery.mail_servers import PASSWORD, USER, mail_server
 from tests.rules.delivery.receivers import endless, receiver, resetting, saying, stalling
 from tocsin.core.errors import InvalidInput
 
+pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
+
 ServerTls = Callable[[str], ssl.SSLContext]
 KEY = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21/0"
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -114,6 +116,20 @@ async def test_starttls_is_required_and_not_merely_tried(egress: Egress) -> None
         "permanent", "127.0.0.1 does not offer starttls: set 'security' to what it offers"
     )
     assert room.envelopes == []
+
+
+async def test_a_server_without_a_login_is_said(egress: Egress, server_tls: ServerTls) -> None:
+    async with mail_server(tls=server_tls("127.0.0.1")) as room:
+        outcome = await send(egress, target(room.port, security="tls", **LOGIN))
+    assert outcome == Outcome(
+        "permanent", "127.0.0.1 does not offer auth: leave out 'username' and 'password'"
+    )
+
+
+async def test_an_answer_that_is_no_text_can_still_be_stored(egress: Egress) -> None:
+    async with receiver(stalling, greeting=b"554 go \xff\x00 away\r\n") as server:
+        outcome = await send(egress, target(server.port))
+    assert outcome.text == f"127.0.0.1:{server.port} answered 554 go \ufffd\ufffd away"
 
 
 async def test_a_wrong_password_is_permanent_and_not_shown(egress: Egress, server_tls: ServerTls) -> None:

@@ -1,3 +1,4 @@
+import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -6,7 +7,7 @@ from typing import Any
 import pytest
 
 from rules.delivery.egress import Egress, EgressRefused
-from rules.delivery.http import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, request
+from rules.delivery.http import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, _only_to, request
 from tests.rules.delivery.receivers import (
     answering,
     endless,
@@ -251,3 +252,12 @@ async def test_errors_show_the_host_and_never_the_path_of_a_url(guard: Callable[
     with pytest.raises(EgressRefused) as refused:
         await request(guard(allow=""), asking(url))
     assert "s3cret" not in f"{failed.value} {refused.value}"
+
+
+def test_no_socket_is_made_for_an_address_that_was_not_checked() -> None:
+    make = _only_to(["192.0.2.1", "2001:db8::1"])
+    for address in (("192.0.2.1", 80), ("2001:db8::1", 80, 0, 0)):
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        make((family, socket.SOCK_STREAM, 0, "", address)).close()
+    with pytest.raises(ConnectionRefusedError, match=r"127.0.0.1 was not checked"):
+        make((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80)))

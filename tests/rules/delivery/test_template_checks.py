@@ -125,12 +125,12 @@ def test_all_unknown_names_are_said_at_once() -> None:
 )
 def test_what_passes_the_check_for_depth_can_be_compiled(first: str, repeated: str, last: str) -> None:
     passing = 0
-    for depth in range(1, 80):
+    for depth in range(1, 80, 2):
         template = f"{first}{repeated * depth}{last * (1 if first else depth)}"
         if not problems_of(template):
             passing += 1
             compiled(template, "text")
-    assert passing > 10
+    assert passing > 5
 
 
 def test_the_documentation_names_every_filter() -> None:

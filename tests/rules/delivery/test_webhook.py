@@ -99,7 +99,7 @@ async def test_the_url_may_be_a_secret(egress: Egress) -> None:
     [(200, "delivered"), (302, "permanent"), (400, "permanent"), (429, "retryable"), (503, "retryable")],
 )
 async def test_the_answer_decides_the_outcome(egress: Egress, status: int, state: str) -> None:
-    async with receiver(answering(status, b"busy", Retry_After="30")) as server:
+    async with receiver(answering(status, b"busy", retry_after="30")) as server:
         outcome = await send(egress, server)
     assert outcome.state == state
     assert outcome.retry_after == (timedelta(seconds=30) if state == "retryable" else None)
