@@ -129,7 +129,7 @@ async def _read(answer: aiohttp.ClientResponse, reads: Literal["failures", "all"
 
 async def _first_bytes(answer: aiohttp.ClientResponse, most: int) -> bytes:
     pieces = bytearray()
-    while len(pieces) < most and (piece := await answer.content.read(most - len(pieces))):
+    while piece := await answer.content.read(most - len(pieces)):
         pieces += piece
     return bytes(pieces)
 

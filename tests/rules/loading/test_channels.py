@@ -1,10 +1,13 @@
+import json
 from typing import Any
 
+import jsonschema
 import pytest
 from pydantic import BaseModel
 
 from rules.loading import RulesInvalid, load_text
 from schemas.documents import ChannelDocument
+from schemas.export import text_of
 from schemas.mail_address import parse_mailbox
 from schemas.probe_document import HttpProbe, TcpProbe
 from schemas.targets import TARGET_KEYS, AppriseTarget, EmailTarget, SlackTarget, SmtpServer, WebhookTarget
@@ -165,6 +168,25 @@ def test_a_wrong_channel_is_refused_at_its_place_without_showing_a_secret(keys: 
 def test_a_text_that_is_not_one_mailbox_is_no_address(address: str) -> None:
     with pytest.raises(ValueError, match="is not a mail address"):
         parse_mailbox(address)
+
+
+@pytest.mark.parametrize(
+    ("target", "accepted"),
+    [
+        ({"slack": {"url": {"env": "URL"}}}, True),
+        ({"slack": {"url": "https://hooks.slack.com/services/x"}}, False),
+        ({"slack": {"url": {"env": "URL", "file": "/x"}}}, False),
+        ({"webhook": {"url": "https://a.example", "headers": {"A": {"file": "/x"}, "B": "b"}}}, True),
+        ({"webhook": {"url": "https://a.example", "headers": {"A": {"nope": "/x"}}}}, False),
+        ({"email": {"smtp": {"host": "m"}, "from": "a@b", "to": ["c@d"]}}, True),
+        ({"email": {"smtp": {"host": "m"}, "from": "a@b", "to": []}}, False),
+    ],
+)
+def test_an_editor_accepts_a_right_channel_and_marks_a_wrong_one(
+    target: dict[str, Any], accepted: bool
+) -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(text_of("rules")))
+    assert validator.is_valid({"channel": {"name": "ops", **target}}) is accepted
 
 
 def test_every_key_of_every_target_is_described_with_examples_that_are_valid() -> None:

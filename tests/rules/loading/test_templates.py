@@ -1,6 +1,12 @@
-import pytest
+from typing import Annotated
 
+import pytest
+from pydantic import BaseModel
+
+from rules.delivery.templates import check_template
 from rules.loading import RulesInvalid, load_text
+from rules.loading.templates import _templates
+from schemas.templates import TemplateMark, TextTemplate
 
 
 def problems_of(text: str) -> list[tuple[int, int, str]]:
@@ -70,3 +76,19 @@ def test_a_subject_that_cannot_be_published_is_refused(subject: str, message: st
     assert line == 4
     assert said.startswith("'publish.subject' of action 'a': ")
     assert message in said
+
+
+class _Digest(BaseModel):
+    body: Annotated[str, TemplateMark("html", names=("alarms", "now"), with_parts=())] | None = None
+    lines: tuple[TextTemplate, ...] = ()
+
+
+def test_a_field_says_what_its_template_may_name() -> None:
+    digest = _Digest(body="{{ alarms }}{{ owner }}", lines=("{{ owner }}", "{{ alarms }}"))
+    found = {
+        path: [problem.message for problem in check_template(source, mark.names)]
+        for path, mark, source in _templates(digest)
+    }
+    assert found[("body",)] == ["unknown name 'owner', known are alarms, now"]
+    assert found[("lines", 0)] == []
+    assert found[("lines", 1)][0].startswith("unknown name 'alarms', known are origin, type")
