@@ -14,7 +14,7 @@ from tocsin.core.errors import InvalidInput
 
 async def look(egress: Egress, port: int, **keys: Any) -> ProbeResult:
     url = f"http://127.0.0.1:{port}/health"
-    one = Probe.model_validate({"http": {"url": url, "timeout": "300ms", **keys}})
+    one = Probe.model_validate({"http": {"url": url, **keys}})
     return await probe(egress, one, Secrets({"AUTH": "s3cret-token"}))
 
 
@@ -23,7 +23,7 @@ async def test_a_service_that_answers_is_well(egress: Egress) -> None:
         result = await look(egress, server.port, headers={"Authorization": {"env": "AUTH"}})
     assert (result.is_well, result.status) == (True, 200)
     assert result.latency_ms is not None
-    assert 0 < result.latency_ms < 300
+    assert 0 < result.latency_ms < 10_000
     assert result.text == f"127.0.0.1:{server.port} answered 200 in {result.latency_ms:g} ms"
     assert (server.only.method, server.only.path) == ("GET", "/health")
     assert server.only.headers["authorization"] == "s3cret-token"
@@ -55,7 +55,7 @@ async def test_the_answer_is_judged(
 @pytest.mark.parametrize("behave", [stalling, resetting])
 async def test_a_service_that_does_not_answer_is_not_well(egress: Egress, behave: Any) -> None:
     async with receiver(behave) as server:
-        result = await look(egress, server.port)
+        result = await look(egress, server.port, timeout="300ms")
     assert (result.is_well, result.latency_ms, result.status) == (False, None, None)
     assert result.text.startswith(f"127.0.0.1:{server.port} ")
 
