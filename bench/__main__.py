@@ -17,6 +17,7 @@ NAMES = (
     "snapshot",
     "oracle",
     "ingest",
+    "check",
 )
 
 

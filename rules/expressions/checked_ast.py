@@ -14,7 +14,7 @@ On failure: bytes that are not the expected message raise `ValueError`: a defect
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
 
 CONST, IDENT, SELECT, CALL, LIST, STRUCT, COMPREHENSION, OTHER = range(8)
 _KIND_BY_FIELD = {3: CONST, 4: IDENT, 5: SELECT, 6: CALL, 7: LIST, 8: STRUCT, 9: COMPREHENSION}
@@ -36,12 +36,25 @@ class Node:
     bound: tuple[str, ...] = ()
 
 
-class Tree(NamedTuple):
-    root: Node
-    offsets: dict[int, int]
-    """Node id to its offset in the text, in characters."""
-    dynamic: frozenset[int]
-    """The nodes whose type is only known at run time."""
+class Tree:
+    """`offsets` and `dynamic` are only read when somebody asks: most conditions have no mistake to place."""
+
+    def __init__(self, root: Node, source: bytes, types: list[bytes]) -> None:
+        self.root = root
+        self._source = source
+        self._types = types
+
+    @cached_property
+    def offsets(self) -> dict[int, int]:
+        """Node id to its offset in the text, in characters."""
+        pairs = (_first(_fields(raw)) for number, raw in _fields(self._source) if number == 4)
+        return {_whole(pair.get(1, 0)): _whole(pair.get(2, 0)) for pair in pairs}
+
+    @cached_property
+    def dynamic(self) -> frozenset[int]:
+        """The nodes whose type is only known at run time."""
+        types = (_entry(raw) for raw in self._types)
+        return frozenset(key for key, raw in types if any(n == _DYN_FIELD for n, _ in _fields(raw)))
 
 
 def decode(serialised: bytes) -> Tree:
@@ -50,14 +63,8 @@ def decode(serialised: bytes) -> Tree:
     message = _fields(envelope[2])
     expression, source = (4, 5) if is_checked else (2, 3)
     parts = _first(message)
-    types = [_entry(raw) for number, raw in message if is_checked and number == 3]
-    dynamic = frozenset(key for key, raw in types if any(n == _DYN_FIELD for n, _ in _fields(raw)))
-    offsets = {}
-    for number, raw in _fields(parts[source]):
-        if number == 4:
-            pair = _first(_fields(raw))
-            offsets[_whole(pair.get(1, 0))] = _whole(pair.get(2, 0))
-    return Tree(_node(parts[expression]), offsets, dynamic)
+    types = [bytes(raw) for number, raw in message if is_checked and number == 3]
+    return Tree(_node(parts[expression]), bytes(parts[source]), types)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -155,21 +162,21 @@ def _fields(raw: "int | bytes") -> Fields:
     if isinstance(raw, int):
         raise ValueError("expected a message, found a number")
     found: Fields = []
-    place = 0
-    while place < len(raw):
-        key, place = _varint(raw, place)
-        number, wire = key >> 3, key & 7
-        if wire == 0:
-            value, place = _varint(raw, place)
-            found.append((number, value))
-            continue
+    place, end = 0, len(raw)
+    while place < end:
+        key, place = _varint(raw, place) if raw[place] > 127 else (raw[place], place + 1)
+        wire = key & 7
         if wire == 2:
-            length, place = _varint(raw, place)
+            length, place = _varint(raw, place) if raw[place] > 127 else (raw[place], place + 1)
+        elif wire == 0:
+            value, place = _varint(raw, place) if raw[place] > 127 else (raw[place], place + 1)
+            found.append((key >> 3, value))
+            continue
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
             raise ValueError(f"unknown wire type {wire}")
-        found.append((number, raw[place : place + length]))
+        found.append((key >> 3, raw[place : place + length]))
         place += length
     return found
 

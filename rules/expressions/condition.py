@@ -14,6 +14,7 @@ condition and logged once per rule, so that a rule that fails for every event do
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Set
 
 import structlog
@@ -29,6 +30,7 @@ from schemas.action_rule_document import MAX_CONDITION_LENGTH
 from schemas.event_fields import EVENT_FIELDS
 
 MAX_MACRO_DEPTH = 2
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _RUN_TIME_HINTS = {
     "not found in map": "guard members with has(payload.key) or has(labels.name)",
     "No matching overloads": "declare a datapoint_type, so that types are checked when the rule is loaded",
@@ -114,10 +116,10 @@ def _check_text(text: str) -> None:
     if len(text) > MAX_CONDITION_LENGTH:
         message = f"the condition has {len(text)} characters, at most {MAX_CONDITION_LENGTH} are accepted"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
-    for offset, letter in enumerate(text):
-        if letter == "\0" or "\ud800" <= letter <= "\udfff":
-            message = f"the character U+{ord(letter):04X} cannot be part of a condition, remove it"
-            raise ExpressionInvalid(text, [error_at(text, offset, message)])
+    unusable = _UNUSABLE.search(text)
+    if unusable:
+        message = f"the character U+{ord(unusable.group()):04X} cannot be part of a condition, remove it"
+        raise ExpressionInvalid(text, [error_at(text, unusable.start(), message)])
     if not text.strip():
         raise ExpressionInvalid(
             text, [ExpressionError(1, 1, "the condition is empty, write true to match everything")]

@@ -5,10 +5,10 @@ problem has the line and column of the very character in the file.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from rules.delivery.templates import check_template, fixed_part
 from rules.loading.places import place_in_file
@@ -45,9 +45,8 @@ def _subject_problems(one: Placed, path: Path, where: str, source: str) -> Itera
 
 
 def _templates(model: BaseModel, path: Path = ()) -> Iterator[tuple[Path, TemplateMark, str]]:
-    for name, field in type(model).model_fields.items():
-        mark = _mark_of(field)
-        for inner, value in _leaves(getattr(model, name), (*path, name)):
+    for name, key, mark in _fields_of(type(model)):
+        for inner, value in _leaves(getattr(model, name), (*path, key)):
             if isinstance(value, BaseModel):
                 yield from _templates(value, inner)
             elif mark is not None and isinstance(value, str):
@@ -65,12 +64,21 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def _mark_of(field: FieldInfo) -> TemplateMark | None:
-    """Also inside `TextTemplate | None`, where pydantic leaves it in the annotation."""
-    pending: list[Any] = [field.annotation, *field.metadata]
+@cache
+def _fields_of(model: type[BaseModel]) -> list[tuple[str, str, TemplateMark | None]]:
+    """The fields that are templates, or that hold models that may have some: (name, key in the file, mark)."""
+    found = []
+    for name, field in model.model_fields.items():
+        # Also inside `TextTemplate | None`, where pydantic leaves the mark in the annotation.
+        parts = list(_parts([field.annotation, *field.metadata]))
+        mark = next((part for part in parts if isinstance(part, TemplateMark)), None)
+        if mark is not None or any(isinstance(part, type) and issubclass(part, BaseModel) for part in parts):
+            found.append((name, field.alias or name, mark))
+    return found
+
+
+def _parts(pending: list[Any]) -> Iterator[Any]:
     while pending:
         one = pending.pop()
-        if isinstance(one, TemplateMark):
-            return one
+        yield one
         pending += [*get_args(one), *getattr(one, "__metadata__", ())]
-    return None

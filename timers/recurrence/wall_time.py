@@ -115,9 +115,7 @@ class FixedTime:
         return Occurrence(resolved.first, wall, 0, f"{clock} does not exist on this day: moved to {moved}")
 
     def minimum_distance(self) -> timedelta:
-        times = self._pattern.times_of_day()
-        every_day = FixedTime(EveryDay(times), self._zone.key, *self._policies)
-        return _shortest(every_day, times, self._zone.key)
+        return _shortest(FixedTime, self._pattern.times_of_day(), self._zone.key, *self._policies)
 
 
 class IntervalLike:
@@ -155,8 +153,7 @@ class IntervalLike:
         return Occurrence(at, None, fold, note)
 
     def minimum_distance(self) -> timedelta:
-        times = self._pattern.times_of_day()
-        return _shortest(IntervalLike(EveryDay(times), self._zone.key), times, self._zone.key)
+        return _shortest(IntervalLike, self._pattern.times_of_day(), self._zone.key)
 
 
 class EveryDay:
@@ -178,8 +175,14 @@ class EveryDay:
         return self._times
 
 
-def _shortest(source: FixedTime | IntervalLike, times: tuple[timedelta, ...], tz: str) -> timedelta:
-    """The shortest distance on an ordinary day, and around every kind of transition the zone has."""
+@lru_cache(maxsize=1024)
+def _shortest(
+    kind: type[FixedTime] | type[IntervalLike], times: tuple[timedelta, ...], tz: str, *policies: str
+) -> timedelta:
+    """The shortest distance on an ordinary day, and around every kind of transition the zone has.
+
+    Kept, because it walks a hundred days, and a thousand schedules have few different times of day.
+    """
     if not times:
         return timedelta.max
     day = timedelta(days=1)
@@ -188,6 +191,7 @@ def _shortest(source: FixedTime | IntervalLike, times: tuple[timedelta, ...], tz
     )
     if shortest <= _FINEST_SHIFT:
         return shortest if shortest == _FINEST_SHIFT else timedelta(seconds=1)
+    source = kind(EveryDay(times), tz, *policies)
     for transition in _kinds_of_transition(tz):
         instant, end = transition - 2 * day, transition + 2 * day
         previous: datetime | None = None
