@@ -4,8 +4,9 @@ Guarantee: a kind that is not listed here is not looked at, so a due timer of it
 """
 
 from clock.kinds import AnyKind
+from clock.runbook_waits import RunbookWaits
 from clock.sustains import Sustains
 from clock.ticks import ScheduleTicks
 from clock.watchdogs import Watchdogs
 
-KINDS: tuple[AnyKind, ...] = (ScheduleTicks(), Sustains(), Watchdogs())
+KINDS: tuple[AnyKind, ...] = (ScheduleTicks(), Sustains(), RunbookWaits(), Watchdogs())

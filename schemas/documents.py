@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from schemas.action_document import ActionDocument, LogAction, PublishAction
+from schemas.action_document import ActionDocument
 from schemas.action_rule_document import ActionRuleDocument
 from schemas.channel_document import ChannelDocument
 from schemas.datapoint_type_document import DatapointTypeDocument
@@ -27,8 +27,6 @@ __all__ = [
     "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",
-    "LogAction",
-    "PublishAction",
     "ScheduleDocument",
     "SystemDocument",
 ]

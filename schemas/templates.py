@@ -44,3 +44,4 @@ MessageTemplate = Annotated[
     str, TemplateMark("text", MESSAGE_FIELDS, ("labels",)), Field(min_length=1, max_length=1_000)
 ]
 JsonTemplate = Annotated[dict[str, JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]
+ValueTemplate = Annotated[str | int | float | bool, TemplateMark("text")]

@@ -15,7 +15,7 @@ from rules.loading.places import place_in_file
 from rules.loading.problems import Problem
 from rules.loading.reading import Placed
 from rules.loading.yaml_tree import Path
-from schemas.action_document import check_subject
+from schemas.runbook.subject import check_subject
 from schemas.templates import TemplateMark
 from tocsin.core.errors import InvalidInput
 

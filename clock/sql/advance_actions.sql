@@ -1,0 +1,72 @@
+-- What fired waits mean for their actions, and the last statement before COMMIT. Locks the actions in key order.
+-- A fire counts only if its step still waits for this attempt (a report: if the step is under way); whatever was cancelled,
+-- has ended or went on meanwhile takes nothing from it. A report that came too late is appended and kept as an answer.
+with fired as (
+    select f.ref::uuid as action_id, f.key, f.payload, f.position,
+           case when f.key = 'group' then '0' else f.payload ->> 'step' end as step
+    from unnest(%(refs)s::text[], %(keys)s::text[], %(payloads)s::jsonb[]) with ordinality as f (ref, key, payload, position)
+),
+locked as (
+    select a.id, a.name, a.owner, a.correlation_id, a.event_id, a.state, a.active
+    from tocsin.action a
+    where a.id = any(%(ids)s::uuid[])
+    order by a.id
+    for update
+),
+meant as (
+    select l.*, f.step, f.payload, f.position, l.active -> f.step as entry,
+           case
+               when f.key = 'group' then case when l.state = 'gathering' then 'due' end
+               when not f.payload ? 'report' then
+                   case when l.state = 'running' and l.active -> f.step ->> 'state' = 'waiting'
+                             and l.active -> f.step ->> 'attempt' = f.payload ->> 'attempt' then 'due' end
+               when l.state = 'running' and l.active -> f.step ->> 'state' in ('due', 'waiting') then
+                   case when f.payload -> 'report' ->> 'state' = 'completed'
+                             or coalesce(f.payload -> 'report' ->> 'attempt', l.active -> f.step ->> 'attempt')
+                                = l.active -> f.step ->> 'attempt' then 'due' end
+               else 'late'
+           end as meaning
+    from fired f
+    join locked l on l.id = f.action_id
+),
+-- A report and a deadline of one step in one batch: the report counts.
+counted as (
+    select distinct on (m.id, m.step) m.*,
+           coalesce(m.entry, '{"attempt": 1}') || (m.payload - 'step') || '{"state": "due"}' as due_entry
+    from meant m
+    where m.meaning is not null
+    order by m.id, m.step, m.payload ? 'report' desc
+),
+moved as (
+    update tocsin.action a
+    set state = case when a.state = 'gathering' then 'running' else a.state end,
+        active = a.active || c.entries,
+        answers = a.answers || c.late,
+        version = a.version + 1
+    from (
+        select one.id,
+               coalesce(jsonb_object_agg(one.step, one.due_entry) filter (where one.meaning = 'due'), '{}') as entries,
+               coalesce(jsonb_object_agg(one.step, one.payload -> 'report' || '{"late": true}')
+                        filter (where one.meaning = 'late'), '{}') as late
+        from counted one
+        group by one.id
+    ) c
+    where a.id = c.id
+    returning a.id
+)
+select tocsin.append(
+    '{}',
+    coalesce(array_agg(
+        row(gen_random_uuid(), c.id, c.name, c.owner, c.step::integer,
+            coalesce(c.due_entry ->> 'attempt', '1')::integer,
+            case when c.meaning = 'due' then 'due' else c.payload -> 'report' ->> 'state' end,
+            c.correlation_id, c.event_id,
+            case
+                when c.meaning = 'late' then c.payload -> 'report' || '{"late": true}'
+                when c.payload ? 'report' then '{"reported": true}'
+                else c.payload - 'step' - 'attempt'
+            end)::tocsin.step_input
+        order by c.position), '{}'),
+    %(epoch)s)
+from counted c
+join moved m on m.id = c.id

@@ -1,0 +1,27 @@
+"""How long a step waits before its next attempt. Pure, and the same wherever it is computed.
+
+Why the jitter is a hash: steps that failed together spread out, and a replay or a second worker finds the same instant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+from schemas.runbook import Retries
+
+_SHARES = 2**32
+
+
+def delay_before(retries: Retries, attempt: int, salt: str) -> timedelta:
+    """Before `attempt`, which is the second or a later one; `salt` names the action and the step."""
+    # Compared as logarithms would be: a power of a hundred attempts does not fit in a timedelta.
+    delay_s = retries.first.total_seconds()
+    for _ in range(attempt - 2):
+        if delay_s >= retries.longest.total_seconds():
+            break
+        delay_s *= retries.factor
+    delay_s = min(delay_s, retries.longest.total_seconds())
+    digest = hashlib.sha256(f"{salt}/{attempt}".encode()).digest()
+    share = int.from_bytes(digest[:4], "big") / _SHARES
+    return timedelta(seconds=delay_s * (1 - retries.jitter * share))
