@@ -23,8 +23,8 @@ from pydantic import ValidationError
 
 from rules.consumers import open_consumer
 from rules.delivery.templates import fill, fill_subject, fill_text
-from schemas.runbook.subject import check_subject
 from schemas.documents import ActionDocument
+from schemas.runbook.subject import check_subject
 from schemas.step import ActionStep
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, retrying, statement

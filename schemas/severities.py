@@ -29,7 +29,7 @@ _KEYWORDS = (
     *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
     *("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "duration", "timestamp"),
 )
-_TAKEN = {*_KEYWORDS, *EVENT_FIELDS, *SERIES_FIELDS}
+_TAKEN = {*_KEYWORDS, *EVENT_FIELDS, *SERIES_FIELDS, "alarm", "answers", "trigger"}
 
 
 @lru_cache(maxsize=1)

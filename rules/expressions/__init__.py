@@ -12,14 +12,17 @@ from rules.expressions.environment import event_activation, event_environment
 from rules.expressions.errors import ExpressionError, ExpressionInvalid
 from rules.expressions.index import RuleIndex
 from rules.expressions.series import compile_series_condition, compile_where
+from rules.expressions.steps import compile_branch_condition, compile_wait_condition
 
 __all__ = [
     "Condition",
     "ExpressionError",
     "ExpressionInvalid",
     "RuleIndex",
+    "compile_branch_condition",
     "compile_event_condition",
     "compile_series_condition",
+    "compile_wait_condition",
     "compile_where",
     "event_activation",
     "event_environment",

@@ -48,12 +48,17 @@ _ENGINE_NAMES = {name: _TYPE_VARIABLE if name == "type" else name for name in ST
 @lru_cache(maxsize=1)
 def event_environment() -> cel.Env:
     """The environment of all event conditions; building one takes milliseconds, so it is shared."""
+    return safe_environment(event_variables(), container=CONTAINER)
+
+
+def event_variables() -> dict[str, cel.Type]:
+    """By the names that the engine knows."""
     types = cel.Type
     variables = dict.fromkeys(_ENGINE_NAMES.values(), types.STRING)
     variables |= dict.fromkeys((*INT_FIELDS, *severities()), types.INT)
     variables |= dict.fromkeys(INSTANT_FIELDS, types.TIMESTAMP)
     variables[PAYLOAD_FIELD] = types.Map(types.STRING, types.DYN)
-    return safe_environment(variables, container=CONTAINER)
+    return variables
 
 
 def safe_environment(variables: Mapping[str, cel.Type], *, container: str | None = None) -> cel.Env:
@@ -76,6 +81,10 @@ def event_text(event: Mapping[str, object], field: str) -> str:
 
 def event_activation(env: cel.Env, event: Mapping[str, object]) -> cel.Activation:
     """The event bound to the variables: build it once, then ask every rule."""
+    return env.Activation(event_values(event))
+
+
+def event_values(event: Mapping[str, object]) -> dict[str, object]:
     variables: dict[str, object] = dict(severities())
     for field, engine_name in _ENGINE_NAMES.items():
         variables[engine_name] = event_text(event, field)
@@ -87,7 +96,7 @@ def event_activation(env: cel.Env, event: Mapping[str, object]) -> cel.Activatio
     payload = event.get(PAYLOAD_FIELD)
     variables[PAYLOAD_FIELD] = {} if payload is None else payload
     check_json_shape(variables[PAYLOAD_FIELD], PAYLOAD_FIELD)
-    return env.Activation(variables)
+    return variables
 
 
 def _instant(value: object, field: str) -> datetime:

@@ -17,9 +17,10 @@ from rules.loading.places import place_in_file
 from rules.loading.problems import Problem
 from rules.loading.reading import Placed, Read
 from rules.loading.recurrences import ScheduleInvalid, recurrence_of
+from rules.loading.runbooks import runbook_problems
 from rules.loading.series_checks import series_problems
 from rules.loading.templates import template_problems
-from schemas.documents import ActionRuleDocument, DatapointTypeDocument, ScheduleDocument
+from schemas.documents import ActionDocument, ActionRuleDocument, DatapointTypeDocument, ScheduleDocument
 
 
 def check_all(
@@ -43,6 +44,8 @@ def check_all(
             problems += _recurrence_problems(one, one.document.model, anchor)
         elif isinstance(one.document.model, ActionRuleDocument):
             problems += _condition_problems(one, one.document.model, schedules)
+        elif isinstance(one.document.model, ActionDocument):
+            problems += runbook_problems(one, one.document.model)
     return problems
 
 

@@ -7,8 +7,8 @@ Why pydantic's own messages are mostly replaced: they speak of inputs and types;
 """
 
 import difflib
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -87,7 +87,7 @@ def _problems(
         if details["type"] == "missing" and path in misspelt:
             continue
         # A list is counted without its wrong members, which have problems of their own.
-        if details["type"] == "too_short" and any(path == one["loc"][:-1] for one in errors):
+        if details["type"] == "too_short" and _is_inside(path, errors):
             continue
         at_key = (details.get("ctx") or {}).get("at_key")
         if details["type"] == "extra_forbidden":
@@ -112,10 +112,14 @@ def _message(details: ErrorDetails, kind: str, where: str) -> str:
     if details["type"] in _EXPECTED:
         return f"'{_dotted(path)}' of {where} must be {_EXPECTED[details['type']]}, not {_shown(found)}"
     if details["type"] in ("one_of", "needs_rrule"):
-        return f"{where} {details['msg']}"
+        return f"{f'{_dotted(path)!r} of ' if path else ''}{where} {details['msg']}"
     if details["type"] == "value_error":
         return f"'{_dotted(path)}' of {where}: {details['msg'].removeprefix('Value error, ')}"
     return f"'{_dotted(path) or last}' of {where}: {details['msg'].lower()}"
+
+
+def _is_inside(path: Path, errors: Sequence[ErrorDetails]) -> bool:
+    return any(len(one["loc"]) > len(path) and one["loc"][: len(path)] == path for one in errors)
 
 
 def _unknown_key(details: ErrorDetails, kind: str, where: str) -> str:
@@ -135,11 +139,20 @@ def _keys_at(kind: str, path: Path) -> list[str]:
     for step in path:
         if not isinstance(step, str):
             continue
-        annotation = model.model_fields[step].annotation
-        model = next(
-            one for one in (annotation, *getattr(annotation, "__args__", ())) if hasattr(one, "model_fields")
-        )
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        model = _model_in(fields[step].annotation)
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside `Model | None` or a list of lists of it."""
+    pending = [annotation]
+    while pending:
+        one = pending.pop()
+        if hasattr(one, "model_fields"):
+            return one
+        pending += get_args(one)
+    raise TypeError(f"{annotation!r} has no keys")
 
 
 def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:

@@ -1,7 +1,7 @@
 """Subjects that an action may publish to.
 
-Guarantee: `check_subject` refuses what is no NATS subject, and the names that Tocsin and NATS keep for themselves; the loader
-asks it for the fixed part of a subject, the worker for the whole.
+Guarantee: `check_subject` refuses what is no NATS subject, and the names that Tocsin and NATS keep for themselves; the
+loader asks it for the fixed part of a subject, the worker for the whole.
 
 Why reserved subjects are refused: the record log's stream accepts one writer, and its sequence numbers
 are the proof that nothing was lost or sent twice.
