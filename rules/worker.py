@@ -13,7 +13,7 @@ from rules.alarms.series_alarms import SeriesAlarms
 from rules.datapoints.lane import DataLane
 from rules.dispatch import Dispatcher
 from rules.lanes.service import Lanes
-from rules.perform import Performer
+from rules.performer import Performer
 from rules.record_lane import RecordLane
 from tocsin.core.service import end_tasks
 from tocsin.core.settings import Settings

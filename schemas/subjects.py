@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from urllib.parse import unquote
+from uuid import UUID
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -46,6 +47,15 @@ def series_tokens(key: str) -> str:
 def calculated_subject(prefix: str, verdict: str, owner: str, key: str) -> str:
     lane = "health" if verdict == "health" else "staleness"
     return f"{prefix}.{lane}.{token(owner)}.{series_tokens(key)}"
+
+
+def datapoint_subject(prefix: str, owner: str, key: str) -> str:
+    return f"{prefix}.datapoint.{token(owner)}.{series_tokens(key)}"
+
+
+def report_subject(prefix: str, action_id: UUID, step: int) -> str:
+    """Where whoever took a dispatched message says what came of it."""
+    return f"{prefix}.report.{action_id}.{step}"
 
 
 def tombstone_subject(prefix: str, kind: str) -> str:

@@ -7,9 +7,12 @@ create index action_dead on tocsin.action (ended_at desc) where state in ('faile
 -- Whose turn is next, where actions of one rule take turns.
 create index action_queued on tocsin.action (action_rule, group_key, started_at) where state = 'queued';
 
--- The action_rules behind a caught event, if whoever sent it passed them on: a rule is not started by itself.
-alter table tocsin.ingest_event add column lineage text[] not null default '{}';
-create index ingest_event_lineage on tocsin.ingest_event (event_id) where lineage <> '{}';
+-- The action_rules behind an event that an action caused, oldest first: a rule is not started by itself again. Of caught
+-- events, if whoever sent them passed it on. Events without a lineage, which are nearly all, have no row.
+create table tocsin.event_lineage (
+    event_id uuid primary key,
+    lineage text[] not null check (cardinality(lineage) > 0)
+);
 
 -- Report what came of a dispatched message, inside the caller's transaction: with the caller's own work, or not at
 -- all. It arms a timer that is due at once, so it never touches the record log. True if it counts; false if the step

@@ -16,6 +16,7 @@ from rules.runbook.effects import (
     Armed,
     Awaited,
     Effect,
+    Emitted,
     Finished,
     Recorded,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Awaited",
     "Completed",
     "Effect",
+    "Emitted",
     "Failed",
     "Finished",
     "Node",

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from rules.runbook.backoff import delay_before
-from rules.runbook.effects import Answered, Armed, Awaited, Effect, Finished, Recorded
+from rules.runbook.effects import Answered, Armed, Awaited, Effect, Emitted, Finished, Recorded
 from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
 from rules.runbook.program import Node, Program
 
@@ -87,6 +87,8 @@ def _completed(
             result.due(head)
         return
     del result.active[str(node.number)]
+    if outcome.event is not None:
+        result.effects.append(Emitted(outcome.event))
     result.effects.append(Recorded(node.number, entry["attempt"], "completed", outcome.answer))
     result.effects.append(Answered(node.name, {"state": "completed", **outcome.answer}))
     following = node.following if outcome.way is None else node.heads[outcome.way]
@@ -183,6 +185,8 @@ def _verdict(program: Program, dead: Active) -> tuple[str, str]:
     ]
     blamed = [(node.name, entry) for node, entry in steps if node.kind != "parallel"]
     state = "failed" if any(entry["state"] == "failed" for _, entry in blamed) else "timed_out"
+    if len(program.nodes) == 1:
+        return state, blamed[0][1]["error"]
     return state, "; ".join(f"step {name}: {entry['error']}" for name, entry in blamed)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from clock.record_log import NewEvent
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -45,6 +47,13 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Emitted:
+    """An event that the step appends to the log, with its outcome."""
+
+    event: NewEvent
+
+
+@dataclass(frozen=True)
 class Finished:
     """The action has ended: completed, failed or timed_out."""
 
@@ -52,4 +61,4 @@ class Finished:
     error: str | None = None
 
 
-Effect = Recorded | Armed | Awaited | Answered | Finished
+Effect = Recorded | Armed | Awaited | Answered | Emitted | Finished

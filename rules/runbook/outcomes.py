@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from clock.record_log import NewEvent
+
 
 @dataclass(frozen=True)
 class Completed:
-    """Done. `way` is set by a `branch`: 0 for `then`, 1 for `else`."""
+    """Done. `way` is set by a `branch`: 0 for `then`, 1 for `else`; `event` by what appends one."""
 
     answer: Mapping[str, Any] = field(default_factory=dict)
     way: int | None = None
+    event: NewEvent | None = None
 
 
 @dataclass(frozen=True)

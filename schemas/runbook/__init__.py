@@ -5,7 +5,7 @@ timeout and what a failure means. Names, channels, conditions and timezones are 
 the other documents.
 """
 
-from schemas.runbook.messages import DispatchStep, LogStep, PublishStep, RecordStep
+from schemas.runbook.messages import DispatchStep, EmitStep, LogStep, PublishStep, RecordStep
 from schemas.runbook.retries import Retries
 from schemas.runbook.step import FLOW, RESPONSES, BranchStep, Responses, StepDocument, walk
 from schemas.runbook.wait import WaitStep
@@ -15,6 +15,7 @@ __all__ = [
     "RESPONSES",
     "BranchStep",
     "DispatchStep",
+    "EmitStep",
     "LogStep",
     "PublishStep",
     "RecordStep",

@@ -1,4 +1,4 @@
-"""Steps that write a line, a message or a datapoint."""
+"""Steps that write a line, a message, an event or a datapoint."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.duration import Duration
+from schemas.names import Name
 from schemas.templates import JsonTemplate, SubjectTemplate, TextTemplate, ValueTemplate
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -46,6 +47,24 @@ class DispatchStep(PublishStep):
         timedelta(minutes=5),
         description="How long to wait for the report; after that the attempt is timed out.",
         examples=["5m"],
+    )
+
+
+class EmitStep(BaseModel):
+    """Appends one event to the log, exactly once, with the outcome of the step."""
+
+    model_config = _STRICT
+
+    type: Name = Field(description="Type of the event, in the past tense.", examples=["restart-requested"])
+    owner: TextTemplate = Field(
+        "{{ owner }}",
+        description="Whom it is about; the same as the event's by default.",
+        examples=["plant-7"],
+    )
+    payload: JsonTemplate = Field(
+        default_factory=dict,
+        description="JSON object it carries; `{{ ... }}` in its texts is filled from the event.",
+        examples=[{"service": "{{ payload.service }}"}],
     )
 
 

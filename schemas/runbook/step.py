@@ -21,11 +21,11 @@ from pydantic_core import PydanticCustomError
 from schemas.action_rule_document import MAX_CONDITION_LENGTH
 from schemas.duration import Duration
 from schemas.names import Name
-from schemas.runbook.messages import DispatchStep, LogStep, PublishStep, RecordStep
+from schemas.runbook.messages import DispatchStep, EmitStep, LogStep, PublishStep, RecordStep
 from schemas.runbook.retries import Retries
 from schemas.runbook.wait import WaitStep
 
-RESPONSES = ("log", "publish", "dispatch", "record")
+RESPONSES = ("log", "publish", "dispatch", "emit", "record")
 FLOW = ("wait", "branch", "parallel")
 DEFAULT_RETRIES = Retries.model_validate({})
 DEFAULT_TIMEOUT = timedelta(seconds=30)
@@ -51,6 +51,9 @@ class Responses(BaseModel):
         None,
         description="Publish a message and wait until a consumer reports its outcome.",
         examples=[{"subject": "jobs.backup", "within": "1h"}],
+    )
+    emit: EmitStep | None = Field(
+        None, description="Append an event to the log.", examples=[{"type": "restart-requested"}]
     )
     record: RecordStep | None = Field(
         None, description="Write a datapoint.", examples=[{"key": "sla.breaches", "value": 0}]

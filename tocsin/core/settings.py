@@ -88,6 +88,10 @@ class Settings(BaseSettings):
         default=200,
         description="messages a worker fetches at once",
     )
+    worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=32,
+        description="steps of actions that a worker performs at once: a slow one holds up no other",
+    )
     worker_ack_wait_s: Annotated[float, Field(ge=1.0, le=3600.0)] = Field(
         default=30.0,
         description="seconds until a message of a silent worker is given to another one",

@@ -140,7 +140,7 @@ class Simulation:
                 self.awaited[effect.step] = effect.condition
             elif isinstance(effect, Answered):
                 self.answers[effect.name] = dict(effect.answer)
-            else:
+            elif isinstance(effect, Finished):
                 self.finished.append(effect)
 
     def _note(self, record: Recorded) -> None:

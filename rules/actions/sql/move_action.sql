@@ -1,0 +1,7 @@
+-- The action as it is after a step. No row: it was cancelled, has ended, or another step of it was quicker; the
+-- caller rolls back and reads again.
+update tocsin.action a
+set active = %(active)s, answers = a.answers || %(answers)s, version = a.version + 1, state = %(state)s,
+    ended_at = case when %(state)s <> 'running' then tocsin.instant() end,
+    result = %(result)s, error = %(error)s
+where a.id = %(id)s and a.version = %(version)s and a.state = 'running'

@@ -1,0 +1,27 @@
+-- Where actions take turns: the oldest that is queued begins, for each (rule, group) in which none is under way.
+-- Index: action_queued. A row that somebody else has is skipped: they start it.
+with turns as (
+    select distinct d.action_rule, d.group_key
+    from unnest(%(rules)s::text[], %(groups)s::text[]) as d (action_rule, group_key)
+    where not exists (
+        select 1 from tocsin.action a
+        where a.action_rule = d.action_rule and a.group_key = d.group_key and a.state in ('gathering', 'running'))
+),
+next as (
+    select picked.id
+    from turns t
+    cross join lateral (
+        select a.id
+        from tocsin.action a
+        where a.action_rule = t.action_rule and a.group_key = t.group_key and a.state = 'queued'
+        order by a.started_at, a.event_seq
+        limit 1
+        for update skip locked
+    ) picked
+    order by picked.id
+)
+update tocsin.action a
+set state = 'running', active = '{"0": {"attempt": 1, "state": "due"}}', version = a.version + 1
+from next n
+where a.id = n.id
+returning a.id, a.name, a.owner, a.correlation_id, a.event_id

@@ -1,0 +1,37 @@
+"""Actions that take turns (`overlap: queue`): the next one begins when the one before it has ended.
+
+Guarantee: of one (action_rule, group key), the oldest queued action begins in the transaction that ends the one under
+way. One that was queued at the very moment in which the other ended is found by the record lane, which looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clock.record_log import NewStep
+from rules.actions.reading import Action
+from tocsin.core.db import Connection, statement
+
+
+async def begin_turns(connection: Connection, ended: Sequence[Action]) -> list[NewStep]:
+    """In the phase of the entities, after `ended` were updated; the first steps of what begins, to be appended."""
+    return await begin_queued(connection, [(one.rule, one.group_key) for one in ended])
+
+
+async def begin_queued(connection: Connection, turns: Sequence[tuple[str, str]]) -> list[NewStep]:
+    """The same for pairs of (action_rule, group key)."""
+    columns = {"rules": [rule for rule, _ in turns], "groups": [group for _, group in turns]}
+    cursor = await connection.execute(statement("rules.actions/start_queued"), columns)
+    return [
+        NewStep(
+            action_id=id,
+            name=name,
+            owner=owner,
+            step=0,
+            attempt=1,
+            state="due",
+            correlation_id=correlation_id,
+            source_event_id=event_id,
+        )
+        for id, name, owner, correlation_id, event_id in await cursor.fetchall()
+    ]

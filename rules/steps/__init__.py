@@ -1,0 +1,31 @@
+"""What each kind of step does in the world.
+
+Guarantee: a performer takes a `Task` and gives an `Outcome`; it commits nothing. An error that another attempt may mend
+is `Failed`, one that would come again is `Failed(permanent=True)` or raised as `InvalidInput`. What is wrong with our
+own servers (`Unreachable`, NATS away) is raised: the step comes back by itself, and no attempt is counted.
+
+To add a kind: a model in `schemas/runbook`, a function here, a line in `PERFORMERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from rules.runbook import Outcome
+from rules.steps.emit import emit
+from rules.steps.flow import branch, parallel, wait
+from rules.steps.log import log
+from rules.steps.publish import dispatch, publish
+from rules.steps.record import record
+from rules.steps.task import Task
+
+PERFORMERS: Mapping[str, Callable[[Task], Awaitable[Outcome]]] = {
+    "log": log,
+    "publish": publish,
+    "dispatch": dispatch,
+    "emit": emit,
+    "record": record,
+    "wait": wait,
+    "branch": branch,
+    "parallel": parallel,
+}

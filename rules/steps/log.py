@@ -1,0 +1,19 @@
+"""`log`: one line in the worker's log."""
+
+from __future__ import annotations
+
+import structlog
+
+from rules.delivery.templates import fill_text
+from rules.runbook import Completed, Outcome
+from rules.steps.task import LONGEST_KEPT, Task
+
+_log = structlog.get_logger()
+
+
+async def log(task: Task) -> Outcome:
+    step = task.node.step.log
+    assert step is not None
+    message = fill_text(step.message, task.data)
+    _log.info("action log", action=task.action.name, message=message)
+    return Completed({"message": message[:LONGEST_KEPT]})
