@@ -211,6 +211,12 @@ type event_input
     correlation_id uuid
     payload jsonb
 
+table event_lineage
+    event_id uuid not null
+    lineage text[] not null
+    constraint event_lineage_lineage_check CHECK ((cardinality(lineage) > 0))
+    constraint event_lineage_pkey PRIMARY KEY (event_id)
+
 table ingest_event
     key text not null
     event_id uuid not null
@@ -369,6 +375,8 @@ table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum
     constraint timer_pkey PRIMARY KEY (kind, ref, key)
     constraint timer_ref_check CHECK (((length(ref) >= 1) AND (length(ref) <= 256)))
 
+CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]))
+
 CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq)
 
 CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text)
@@ -378,6 +386,10 @@ CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC)
 CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
 
 CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at)
+
+CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text)
+
+CREATE INDEX action_step_of ON ONLY tocsin.action_step USING btree (action_id, seq)
 
 CREATE INDEX action_under_way ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
 
@@ -798,6 +810,43 @@ begin
     end if;
     raise exception 'tocsin.% is written by functions of tocsin alone: append with tocsin.append', tg_table_name
         using errcode = 'insufficient_privilege';
+end
+$function$
+
+CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+    reached boolean;
+    completed boolean;
+begin
+    if report.state is null or report.state not in ('completed', 'failed') then
+        raise exception 'state % is not a report: say completed or failed', coalesce(quote_literal(report.state), 'null')
+            using errcode = 'TS002';
+    end if;
+    if jsonb_typeof(coalesce(report.result, '{}')) <> 'object' or octet_length(report.result::text) > 65536 then
+        raise exception 'the result of a report is a JSON object of at most 64 kB: send less, or a reference to it'
+            using errcode = 'TS002';
+    end if;
+    select count(*) > 0, coalesce(bool_or(s.state = 'completed'), false) into reached, completed
+    from tocsin.action_step s
+    where s.action_id = report.action_id and s.step = report.step;
+    if not reached then
+        raise exception 'action % has no step % that was reached: report the ids that came with the message',
+            report.action_id, report.step using errcode = 'TS002';
+    end if;
+    if completed then
+        return false;
+    end if;
+    perform tocsin.arm(
+        'runbook-wait', report.action_id::text, report.step || '/report', tocsin.instant(),
+        jsonb_build_object(
+            'step', report.step::text,
+            'report', jsonb_strip_nulls(jsonb_build_object(
+                'state', report.state, 'result', coalesce(report.result, '{}'), 'error', left(report.error, 4000),
+                'attempt', report.attempt))));
+    return true;
 end
 $function$
 

@@ -14,7 +14,11 @@ from tocsin.core.pull import Puller
 from tocsin.core.settings import Settings
 
 
-async def open_consumer(bus: Client, settings: Settings, name: str, subject: str, batch: int) -> Puller:
+async def open_consumer(
+    bus: Client, settings: Settings, name: str, subject: str, batch: int, stream: str | None = None
+) -> Puller:
+    """On the record stream, if no other is named."""
+    stream = stream or settings.stream
     js = bus.jetstream(timeout=5)
     config = ConsumerConfig(
         durable_name=name,
@@ -26,6 +30,6 @@ async def open_consumer(bus: Client, settings: Settings, name: str, subject: str
         max_deliver=-1,
         max_ack_pending=10_000,
     )
-    await when_stream_exists(js, settings.stream)
-    await js.add_consumer(settings.stream, config)
-    return await Puller.open(bus, settings.stream, name, batch)
+    await when_stream_exists(js, stream)
+    await js.add_consumer(stream, config)
+    return await Puller.open(bus, stream, name, batch)

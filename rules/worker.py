@@ -1,13 +1,16 @@
-"""A worker: drains lanes and performs steps, side by side, in one service.
+"""A worker: drains lanes, performs steps and takes reports, side by side, in one service.
 
-Any number of them run at once: they share the lanes' partitions, and they are competing consumers of the steps. If one
-half fails, both are stopped and the service starts them again.
+Any number of them run at once: they share the lanes' partitions, and they are competing consumers of the steps and the
+reports. If one part fails, all are stopped and the service starts them again.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from rules.actions.cancelling import AlarmEndings
+from rules.actions.event_waits import EventWaits
+from rules.actions.reports import Reports
 from rules.alarms.event_alarms import EventAlarms
 from rules.alarms.series_alarms import SeriesAlarms
 from rules.datapoints.lane import DataLane
@@ -27,17 +30,18 @@ class Worker:
         lanes = Lanes(
             self._settings,
             [
-                RecordLane(self._settings, [EventAlarms(), Dispatcher()]),
+                RecordLane(self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEndings()]),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],
         )
-        halves = [
+        parts = [
             asyncio.create_task(lanes.run(), name="lanes"),
             asyncio.create_task(Performer(self._settings).run(), name="perform"),
+            asyncio.create_task(Reports(self._settings).run(), name="reports"),
         ]
         try:
-            done, _ = await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
-            for half in done:
-                half.result()
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
         finally:
-            await end_tasks(halves)
+            await end_tasks(parts)

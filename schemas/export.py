@@ -18,6 +18,7 @@ from schemas.calculated import CalculatedDatapoint
 from schemas.documents import KINDS
 from schemas.event import Event
 from schemas.reference import write_pages
+from schemas.report import Report
 from schemas.step import ActionStep
 from schemas.tombstone import Tombstone
 
@@ -57,6 +58,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
     "rules": _rules_file,
     "event": _of_model(Event),
     "action-step": _of_model(ActionStep),
+    "report": _of_model(Report),
     "calculated-datapoint": _of_model(CalculatedDatapoint),
     "tombstone": _of_model(Tombstone),
 }

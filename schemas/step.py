@@ -73,7 +73,7 @@ class ActionStep(BaseModel):
     actionid: UUID = Field(description="This run of the action.")
     step: int
     attempt: int
-    state: Literal["due", "completed", "failed", "cancelled"]
+    state: Literal["due", "waiting", "completed", "failed", "timed_out", "cancelled", "skipped"]
     owner: str = ""
     sourceeventid: UUID | None = Field(None, description="The event that started the action.")
     data: dict[str, JsonValue] = Field(description="The step's result.")

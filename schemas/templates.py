@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from schemas.alarm_fields import STEP_NAMES
 from schemas.event_fields import EVENT_FIELDS, PAYLOAD_FIELD
 from schemas.json_shape import check_json_shape
 from schemas.series_fields import MESSAGE_FIELDS
@@ -23,9 +24,9 @@ MAX_TEMPLATE_LENGTH = 20_000
 @dataclass(frozen=True, slots=True)
 class TemplateMark:
     part: Literal["text", "html", "subject"]
-    names: tuple[str, ...] = EVENT_FIELDS
+    names: tuple[str, ...] = (*EVENT_FIELDS, *STEP_NAMES)
     """What is known when it is filled."""
-    with_parts: tuple[str, ...] = (PAYLOAD_FIELD,)
+    with_parts: tuple[str, ...] = (PAYLOAD_FIELD, *STEP_NAMES)
     """Those of the names that have parts, as in `payload.key`."""
 
 

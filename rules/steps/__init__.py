@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from rules.runbook import Outcome
-from rules.steps.emit import emit
-from rules.steps.flow import branch, parallel, wait
-from rules.steps.log import log
-from rules.steps.publish import dispatch, publish
-from rules.steps.record import record
+from rules.steps.emit import perform_emit
+from rules.steps.flow import perform_branch, perform_parallel, perform_wait
+from rules.steps.log import perform_log
+from rules.steps.publish import perform_dispatch, perform_publish
+from rules.steps.record import perform_record
 from rules.steps.task import Task
 
 PERFORMERS: Mapping[str, Callable[[Task], Awaitable[Outcome]]] = {
-    "log": log,
-    "publish": publish,
-    "dispatch": dispatch,
-    "emit": emit,
-    "record": record,
-    "wait": wait,
-    "branch": branch,
-    "parallel": parallel,
+    "log": perform_log,
+    "publish": perform_publish,
+    "dispatch": perform_dispatch,
+    "emit": perform_emit,
+    "record": perform_record,
+    "wait": perform_wait,
+    "branch": perform_branch,
+    "parallel": perform_parallel,
 }

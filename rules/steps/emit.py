@@ -15,7 +15,7 @@ _LONGEST_OWNER = 128
 _LARGEST_BYTES = 200_000
 
 
-async def emit(task: Task) -> Outcome:
+async def perform_emit(task: Task) -> Outcome:
     step = task.node.step.emit
     assert step is not None
     owner = fill_text(step.owner, task.data)

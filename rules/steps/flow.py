@@ -15,7 +15,7 @@ from schemas.event import instant_text
 _SHOWN = ("id", "type", "owner", "schedule", "rule", "payload")
 
 
-async def wait(task: Task) -> Outcome:
+async def perform_wait(task: Task) -> Outcome:
     assert task.node.step.wait is not None
     outcome = outcome_of_wait(task.node.step.wait, task.entry, task.action.at)
     if "met" not in task.entry or not isinstance(outcome, Completed):
@@ -27,7 +27,7 @@ async def wait(task: Task) -> Outcome:
     return Completed({**outcome.answer, "event": {**shown, **at}})
 
 
-async def branch(task: Task) -> Outcome:
+async def perform_branch(task: Task) -> Outcome:
     step = task.node.step.branch
     assert step is not None
     activation = branch_activation(task.situation.event, task.situation.alarm, task.action.answers)
@@ -40,5 +40,5 @@ def _condition(when: str, action: str) -> Condition:
     return compile_branch_condition(when, rule=action)
 
 
-async def parallel(task: Task) -> Outcome:
+async def perform_parallel(task: Task) -> Outcome:
     return Completed()

@@ -11,7 +11,7 @@ from rules.steps.task import LONGEST_KEPT, Task
 _log = structlog.get_logger()
 
 
-async def log(task: Task) -> Outcome:
+async def perform_log(task: Task) -> Outcome:
     step = task.node.step.log
     assert step is not None
     message = fill_text(step.message, task.data)

@@ -27,14 +27,14 @@ _HEADER_BYTES = 2_048
 _LONGEST_SUBJECT = 2_000
 
 
-async def publish(task: Task) -> Outcome:
+async def perform_publish(task: Task) -> Outcome:
     step = task.node.step.publish
     assert step is not None
     subject = await _send(task, step, {"Nats-Msg-Id": task.key})
     return Completed({"subject": subject})
 
 
-async def dispatch(task: Task) -> Outcome:
+async def perform_dispatch(task: Task) -> Outcome:
     step = task.node.step.dispatch
     assert step is not None
     if "report" in task.entry:

@@ -20,7 +20,7 @@ from tocsin.core.errors import InvalidInput
 _LONGEST = 256
 
 
-async def record(task: Task) -> Outcome:
+async def perform_record(task: Task) -> Outcome:
     step = task.node.step.record
     assert step is not None
     value = fill(step.value, task.data)

@@ -23,7 +23,7 @@ async def stop_here(*_: Any) -> bool:
 
 
 async def main() -> None:
-    setattr(perform, "_finish", stop_here)  # noqa: B010
+    setattr(perform, "settle", stop_here)  # noqa: B010
     async with running(Service("worker", Worker(Settings()).run)):
         await asyncio.Event().wait()
 

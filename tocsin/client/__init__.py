@@ -23,6 +23,7 @@ from tocsin.client.delivery import Delivery
 from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
 from tocsin.client.kv_mark import KvMark
 from tocsin.client.replaying import replay
+from tocsin.client.reports import report_completed, report_failed
 from tocsin.client.schedules import (
     Schedule,
     Scheduled,
@@ -65,6 +66,8 @@ __all__ = [
     "make_inbox",
     "prepare",
     "replay",
+    "report_completed",
+    "report_failed",
     "schedule_cancel",
     "schedule_cancel_all",
     "schedule_once",

@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
-from psycopg.rows import dict_row, tuple_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from timers import schedules
 from timers.schedule_spec import ScheduleSpec, checked
+from tocsin.client.calling import readable, undone_if_refused, value_of
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
 
-_INVALID = "TS002"
 _OTHER_CONTENT = "TS004"
 _LONGEST_SHOWN = 500
 
@@ -88,13 +86,13 @@ async def schedule_once(
         "who": created_by,
     }
     try:
-        async with _undone_if_refused(connection), connection.cursor(row_factory=dict_row) as cursor:
+        async with undone_if_refused(connection), connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(statement("tocsin.client/schedule_once"), parameters)
             row = await cursor.fetchone()
     except psycopg.Error as error:
         if error.sqlstate == _OTHER_CONTENT:
             raise await _other_content(connection, spec, error) from None
-        raise _readable(error) from None
+        raise readable(error) from None
     assert row is not None
     return Scheduled(**{**row, "fire_at": _utc(row["fire_at"])})
 
@@ -104,7 +102,7 @@ async def schedule_cancel(
 ) -> bool:
     """False: there is none, or it has finished. A fire in progress is waited for, and wins."""
     parameters = {"owner": owner, "name": name, "who": cancelled_by}
-    return bool(await _value(connection, statement("tocsin.client/schedule_cancel"), parameters))
+    return bool(await value_of(connection, statement("tocsin.client/schedule_cancel"), parameters))
 
 
 async def schedule_cancel_all(
@@ -118,7 +116,7 @@ async def schedule_cancel_all(
     if owner is None and type is None:
         raise InvalidInput("neither owner nor type is given: name whose schedules to cancel")
     parameters = {"owner": owner, "type": type, "who": cancelled_by}
-    return int(await _value(connection, statement("tocsin.client/schedule_cancel_all"), parameters))
+    return int(await value_of(connection, statement("tocsin.client/schedule_cancel_all"), parameters))
 
 
 async def get_schedule(connection: Connection, owner: str, name: str) -> Schedule | None:
@@ -153,40 +151,6 @@ def _schedule(row: Mapping[str, Any]) -> Schedule:
 
 def _utc(instant: datetime | None) -> datetime | None:
     return None if instant is None else instant.astimezone(UTC)
-
-
-async def _value(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> Any:
-    try:
-        async with _undone_if_refused(connection), connection.cursor(row_factory=tuple_row) as cursor:
-            await cursor.execute(query, parameters)
-            row = await cursor.fetchone()
-    except psycopg.Error as error:
-        raise _readable(error) from None
-    return row[0] if row else None
-
-
-@asynccontextmanager
-async def _undone_if_refused(connection: Connection) -> AsyncIterator[None]:
-    """A savepoint where a transaction is under way.
-
-    Where none is, `connection.transaction()` would commit at its end, and that is the caller's decision.
-    """
-    if connection.info.transaction_status == TransactionStatus.INTRANS:
-        async with connection.transaction():
-            yield
-        return
-    try:
-        yield
-    except psycopg.Error:
-        if connection.info.transaction_status == TransactionStatus.INERROR:
-            # The statement that failed began it, so it holds nothing of the caller's.
-            await connection.rollback()
-        raise
-
-
-def _readable(error: psycopg.Error) -> Exception:
-    """What the SQL functions refuse on purpose arrives as our own error; anything else as it is."""
-    return InvalidInput(str(error.diag.message_primary)) if error.sqlstate == _INVALID else error
 
 
 async def _other_content(connection: Connection, spec: ScheduleSpec, error: psycopg.Error) -> Refused:

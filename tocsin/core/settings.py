@@ -137,6 +137,10 @@ class Settings(BaseSettings):
         return f"{self.namespace}-data"
 
     @property
+    def report_stream(self) -> str:
+        return f"{self.namespace}-report"
+
+    @property
     def dead_stream(self) -> str:
         return f"{self.namespace}-dead"
 

@@ -5,6 +5,7 @@ import pytest
 
 from rules.loading import Document, RulesInvalid, load_files, load_text, recurrence_of
 from schemas.documents import KINDS, ScheduleDocument
+from schemas.runbook import RESPONSES
 
 ACTION = "action: {name: note, log: {message: hello}}\n---\n"
 
@@ -52,7 +53,7 @@ def test_the_error_of_the_readme_has_its_exact_words() -> None:
             "action: {name: a, log: {message: x, qqq: 1}}",
             "1:37: unknown key 'qqq' in action 'a', the keys are message",
         ),
-        ("action: {name: a}", "1:1: action 'a' needs one of log or publish"),
+        ("action: {name: a}", f"1:1: action 'a' needs one of {', '.join(RESPONSES)} or steps"),
         (
             "action:\n  name: a\n  publish: {subject: tocsin.x}",
             "3:22: 'publish.subject' of action 'a': "

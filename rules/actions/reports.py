@@ -1,0 +1,120 @@
+"""Reports over NATS: whoever took a dispatched message says what came of it.
+
+Guarantee: a report is kept by its stream until it is in Postgres, by the same function that services call inside their
+own transactions (`tocsin.report`). One that comes twice counts once. One that can never count (unreadable, no such
+step) is a dead letter with its reason.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from psycopg.types.json import Jsonb
+from pydantic import ValidationError
+
+from rules.consumers import open_consumer
+from rules.dead_letters import ensure_dead_letters, send_dead_letter
+from schemas.dead_letter import dead_letter
+from schemas.json_shape import check_json_shape
+from schemas.report import Report
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect, statement
+from tocsin.core.errors import InvalidInput
+from tocsin.core.settings import Settings
+from tocsin.core.streams import ensure
+
+_log = structlog.get_logger()
+_REFUSED = "TS002"
+
+
+def report_stream_config(settings: Settings) -> StreamConfig:
+    return StreamConfig(
+        name=settings.report_stream,
+        description="what consumers report about dispatched messages",
+        subjects=[f"{settings.subjects}.report.>"],
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.OLD,
+        max_msgs=-1,
+        max_bytes=-1,
+        max_msgs_per_subject=-1,
+        max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
+        storage=StorageType.FILE,
+        num_replicas=settings.stream_replicas,
+        duplicate_window=120.0,
+    )
+
+
+class Reports:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def run(self) -> None:
+        settings = self._settings
+        connection = await connect(settings, "worker reports")
+        try:
+            bus = await connect_bus(settings, "worker reports")
+            try:
+                js = bus.jetstream(timeout=5)
+                await ensure(js, report_stream_config(settings))
+                await ensure_dead_letters(js, settings)
+                subject = f"{settings.subjects}.report.>"
+                puller = await open_consumer(
+                    bus, settings, "reports", subject, settings.worker_batch, settings.report_stream
+                )
+                while True:
+                    for message in await puller.next_batch():
+                        await self._take(connection, bus, message)
+                        await message.ack()
+            finally:
+                with suppress(NatsError, OSError):  # the server may be gone
+                    await bus.close()
+        finally:
+            await connection.close()
+
+    async def _take(self, connection: Connection, bus: Client, message: Msg) -> None:
+        try:
+            counts = await take_report(connection, message.subject, message.data)
+        except InvalidInput as error:
+            _log.error("report refused", subject=message.subject, error=error)
+            sequence = message.metadata.sequence.stream
+            letter = dead_letter(str(error), message.subject, message.metadata.timestamp, message.data)
+            await send_dead_letter(bus, self._settings, "report", letter, f"report/{sequence}")
+            return
+        if not counts:
+            _log.info("report of a step that is completed already", subject=message.subject)
+
+
+async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
+    """False if the step was completed before; `InvalidInput` if it can never count."""
+    *_, action_id, step = subject.split(".")
+    try:
+        report = Report.model_validate_json(body)
+        check_json_shape(report.result, "result")
+        values = {"action_id": UUID(action_id), "step": int(step), **report.model_dump()}
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise InvalidInput(f"{where}: {first['msg'].lower()}") from None
+    except ValueError:
+        raise InvalidInput(
+            f"the subject {subject!r} names no step: publish on the one in the header Tocsin-Report"
+        ) from None
+    try:
+        row = await (
+            await connection.execute(
+                statement("rules.actions/report"), {**values, "result": Jsonb(report.result)}
+            )
+        ).fetchone()
+    except psycopg.Error as error:
+        if error.sqlstate == _REFUSED or isinstance(error, psycopg.DataError):
+            raise InvalidInput(str(error.diag.message_primary)) from None
+        raise
+    return bool(row and row[0])

@@ -1,0 +1,4 @@
+-- Waits whose event has come, won or lost: each counts once. Index: action_wait's key.
+delete from tocsin.action_wait w
+using unnest(%(ids)s::uuid[], %(steps)s::integer[], %(attempts)s::integer[]) as d (action_id, step, attempt)
+where w.action_id = d.action_id and w.step = d.step and w.attempt = d.attempt

@@ -1,0 +1,230 @@
+"""Runbooks on real servers, in virtual time: what reaches the history, the timers and the world."""
+
+from __future__ import annotations
+
+import json
+
+from rules.actions.reviving import retry_action
+from tests.rules.house import House
+from tests.rules.receiving import receiver
+from tests.sql import all_rows
+from timers.schedule_spec import Act
+from tocsin.client import report_completed, report_failed
+from tocsin.core.settings import Settings
+
+ESCALATION = """
+- name: notify
+  log: {message: "{{ alarm.message }} at {{ alarm.payload.value }}"}
+- wait: {for: 10m}
+- branch:
+    when: 'alarm.state == "open" && !alarm.acknowledged && answers.notify.state == "completed"'
+    then:
+      - name: page
+        publish: {subject: received.NAMESPACE.page, payload: {owner: "{{ owner }}"}}
+"""
+ON_ALARM = 'type == "alarm-opened"'
+
+
+async def escalation(house: House, settings: Settings) -> None:
+    await house.runbook(ESCALATION.replace("NAMESPACE", settings.namespace), ON_ALARM)
+
+
+async def test_an_alarm_that_stays_open_is_paged_after_ten_minutes(house: House, settings: Settings) -> None:
+    await escalation(house, settings)
+    async with receiver(settings) as world:
+        await house.alarm()
+        assert await house.story() == ["0s 0 completed", "0s 1 waiting"]
+        await house.pass_time("9m")
+        assert await house.timers() == 1
+        await house.pass_time("1m")
+        await world.wait_for(1)
+    assert json.loads(world.messages[0].data) == {"owner": "plant-7"}
+    assert (await house.story())[2:] == ["10m 1 completed", "10m 2 completed", "10m 3 completed"]
+    row = await house.action()
+    assert (row["state"], row["active"], row["error"]) == ("completed", {}, None)
+    assert row["answers"]["notify"] == {"state": "completed", "message": "too hot at 71.5"}
+    assert await house.timers() == 0
+
+
+async def test_an_alarm_that_is_acknowledged_is_not_paged(house: House, settings: Settings) -> None:
+    await escalation(house, settings)
+    alarm = await house.alarm()
+    await house.pass_time("9m")
+    await house.acknowledge(alarm)
+    assert (await house.story())[2:] == ["9m 1 cancelled"]
+    row = await house.action()
+    assert (row["state"], row["active"], row["error"]) == ("cancelled", {}, "the alarm was acknowledged")
+    assert await house.timers() == 0
+    await house.pass_time("1h")
+    assert len(await house.story()) == 3
+
+
+async def test_an_alarm_that_resolves_is_not_paged(house: House, settings: Settings) -> None:
+    await escalation(house, settings)
+    alarm = await house.alarm()
+    await house.pass_time("5m")
+    await house.resolve(alarm)
+    assert (await house.story())[2:] == ["5m 1 cancelled"]
+    assert (await house.action())["error"] == "the alarm resolved"
+
+
+async def test_what_an_alarm_starts_when_it_resolves_is_not_cancelled_by_it(house: House) -> None:
+    await house.runbook("- log: {message: over}", 'type == "alarm-resolved"')
+    await house.resolve(await house.alarm())
+    assert (await house.action())["state"] == "completed"
+
+
+BACKUP = """
+- name: backup
+  retries: {attempts: 3, first: 10s, jitter: 0}
+  dispatch: {subject: received.NAMESPACE.backup, within: 5m, payload: {disk: "{{ payload.disk }}"}}
+- log: {message: "{{ answers.backup.files }} files"}
+"""
+
+
+async def dispatching(house: House, settings: Settings) -> None:
+    await house.runbook(BACKUP.replace("NAMESPACE", settings.namespace))
+    await house.event(payload={"disk": "sda"})
+
+
+async def test_a_dispatched_step_is_tried_until_its_consumer_reports_success(
+    house: House, settings: Settings
+) -> None:
+    async with receiver(settings) as world:
+        await dispatching(house, settings)
+        action = (await house.action())["id"]
+        await house.pass_time("1m")
+        assert await report_failed(house.connection, action, 0, "disk full", attempt=1)
+        await house.pass_time("10s")
+        await house.pass_time("1m")
+        assert await report_completed(house.connection, action, 0, {"files": 7})
+        await house.pass_time("1s")
+        await world.wait_for(2)
+    assert await house.story() == [
+        "0s 0 waiting",
+        "1m 0 waiting",
+        "1m10s 0 waiting (2)",
+        "2m10s 0 completed (2)",
+        "2m10s 1 completed",
+    ]
+    headers = [message.headers or {} for message in world.messages]
+    assert [one["Tocsin-Attempt"] for one in headers] == ["1", "2"]
+    assert {one["Tocsin-Idempotency-Key"] for one in headers} == {f"{action}/0"}
+    assert len({one["Nats-Msg-Id"] for one in headers}) == 2
+    assert headers[0]["Tocsin-Report"] == f"{settings.subjects}.report.{action}.0"
+    row = await house.action()
+    assert (row["state"], row["result"]) == ("completed", {"message": "7 files"})
+    assert await house.timers() == 0
+
+
+async def test_a_dispatched_step_that_nobody_reports_times_out_and_a_late_report_is_kept(
+    house: House, settings: Settings
+) -> None:
+    await dispatching(house, settings)
+    await house.pass_time("1h")
+    row = await house.action()
+    assert (row["state"], row["error"]) == ("timed_out", "step backup: nobody reported within 5m")
+    assert (await house.story())[-1] == "15m30s 0 timed_out (3)"
+    assert await report_completed(house.connection, row["id"], 0, {"files": 7})
+    await house.pass_time("1s")
+    assert (await house.story())[-1] == "1h 0 completed (3)"
+    late = await house.action()
+    assert (late["state"], late["answers"]["0"]["late"]) == ("timed_out", True)
+    assert late["answers"]["0"]["result"] == {"files": 7}
+    assert not await report_completed(house.connection, row["id"], 0), "it is known already"
+
+
+async def test_a_dead_action_is_tried_again_by_a_person_from_where_it_failed(
+    house: House, settings: Settings
+) -> None:
+    await dispatching(house, settings)
+    await house.pass_time("1h")
+    action = (await house.action())["id"]
+    assert await retry_action(house.connection, action, Act("ann", "test", house.clock.now())) == [0]
+    await house.settle()
+    assert (await house.action())["state"] == "running"
+    await house.pass_time("1m")
+    await report_completed(house.connection, action, 0, {"files": 1})
+    await house.pass_time("1s")
+    row = await house.action()
+    assert (row["state"], row["error"], row["result"]) == ("completed", None, {"message": "1 files"})
+    assert (await house.story())[-2:] == ["1h1m 0 completed (4)", "1h1m 1 completed"]
+    (audit,) = await all_rows(house.connection, "select * from tocsin.audit where kind = 'action'")
+    assert (audit["who"], audit["verb"], audit["name"]) == ("ann", "retry", "book")
+
+
+async def test_branches_run_side_by_side_and_join(house: House) -> None:
+    await house.runbook(
+        """
+- parallel:
+    - [{log: {message: a}}, {wait: {for: 1m}}]
+    - [{wait: {for: 5m}}]
+    - [{log: {message: b}}]
+- log: {message: after}
+"""
+    )
+    await house.event()
+    assert await house.timers() == 2
+    await house.pass_time("5m")
+    assert (await house.story())[-3:] == ["5m 3 completed", "5m 0 completed", "5m 5 completed"]
+    assert (await house.action())["state"] == "completed"
+
+
+WAIT = """
+- name: deploy
+  wait: {until_event: 'type == "deployed" && owner == trigger.owner', timeout: 1h, on_timeout: stop}
+- log: {message: "{{ answers.deploy.event.payload.version }}"}
+"""
+
+
+async def test_a_wait_ends_with_the_first_event_after_it_that_meets_its_condition(house: House) -> None:
+    await house.event("deployed", owner="shop", payload={"version": 1})
+    await house.runbook(WAIT)
+    await house.event(owner="shop")
+    await house.pass_time("10m")
+    await house.event("deployed", owner="other", payload={"version": 2})
+    assert (await house.action())["state"] == "running"
+    await house.event("deployed", owner="shop", payload={"version": 3})
+    row = await house.action()
+    assert (row["state"], row["result"]) == ("completed", {"message": "3"})
+    assert await house.timers() == 0
+    assert await all_rows(house.connection, "select * from tocsin.action_wait") == []
+
+
+async def test_a_wait_whose_event_does_not_come_ends_with_its_timeout(house: House) -> None:
+    await house.runbook(WAIT)
+    await house.event(owner="shop")
+    await house.pass_time("1h")
+    row = await house.action()
+    assert (row["state"], row["error"]) == ("timed_out", "step deploy: no event met the condition within 1h")
+    assert await all_rows(house.connection, "select * from tocsin.action_wait") == []
+    await house.event("deployed", owner="shop")
+    assert (await house.action())["state"] == "timed_out"
+
+
+async def test_an_emitted_event_is_appended_with_the_outcome_and_carries_its_lineage(house: House) -> None:
+    await house.runbook('- emit: {type: restart-requested, payload: {n: "{{ payload.n }}"}}')
+    await house.event(owner="shop", payload={"n": 7})
+    row = await house.action()
+    assert row["state"] == "completed"
+    (event,) = await all_rows(house.connection, "select * from tocsin.event where type = 'restart-requested'")
+    assert (event["origin"], event["owner"], event["payload"], event["action"]) == (
+        "caused",
+        "shop",
+        {"n": 7},
+        "book",
+    )
+    assert (event["correlation_id"], event["source_event_id"]) == (row["correlation_id"], row["event_id"])
+    (lineage,) = await all_rows(house.connection, "select * from tocsin.event_lineage")
+    assert (lineage["event_id"], lineage["lineage"]) == (event["id"], ["each"])
+
+
+async def test_an_action_that_would_start_itself_again_is_suppressed_and_said(house: House) -> None:
+    await house.runbook("- emit: {type: noted}")
+    await house.event(owner="shop")
+    first, second = await all_rows(house.connection, "select * from tocsin.action order by event_seq")
+    assert (first["state"], first["lineage"]) == ("completed", [])
+    assert (second["state"], second["lineage"], second["active"]) == ("skipped", ["each"], {})
+    assert second["error"] == "suppressed: it would start itself again, each -> each"
+    assert (await house.story())[-1] == "0s 0 skipped"
+    assert len(await all_rows(house.connection, "select * from tocsin.event where type = 'noted'")) == 2

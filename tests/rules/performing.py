@@ -1,0 +1,44 @@
+"""Steps performed without a service, on one session and one connection to NATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from nats.aio.client import Client
+
+from rules.runbook import Outcome
+from rules.steps import PERFORMERS
+from rules.steps.task import Task, World
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+def world_of(settings: Settings, connection: Connection, bus: Client) -> World:
+    turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def session() -> AsyncIterator[Connection]:
+        async with turn:
+            yield connection
+
+    return World(settings, bus, session)
+
+
+def after_the_effect(
+    monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], Awaitable[Any]]
+) -> None:
+    """Let something happen once, between what a kind of step does and the commit of its outcome."""
+    performers = cast(dict[str, Any], PERFORMERS)
+    original = performers[kind]
+
+    async def slow(task: Task) -> Outcome:
+        done: Outcome = await original(task)
+        performers[kind] = original
+        await happens()
+        return done
+
+    monkeypatch.setitem(performers, kind, slow)
