@@ -13,10 +13,10 @@ from uuid import UUID
 
 import psycopg
 import structlog
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.client import JetStreamContext
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
@@ -71,7 +71,7 @@ class Reports:
                 )
                 while True:
                     for message in await puller.next_batch():
-                        await self._take(connection, bus, message)
+                        await self._take(connection, js, message)
                         await message.ack()
             finally:
                 with suppress(NatsError, OSError):  # the server may be gone
@@ -79,14 +79,14 @@ class Reports:
         finally:
             await connection.close()
 
-    async def _take(self, connection: Connection, bus: Client, message: Msg) -> None:
+    async def _take(self, connection: Connection, js: JetStreamContext, message: Msg) -> None:
         try:
             counts = await take_report(connection, message.subject, message.data)
         except InvalidInput as error:
             _log.error("report refused", subject=message.subject, error=error)
             sequence = message.metadata.sequence.stream
             letter = dead_letter(str(error), message.subject, message.metadata.timestamp, message.data)
-            await send_dead_letter(bus, self._settings, "report", letter, f"report/{sequence}")
+            await send_dead_letter(js, self._settings, "report", letter, f"report/{sequence}")
             return
         if not counts:
             _log.info("report of a step that is completed already", subject=message.subject)

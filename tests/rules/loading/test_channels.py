@@ -130,12 +130,12 @@ def test_what_is_stored_of_a_channel_has_references_and_no_secret() -> None:
         ),
         (
             "email: {smtp: {host: m.example, username: u}, from: a@b.example, to: [c@d.example]}",
-            "1:36: channel 'ops' needs both 'username' and 'password', or none of them",
+            "1:36: 'email.smtp' of channel 'ops' needs both 'username' and 'password', or none of them",
         ),
         (
             "email: {smtp: {host: m.example, username: u, password: {env: P}, security: none}, "
             "from: a@b.example, to: [c@d.example]}",
-            "1:67: channel 'ops' has a 'password' and 'security: none': "
+            "1:67: 'email.smtp' of channel 'ops' has a 'password' and 'security: none': "
             "a password is not sent unencrypted, use starttls or tls",
         ),
     ],

@@ -101,7 +101,7 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
         ),
         (
             ("- parallel: [[]]",),
-            "4:18: 'steps.0.parallel.0' of action 'a' is empty: write at least one",
+            "4:18: 'steps.0.parallel.0' of action 'a' is too short: it needs at least 1",
         ),
         (
             (f"- {{name: x, {LOG}}}", f"- {{name: x, {LOG}}}"),

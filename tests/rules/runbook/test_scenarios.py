@@ -186,7 +186,7 @@ def test_a_dispatch_nobody_reports_is_sent_again_and_times_out_in_the_end() -> N
         "5m10s backup waiting (2)",
         "10m10s backup timed_out (2)",
     ]
-    assert (run.state, run.finished[0].error) == ("timed_out", "step backup: no report")
+    assert (run.state, run.finished[0].error) == ("timed_out", "no report")
 
 
 def test_a_dispatch_that_its_consumer_reports_as_failed_is_sent_again_after_a_back_off() -> None:
