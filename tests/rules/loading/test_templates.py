@@ -91,4 +91,4 @@ def test_a_field_says_what_its_template_may_name() -> None:
     }
     assert found[("body",)] == ["unknown name 'owner', known are alarms, now"]
     assert found[("lines", 0)] == []
-    assert found[("lines", 1)][0].startswith("unknown name 'alarms', known are origin, type")
+    assert found[("lines", 1)] == ["unknown name 'alarms', did you mean 'alarm'?"]
