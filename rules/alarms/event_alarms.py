@@ -2,6 +2,9 @@
 
 Guarantee: an event is judged once, at the instant it was recorded, by the rules that held at its seq, in the batch that
 moves the lane's position. An alarm carries the correlation of the event that began it.
+
+An apply may be ahead of the lane: it ends the alarms of rules that it removes, and then this lane reads events that are
+older and were judged by those rules. So what the apply did to alarms is done again when its own event is read.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from collections.abc import Sequence
 import structlog
 
 from rules.alarms.alarm_rules import AlarmRules
-from rules.alarms.judgement import Judgement, read_states
+from rules.alarms.judgement import Judgement, read_states, read_subjects
+from rules.applying.alarms import Fate, fates
 from rules.current import RuleBook
-from rules.engine import EventSeen, Rule
+from rules.engine import EventSeen
 from rules.expressions import event_activation, event_environment
 from schemas.event import Event
 from tocsin.core.db import Connection
@@ -28,27 +32,32 @@ class EventAlarms:
         self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
 
     async def plan(self, connection: Connection, events: Sequence[Event]) -> Judgement:
-        heard = await self._heard(connection, events)
-        seen = await read_states(
-            connection, ((rule.name, event.owner) for event, rules in heard for rule in rules)
-        )
-        judgement = Judgement("record", _PARTITION, seen)
+        if events:
+            await self._book.refresh(connection, min(event.seq for event in events))
+        heard = [(event, self._book.at(event.seq).for_event(event.type)) for event in events]
+        switches = {event.seq: self._fates(event.seq) for event in events if event.type == "rules-applied"}
+        changed = {rule for fates in switches.values() for rule in fates}
+        subjects = [(rule.name, event.owner) for event, rules in heard for rule in rules]
+        if changed:
+            subjects += await read_subjects(connection, changed)
+        judgement = Judgement("record", _PARTITION, await read_states(connection, subjects))
         for event, rules in heard:
-            given = _given(event)
+            given = _given(event) if rules else None
             if given is not None:
                 for rule in rules:
                     judgement.hear(rule, event.owner, given, event.correlationid)
+            if event.seq in switches:
+                judgement.switch(switches[event.seq], event.recordedat)
         return judgement
 
-    async def _heard(
-        self, connection: Connection, events: Sequence[Event]
-    ) -> list[tuple[Event, tuple[Rule, ...]]]:
-        """The events that some rule is about, with those rules."""
-        if not events:
-            return []
-        await self._book.refresh(connection, min(event.seq for event in events))
-        paired = ((event, self._book.at(event.seq).for_event(event.type)) for event in events)
-        return [(event, rules) for event, rules in paired if rules]
+    def _fates(self, seq: int) -> dict[str, Fate]:
+        """What the apply at a seq meant for the rules of this lane."""
+        before, after = self._book.at(seq), self._book.at(seq + 1)
+        return {
+            name: fate
+            for name, fate in fates(before, after).items()
+            if before.rules[name].document.event is not None
+        }
 
 
 def _given(event: Event) -> EventSeen | None:

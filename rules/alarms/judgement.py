@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from psycopg.types.json import Jsonb
 
 from clock.record_log import NewEvent, Records
+from rules.applying.alarms import Fate, switch
 from rules.engine import (
     BLANK,
     Alarm,
@@ -73,6 +74,12 @@ class _Held:
 _NOT_SEEN = Seen()
 
 
+async def read_subjects(connection: Connection, rules: Iterable[str]) -> list[Subject]:
+    """Of which owners these rules hold an alarm."""
+    cursor = await connection.execute(statement("rules/list_held_subjects"), {"rules": sorted(rules)})
+    return [(rule, owner) for rule, owner in await cursor.fetchall()]
+
+
 async def read_states(connection: Connection, subjects: Iterable[Subject]) -> dict[Subject, Seen]:
     wanted = sorted(set(subjects))
     if not wanted:
@@ -106,6 +113,19 @@ class Judgement(Writes):
             self._states[rule.name, owner] = after
         for effect in effects:
             self._note((rule.name, owner), effect, correlation_id)
+
+    def switch(self, fates: Mapping[str, Fate], at: datetime) -> None:
+        """The rules changed at an instant of the lane: see `rules.applying.alarms`."""
+        for subject in sorted({*self._seen, *self._states}):
+            fate = fates.get(subject[0])
+            if fate is None:
+                continue
+            before = self._state(*subject)
+            after, effects = switch(before, fate, at, at)
+            if after is not before:
+                self._states[subject] = after
+            for effect in effects:
+                self._note(subject, effect, None)
 
     def _state(self, rule: str, owner: str) -> RuleState:
         known = self._states.get((rule, owner))

@@ -115,3 +115,26 @@ async def test_states_belong_to_the_record_lane(connection: Connection) -> None:
     await hear(connection, EventAlarms())
     found = await all_rows(connection, "select lane, partition, phase from tocsin.rule_state")
     assert found == [{"lane": "record", "partition": 0, "phase": "open"}]
+
+
+async def test_an_alarm_of_a_rule_that_was_removed_meanwhile_ends_with_the_apply(
+    connection: Connection,
+) -> None:
+    """The lane is behind: it reads the event after its rule has gone."""
+    await put(connection, LINK)
+    await link(connection, 1, "down")
+    await virtual_now(connection, at(5))
+    await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
+    await hear(connection, EventAlarms())
+    (row,) = await alarms(connection)
+    assert (row["state"], row["opened_at"], row["resolved_at"]) == ("resolved", at(1), at(5))
+    assert row["resolved_reason"] == "rule-removed"
+
+
+async def test_an_apply_that_leaves_a_rule_alone_leaves_its_alarm_alone(connection: Connection) -> None:
+    await put(connection, LINK)
+    await link(connection, 1, "down")
+    await virtual_now(connection, at(5))
+    await put(connection, LINK.replace("name: link", "name: other"))
+    await hear(connection, EventAlarms())
+    assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("link", "open")]
