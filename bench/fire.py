@@ -1,5 +1,8 @@
 """Fires a second of schedule ticks, against the raw SQL loop on the same tables in the same run.
 
+The two take turns, three times, and the turn with the median ratio is reported: on a machine that is busy with other
+things a single pair says more about those.
+
 `--distinct` gives every schedule a cron of its own; the limit is then the smaller of the raw loop and the bare
 next-fire rate of those expressions on one core.
 """
@@ -26,6 +29,7 @@ from tocsin.embedded import Servers
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 NOW = T0 + timedelta(seconds=2)
 BATCH = 1000
+TURNS = 3
 
 
 def run(arguments: list[str]) -> dict[str, object]:
@@ -45,26 +49,37 @@ async def measure(
         specs = _specs(due if distinct else 1)
         await _fill(connection, due, pending, specs)
         snapshot = await hold_snapshot(settings) if held_snapshot else None
-        raw_s = await _raw(connection, due)
-        await _arm(connection)
-        ours_s = cold_s = await _ours(connection, due)
-        if distinct:  # again, now that every expression was read once, as in a clock that has led for a while
-            await _arm(connection, day=1)
-            ours_s = await _ours(connection, due, day=1)
+        report: dict[str, object] = {
+            "name": "fire --distinct" if distinct else "fire",
+            "due": due,
+            "pending": pending,
+        }
+        bare = float("inf")
+        if distinct:  # every expression is read once, as by a clock that has just taken over
+            report["ours_after_a_takeover"] = due / await _ours(connection, due)
+            bare = report["bare_next_fires_per_s"] = _bare_next_fires(specs)
+        turns = [await _turn(connection, due, number) for number in range(1, TURNS + 1)]
         if snapshot is not None:
             await snapshot.close()
-    limit = raw_per_s = due / raw_s
-    report: dict[str, object] = {
-        "name": "fire --distinct" if distinct else "fire",
-        "due": due,
-        "pending": pending,
+    ratios = sorted(ours / min(raw, bare) for raw, ours in turns)
+    raw, ours = next(turn for turn in turns if turn[1] / min(turn[0], bare) == ratios[TURNS // 2])
+    limit = min(raw, bare)
+    return report | {
+        "ratios": ", ".join(f"{ratio:.3f}" for ratio in ratios),
+        "raw_per_s": raw,
+        "ours": ours,
+        "limit": limit,
+        "ratio": ours / limit,
+        "goal": 0.5,
     }
-    if distinct:
-        bare = _bare_next_fires(specs)
-        limit = min(raw_per_s, bare)
-        report |= {"bare_next_fires_per_s": bare, "ours_after_a_takeover": due / cold_s}
-    ours = due / ours_s
-    return report | {"raw_per_s": raw_per_s, "ours": ours, "limit": limit, "ratio": ours / limit, "goal": 0.5}
+
+
+async def _turn(connection: Connection, due: int, number: int) -> tuple[float, float]:
+    """Raw and ours a second, one right after the other."""
+    await _arm(connection, day=number)
+    raw_s = await _raw(connection, due, number)
+    await _arm(connection, day=number)
+    return due / raw_s, due / await _ours(connection, due, day=number)
 
 
 def _specs(count: int) -> list[dict[str, object]]:
@@ -94,8 +109,9 @@ async def _arm(connection: Connection, day: int = 0) -> None:
     await connection.execute(statement("bench/checkpoint"))
 
 
-async def _raw(connection: Connection, due: int) -> float:
+async def _raw(connection: Connection, due: int, day: int) -> float:
     """The loop to beat. It writes beyond the log's own sequence, in the partition that lies ahead."""
+    now, base = NOW + timedelta(days=day), 1_000_000 + (day - 1) * due
     sql = (Path(__file__).parent / "raw_fire.sql").read_bytes()
     sql = b"\n".join(line for line in sql.splitlines() if not line.startswith(b"--"))
     mark: tuple[datetime, str] = (BEGINNING, "")
@@ -105,7 +121,7 @@ async def _raw(connection: Connection, due: int) -> float:
         row = await (
             await connection.execute(
                 sql,
-                {"mark": mark[0], "mark_ref": mark[1], "now": NOW, "limit": BATCH, "base": 1_000_000 + done},
+                {"mark": mark[0], "mark_ref": mark[1], "now": now, "limit": BATCH, "base": base + done},
             )
         ).fetchone()
         assert row is not None

@@ -43,7 +43,7 @@ class Scan:
         self._batch = batch
         self._limit = batch
         self._trailed_at = BEGINNING
-        # When the next one is due, if that was seen since the mark last moved.
+        # When the next one is due, if a look has said so since the mark was last lowered.
         self._next_at: datetime | None = None
         # The oldest instant that `lower` was told while a statement was under way.
         self._lowered: datetime | None = None
@@ -123,7 +123,6 @@ class Scan:
         else:
             self.mark = _position([row for row in rows if not row.held][plan.considered - 1])
         self._limit = min(self._batch, self._limit * 2)
-        self._next_at = None
         self._note_held(rows, taken, now)
         self._lower_again()
         rearmed_at = plan.first_rearmed_at
@@ -143,7 +142,6 @@ class Scan:
     def retry(self) -> None:
         """The batch that failed is still due."""
         self.draining = True
-        self._next_at = None
 
     def _note_held(self, rows: Sequence[Timer], taken: int, now: datetime) -> None:
         if taken < len(rows):

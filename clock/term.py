@@ -143,7 +143,8 @@ class Term:
                 plan = kind.plan(taken, now)
             except Exception as error:
                 raise _PlanError from error
-            await self._at("locked")
+            if taken:
+                await self._at("locked")
             for row, reason in plan.failed:
                 await self._fail(kind, _name(row), reason, now)
             if plan.settled or plan.failed:

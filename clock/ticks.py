@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,12 +19,13 @@ from clock.columns import instant_of, microseconds_of, numbers, plain_texts, tex
 from clock.kinds import Bounds, Plan
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
-from timers.recurrence import Recurrence, parse_spec
+from timers.recurrence import Occurrence, Recurrence, parse_spec
 from tocsin.core.db import Connection, statement
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.
 EVENTS_PER_BATCH = 5_000
 _NO_SPREAD = timedelta(0)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class TickRow(NamedTuple):
@@ -42,6 +43,8 @@ class TickRow(NamedTuple):
     name: str
     done_until: datetime | None
     """Set if this occurrence, and perhaps later ones, are done already."""
+    identity: str | None
+    """Of this occurrence, if whoever armed the tick has stored it."""
 
     @property
     def key(self) -> str:
@@ -52,8 +55,7 @@ class TickRow(NamedTuple):
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """What a decision means for each row that shares it, ready to be written."""
 
     fires: tuple[tuple[str, int, int], ...]
@@ -62,6 +64,7 @@ class Settled:
     """(identity, nominal time, payload)"""
     next_at: int | None
     next_fire_at: int | None
+    next_identity: str | None
     done_until: int
     end_status: str
 
@@ -70,7 +73,9 @@ class Settled:
 class TickPlan(Plan):
     """Columns for the statements that settle the batch."""
 
-    rearm: tuple[list[str], list[int], list[int], list[int]] = field(default_factory=lambda: ([], [], [], []))
+    rearm: tuple[list[str], list[int], list[int], list[str], list[int]] = field(
+        default_factory=lambda: ([], [], [], [], [])
+    )
     end: tuple[list[str], list[str], list[str], list[int]] = field(default_factory=lambda: ([], [], [], []))
     events: tuple[list[str], list[str], list[int], list[int | None], list[str | None]] = field(
         default_factory=lambda: ([], [], [], [], [])
@@ -82,11 +87,12 @@ class TickPlan(Plan):
         return instant_of(min(self.rearm[1])) if self.rearm[1] else None
 
     def rearm_columns(self) -> dict[str, str]:
-        ctids, next_fire_at, next_at, done_until = self.rearm
+        ctids, next_fire_at, next_at, identities, done_until = self.rearm
         return {
             "ctids": plain_texts(ctids),
             "next_fire_at": numbers(next_fire_at),
             "next_at": numbers(next_at),
+            "identities": plain_texts(identities),
             "done_until": numbers(done_until),
         }
 
@@ -146,7 +152,7 @@ def plan(rows: Sequence[TickRow], now: datetime) -> TickPlan:
         try:
             policy = _policy(row.policy)
             spread = spread_of(row.owner, row.name, policy.spread) if policy.spread else _NO_SPREAD
-            key = (row.recurrence, row.policy, row.nominal_at, row.done_until, spread)
+            key = (row.recurrence, row.policy, row.nominal_at, row.done_until, row.identity, spread)
             settled = decided.get(key)
             if settled is None:
                 settled = decided[key] = _settled(row, row.recurrence, policy, spread, now)
@@ -180,22 +186,33 @@ def _policy(text: str) -> Policy:
 def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: datetime) -> Settled:
     recurrence = _recurrence(text)
     if row.done_until is None:
-        own = Policy(policy.catch_up, policy.window, policy.grace, policy.max_catch_up, spread)
-        decision = decide(recurrence, own, row.nominal_at, now)
+        # The decision needs the share of this schedule, and of its own occurrence no more than the instant.
+        exact = policy if spread == policy.spread else replace(policy, spread=spread)
+        own = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
+        decision = decide(recurrence, exact, row.nominal_at, now, own)
     else:
         decision = Decision((), None, recurrence.occurrence_after(row.done_until), row.done_until)
+    spread_us = spread // _MICROSECOND
     following = decision.following
+    next_at = None if following is None else microseconds_of(following.at)
+    fires = []
+    for one in decision.fires:
+        nominal_at = microseconds_of(one.at)
+        fires.append((_identity(row, recurrence, one), nominal_at, nominal_at + spread_us))
     return Settled(
-        fires=tuple(
-            (recurrence.identity(one), microseconds_of(one.at), microseconds_of(one.at + spread))
-            for one in decision.fires
-        ),
-        missed=None if decision.missed is None else _missed(recurrence, decision.missed),
-        next_at=None if following is None else microseconds_of(following.at),
-        next_fire_at=None if following is None else microseconds_of(following.at + spread),
+        fires=tuple(fires),
+        missed=None if decision.missed is None else _missed(row, recurrence, decision.missed),
+        next_at=next_at,
+        next_fire_at=None if next_at is None else next_at + spread_us,
+        next_identity=None if following is None else recurrence.identity(following),
         done_until=microseconds_of(decision.done_until),
         end_status=_end_status(recurrence, decision),
     )
+
+
+def _identity(row: TickRow, recurrence: Recurrence, one: Occurrence) -> str:
+    known = row.identity if one.at == row.nominal_at else None
+    return recurrence.identity(one) if known is None else known
 
 
 def _end_status(recurrence: Recurrence, decision: Decision) -> str:
@@ -205,7 +222,7 @@ def _end_status(recurrence: Recurrence, decision: Decision) -> str:
     return "fired" if "at" in recurrence.spec and decision.missed is None else "ended"
 
 
-def _missed(recurrence: Recurrence, missed: Missed) -> tuple[str, int, str]:
+def _missed(row: TickRow, recurrence: Recurrence, missed: Missed) -> tuple[str, int, str]:
     payload = {
         "count": missed.count,
         "at_least": missed.at_least,
@@ -213,7 +230,7 @@ def _missed(recurrence: Recurrence, missed: Missed) -> tuple[str, int, str]:
         "last": missed.last.at.isoformat(),
         "reason": missed.reason,
     }
-    identity = f"missed/{recurrence.identity(missed.first)}"
+    identity = f"missed/{_identity(row, recurrence, missed.first)}"
     return identity, microseconds_of(missed.last.at), json.dumps(payload)
 
 
@@ -234,12 +251,14 @@ def _settle(result: TickPlan, row: TickRow, settled: Settled) -> None:
         fire_at.append(due_at)
         missed.append(None)
     result.fires += len(settled.fires)
-    if settled.next_at is None or settled.next_fire_at is None:
+    if settled.next_at is None or settled.next_fire_at is None or settled.next_identity is None:
         for column, value in zip(result.end[:3], (row.ctid, row.ref, settled.end_status), strict=True):
             column.append(value)
         result.end[3].append(settled.done_until)
         return
-    result.rearm[0].append(row.ctid)
-    result.rearm[1].append(settled.next_fire_at)
-    result.rearm[2].append(settled.next_at)
-    result.rearm[3].append(settled.done_until)
+    ctids, next_fire_at, next_at, identities, done_until = result.rearm
+    ctids.append(row.ctid)
+    next_fire_at.append(settled.next_fire_at)
+    next_at.append(settled.next_at)
+    identities.append(settled.next_identity)
+    done_until.append(settled.done_until)

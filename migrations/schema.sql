@@ -368,6 +368,8 @@ table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum
     attempts integer not null default 0
     last_error text
     parked_at timestamp with time zone
+    identity text
+    identity_at timestamp with time zone
     constraint timer_fire_at_check CHECK (((fire_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (fire_at <= '9999-12-30 00:00:00+00'::timestamp with time zone)))
     constraint timer_key_check CHECK ((length(key) <= 256))
     constraint timer_kind_check CHECK ((kind = ANY (ARRAY['schedule-tick'::text, 'for-sustain'::text, 'runbook-wait'::text, 'watchdog'::text])))
@@ -413,7 +415,7 @@ CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
 
 CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq)
 
-CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref) WHERE (parked_at IS NULL)
+CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref, key) WHERE (parked_at IS NULL)
 
 CREATE OR REPLACE FUNCTION tocsin.adopt(agreed_until bigint, stream_last bigint, reason text, who text)
  RETURNS bigint
@@ -962,8 +964,9 @@ begin
     generation := 1;
     fire_at := greatest(schedule_once.at, now);
     deduped := false;
-    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at)
-    values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at);
+    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, identity, identity_at)
+    values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at, wanted ->> 'at',
+            schedule_once.at);
     insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
                                  updated_at)
     values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from timers.recurrence import Occurrence, Recurrence
 
@@ -35,8 +36,7 @@ class Missed:
     reason: str
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     fires: tuple[Occurrence, ...]
     missed: Missed | None
     following: Occurrence | None
@@ -44,9 +44,12 @@ class Decision:
     """The newest occurrence that this decision settles."""
 
 
-def decide(recurrence: Recurrence, policy: Policy, nominal_at: datetime, now: datetime) -> Decision:
-    """Settle the tick for `nominal_at`, which is due at `now`."""
-    own = occurrence_at(recurrence, nominal_at)
+def decide(
+    recurrence: Recurrence, policy: Policy, nominal_at: datetime, now: datetime, own: Occurrence | None = None
+) -> Decision:
+    """Settle the tick for `nominal_at`, which is due at `now`. `own` is its occurrence, if that is known."""
+    if own is None:
+        own = occurrence_at(recurrence, nominal_at)
     following = recurrence.occurrence_after(nominal_at)
     if now - policy.spread - nominal_at <= grace_of(policy, own, following):
         return Decision((own,), None, following, own.at)

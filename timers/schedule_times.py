@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from timers.recurrence import Recurrence, parse
+from timers.recurrence import Occurrence, Recurrence, parse
 from timers.schedule_spec import ScheduleSpec
 from tocsin.core.errors import InvalidInput, Refused
 
@@ -51,12 +51,14 @@ def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | 
     return before if before.spec == stored else None
 
 
-def next_occurrence(row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None) -> datetime:
-    after = now if done_until is None else max(now, done_until)
-    next_at = recurrence.next_after(after)
-    if next_at is None:
+def next_occurrence(
+    row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
+) -> Occurrence:
+    """The first after `now` and after everything done."""
+    following = recurrence.occurrence_after(now if done_until is None else max(now, done_until))
+    if following is None:
         raise Refused(
             f"schedule {row['name']!r} would never fire again ({recurrence.describe()}): "
             "give it a time in the future, or cancel it"
         )
-    return next_at
+    return following

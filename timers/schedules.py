@@ -253,8 +253,7 @@ async def _add(connection: Connection, spec: ScheduleSpec, act: Act) -> Put:
     status = "active" if spec.enabled else "paused"
     next_at = None
     if spec.enabled:
-        next_at = next_occurrence(row, recurrence, act.now, None)
-        await _arm(connection, {**row, "tick_done_until": None}, next_at, None)
+        next_at = await _arm_next(connection, {**row, "tick_done_until": None}, recurrence, act.now, None)
     await connection.execute(
         statement("timers/insert_schedule"),
         {
@@ -286,10 +285,9 @@ async def _edit(
     next_at: datetime | None = None
     done_until = row["last_occurrence"]
     if status == "active":
-        next_at = next_occurrence(row, parse_spec(content["recurrence"]), act.now, done_until)
         changed = {**row, "generation": generation, "spread": content["spread"]}
-        if not await _arm(connection, changed, next_at, done_until):
-            raise _OvertakenError
+        recurrence = parse_spec(content["recurrence"])
+        next_at = await _arm_next(connection, changed, recurrence, act.now, done_until)
     else:
         removed = await (
             await connection.execute(statement("timers/disarm_tick"), {"ref": str(row["id"])})
@@ -316,19 +314,26 @@ async def _edit(
     return Put("changed", row["id"], generation, next_at, differences)
 
 
-async def _arm(connection: Connection, row: Row, next_at: datetime, done_until: datetime | None) -> bool:
+async def _arm_next(
+    connection: Connection, row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
+) -> datetime:
+    """Arm the first occurrence after `now` and after everything done."""
+    following = next_occurrence(row, recurrence, now, done_until)
     armed = await connection.execute(
         statement("timers/arm_tick"),
         {
             "ref": str(row["id"]),
-            "fire_at": next_at + spread_of(row["owner"], row["name"], row["spread"]),
-            "nominal_at": next_at,
+            "fire_at": following.at + spread_of(row["owner"], row["name"], row["spread"]),
+            "nominal_at": following.at,
+            "identity": recurrence.identity(following),
             "done_until": done_until,
             "seen_done_until": row["tick_done_until"],
             "generation": row["generation"],
         },
     )
-    return await armed.fetchone() is not None
+    if await armed.fetchone() is None:
+        raise _OvertakenError
+    return following.at
 
 
 def _parameters(content: Row) -> Row:

@@ -40,6 +40,13 @@ class ZonedTick(NamedTuple):
     owner: str
     name: str
     spread: timedelta
+    identity: str | None
+
+
+class Move(NamedTuple):
+    tick: ZonedTick
+    nominal_at: datetime
+    identity: str
 
 
 async def follow_tz_data(connection: Connection, version: str | None = None) -> int:
@@ -58,24 +65,31 @@ async def follow_tz_data(connection: Connection, version: str | None = None) -> 
     return len(moves)
 
 
-async def _moves(connection: Connection) -> list[tuple[ZonedTick, datetime]]:
+async def _moves(connection: Connection) -> list[Move]:
     rows = await (await connection.execute(statement("timers/read_zoned_ticks"))).fetchall()
     moves = []
     for number, row in enumerate(rows):
         tick = ZonedTick(*row)
-        following = parse_spec(tick.recurrence).next_after(tick.done_until or tick.armed_after)
-        if following is not None and following != tick.nominal_at:
-            moves.append((tick, following))
+        recurrence = parse_spec(tick.recurrence)
+        following = recurrence.occurrence_after(tick.done_until or tick.armed_after)
+        if following is not None:
+            move = Move(tick, following.at, recurrence.identity(following))
+            # The same instant may be another wall time now.
+            if move[1:] != (tick.nominal_at, tick.identity or move.identity):
+                moves.append(move)
         if number % _ROWS_BETWEEN_BREATHS == 0:
             await asyncio.sleep(0)
     return moves
 
 
-def _columns(moves: list[tuple[ZonedTick, datetime]]) -> dict[str, list[Any]]:
+def _columns(moves: list[Move]) -> dict[str, list[Any]]:
     return {
-        "refs": [tick.ref for tick, _ in moves],
-        "generations": [tick.generation for tick, _ in moves],
-        "seen": [tick.nominal_at for tick, _ in moves],
-        "nominal_at": [following for _, following in moves],
-        "fire_at": [following + spread_of(tick.owner, tick.name, tick.spread) for tick, following in moves],
+        "refs": [move.tick.ref for move in moves],
+        "generations": [move.tick.generation for move in moves],
+        "seen": [move.tick.nominal_at for move in moves],
+        "nominal_at": [move.nominal_at for move in moves],
+        "fire_at": [
+            move.nominal_at + spread_of(move.tick.owner, move.tick.name, move.tick.spread) for move in moves
+        ],
+        "identities": [move.identity for move in moves],
     }

@@ -1,9 +1,10 @@
 -- Lock due ticks in key order and read their schedules. Rows somebody else holds are skipped, never waited for.
 -- Index: timer_due. A row whose schedule is at another generation belongs to an edit that is committing:
 -- it comes back without its recurrence and is left alone. `policy` is empty for the defaults, which most have;
--- `done_until` is null unless the tick's occurrence is done already (I1).
+-- `done_until` is null unless the tick's occurrence is done already (I1); `identity` is null if it is not known.
 with due as materialized (
-    select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.generation
+    select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.generation, t.identity,
+           t.identity_at
     from tocsin.timer t
     where t.kind = 'schedule-tick'
       and t.parked_at is null
@@ -25,7 +26,8 @@ select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.generation, s.r
        end,
        s.owner, s.name,
        case when due.nominal_at <= greatest(due.last_nominal_at, s.last_occurrence)
-            then greatest(due.last_nominal_at, s.last_occurrence) end
+            then greatest(due.last_nominal_at, s.last_occurrence) end,
+       case when due.identity_at = due.nominal_at then due.identity end
 from due
 -- Looked up row by row: told nothing about the size of the batch, the planner would read every schedule.
 left join lateral (

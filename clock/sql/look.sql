@@ -6,7 +6,7 @@ select tocsin.instant(), array(
         select t.fire_at
         from tocsin.timer t
         where t.kind = k.kind and t.parked_at is null and (t.fire_at, t.ref, t.key) > (k.mark, k.mark_ref, k.mark_key)
-        order by t.fire_at
+        order by t.fire_at, t.ref, t.key
         limit 1
     )
     from unnest(%(kinds)s::text[], %(marks)s::timestamptz[], %(refs)s::text[], %(keys)s::text[])

@@ -3,8 +3,11 @@
 update tocsin.timer t
 set fire_at = timestamptz 'epoch' + d.next_fire_at * interval '1 microsecond',
     nominal_at = timestamptz 'epoch' + d.next_at * interval '1 microsecond',
+    identity = d.identity,
+    identity_at = timestamptz 'epoch' + d.next_at * interval '1 microsecond',
     last_nominal_at = timestamptz 'epoch' + d.done_until * interval '1 microsecond',
     attempts = 0, last_error = null
-from unnest(%(ctids)s::tid[], %(next_fire_at)s::bigint[], %(next_at)s::bigint[], %(done_until)s::bigint[])
-    as d (row_id, next_fire_at, next_at, done_until)
+from unnest(%(ctids)s::tid[], %(next_fire_at)s::bigint[], %(next_at)s::bigint[], %(identities)s::text[],
+            %(done_until)s::bigint[])
+    as d (row_id, next_fire_at, next_at, identity, done_until)
 where t.ctid = d.row_id

@@ -93,7 +93,7 @@ async def foresee(connection: Connection, change: Change, now: datetime) -> Fore
     if model.enabled:
         recurrence = recurrence_of_spec(schedule_spec(model), row, now)
         done_until = row["last_occurrence"] if row is not None else None
-        after = _following(recurrence, next_occurrence({"name": model.name}, recurrence, now, done_until))
+        after = _following(recurrence, next_occurrence({"name": model.name}, recurrence, now, done_until).at)
     return Foreseen(model.tz, before, after)
 
 

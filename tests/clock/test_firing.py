@@ -129,6 +129,15 @@ async def test_a_spread_delays_the_fire_and_not_the_nominal_time(connection: Con
     assert moved["fire_at"] - tick["fire_at"] == 10 * SECOND
 
 
+async def test_lateness_counts_from_the_schedules_own_share_of_the_spread(connection: Connection) -> None:
+    await put(connection, spread=9 * SECOND, grace=SECOND, catch_up="none")
+    tick = await one_row(connection, "select * from tocsin.timer")
+    assert tick["fire_at"] + 2 * SECOND < at(19), "the share is not the whole spread"
+    term = await begin_term(connection, "test")
+    assert (await term.run_once(tick["fire_at"] + 2 * SECOND)).fires == 0
+    assert await fired(connection, "derived") == [("beat", at(10))]
+
+
 async def test_schedules_that_share_a_recurrence_keep_their_own_spread_and_their_own_past(
     connection: Connection,
 ) -> None:

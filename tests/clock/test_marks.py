@@ -98,9 +98,10 @@ async def test_a_mark_that_is_lowered_during_a_batch_stays_lowered(
         ticks_of(term).lower(at(10))
 
     found.append(late_commit)
+    await put(connection, ONCE, name="other", recurrence={"at": "2026-03-02T08:01:00.05Z"})
     await drain(term, at(60.1))
     await drain(term, at(60.12))
-    assert await fired(connection) == [("once", at(10))]
+    assert await fired(connection) == [("other", at(60.05)), ("once", at(10))]
 
 
 async def test_a_lowered_mark_survives_a_batch_that_is_full(

@@ -68,6 +68,14 @@ def test_the_return_begins_with_the_oldest_and_counts_anew() -> None:
     assert scan.mark == Position(at(7))
 
 
+def test_a_pass_that_begins_anew_counts_anew() -> None:
+    scan = Scan(10_000)
+    walked(scan, held(at(5), 10_000), at(10))
+    scan.lower(at(4))
+    walked(scan, held(at(5), 1), at(10))
+    assert returns_at(scan, 10, 11) == pytest.approx(10.05)
+
+
 def test_what_is_no_longer_held_is_forgotten() -> None:
     scan = Scan(10)
     walked(scan, held(at(5), 1), at(10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from clock.kinds import AnyKind
+from clock.registry import KINDS
 from clock.service import Clock
+from clock.ticks import ScheduleTicks
 from migrations.runner import migrate
+from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
 from timers.schedules import Act, ScheduleSpec, put_schedule
@@ -33,8 +38,8 @@ def calm(settings: Settings) -> Settings:
 class Watched:
     """A clock that says when it leads."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.clock = Clock(settings)
+    def __init__(self, settings: Settings, kinds: Sequence[AnyKind] = KINDS) -> None:
+        self.clock = Clock(settings, kinds=kinds)
         self.epochs: list[int] = []
         self.leads = asyncio.Event()
         self.clock.on_leading = self._lead
@@ -141,6 +146,25 @@ async def test_a_tick_committed_late_is_found_while_it_runs(calm: Settings, conn
             return bool(await all_rows(connection, "select 1 from tocsin.event where schedule = 'late'"))
 
         await eventually(found, "the late one fires", within=60)
+
+
+async def test_held_timers_of_another_kind_wait_beside_the_ticks_until_they_may_fire(
+    calm: Settings, connection: Connection
+) -> None:
+    first_at = await start_beat(connection)
+    await arm_plain(connection, "watchdog", first_at, count=2500, held=True)
+    watched = Watched(calm, (Plain("watchdog"), ScheduleTicks()))
+    async with running(watched.service):
+        await fires_after(connection, 5)
+        assert await fired_plain(connection, "watchdog") == []
+        await release(connection)
+
+        async def all_fired() -> bool:
+            return len(await fired_plain(connection, "watchdog")) == 2500
+
+        await eventually(all_fired, "what was held fires")
+        assert watched.epochs == [1]
+    await assert_each_once(connection, first_at)
 
 
 async def test_a_backstop_that_fails_begins_a_new_term(calm: Settings, connection: Connection) -> None:

@@ -1,9 +1,10 @@
 """A recurrence: the nominal times of a schedule, as a pure function of an instant.
 
 Guarantee: `next_after` is strictly increasing and depends on nothing but the specification and the tz
-data. Results are shared: equal recurrences are one object (see `parse`), which remembers its last answers.
+data. Results are shared: equal recurrences are one object (see `parse`), which remembers its last answer.
 
-Why a memo: a thousand schedules with one expression come due at one instant and ask the same question.
+Why that one: a thousand schedules with one expression come due at one instant and ask the same question. A hundred
+thousand different ones each ask a new question every time, and a longer memory would only fill.
 
 On failure: a naive instant is `InvalidInput`. The end of the calendar, of the rule, or of `ends_at` is None.
 """
@@ -17,7 +18,6 @@ from timers.recurrence.occurrence import Occurrence, Source
 from tocsin.core.errors import InvalidInput
 
 _INSTANT = timedelta(microseconds=1)
-_MEMO_SIZE = 64
 # The first days of the calendar have no wall time west of Greenwich, and nothing fires in them.
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 class Recurrence:
     """Immutable; equal when the canonical specifications are equal."""
 
-    __slots__ = ("_ends_at", "_key", "_memo", "_source", "_spec", "_starts_after", "tz")
+    __slots__ = ("_answered", "_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
 
     def __init__(self, source: Source, spec: Mapping[str, object], key: str, bounds: "Bounds") -> None:
         self._source = source
@@ -33,7 +33,8 @@ class Recurrence:
         self._key = key
         self.tz = str(spec["tz"])
         self._starts_after, self._ends_at = bounds
-        self._memo: dict[datetime, Occurrence | None] = {}
+        # One tuple, so that threads never see a question with the answer to another.
+        self._answered: tuple[datetime, Occurrence | None] | None = None
 
     @property
     def spec(self) -> dict[str, object]:
@@ -47,13 +48,11 @@ class Recurrence:
     def occurrence_after(self, instant: datetime) -> Occurrence | None:
         if instant.tzinfo is not UTC:
             instant = as_utc(instant, "instant")
-        memo = self._memo
-        if instant in memo:
-            return memo[instant]
-        if len(memo) >= _MEMO_SIZE:
-            # A new table instead of clear(): another thread may be reading the old one.
-            memo = self._memo = {}
-        found = memo[instant] = self._find(instant)
+        answered = self._answered
+        if answered is not None and answered[0] == instant:
+            return answered[1]
+        found = self._find(instant)
+        self._answered = (instant, found)
         return found
 
     def occurrences(self, after: datetime, until: datetime, limit: int) -> list[Occurrence]:

@@ -89,8 +89,9 @@ class FixedTime:
             wall -= max((local.utcoffset() or _ZERO) - (local.replace(fold=1).utcoffset() or _ZERO), _ZERO)
         next_wall = self._pattern.next_wall
         while (wall := next_wall(wall)) is not None:
-            before = wall.replace(tzinfo=tz).utcoffset()
-            if before == wall.replace(tzinfo=tz, fold=1).utcoffset():
+            # The zone is asked directly: an aware copy of the wall time costs as much as the answer.
+            before = tz.utcoffset(wall)
+            if before == tz.utcoffset(wall.replace(fold=1)):
                 at = (wall - (before or _ZERO)).replace(tzinfo=UTC)
                 if at > instant:
                     return Occurrence(at, wall, 0, None)

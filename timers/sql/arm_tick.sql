@@ -1,10 +1,12 @@
 -- The schedule's one tick, moved in place if it is there. Waits for a fire in progress, whose outcome
 -- (last_nominal_at) is kept. `seen_done_until` is what the caller saw as done by this tick: a fire that went
 -- further makes this return no row, and the caller begins again.
-insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, last_nominal_at, generation)
-values ('schedule-tick', %(ref)s, '', %(fire_at)s, %(nominal_at)s, %(done_until)s, %(generation)s)
+insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, last_nominal_at, generation, identity,
+                              identity_at)
+values ('schedule-tick', %(ref)s, '', %(fire_at)s, %(nominal_at)s, %(done_until)s, %(generation)s,
+        %(identity)s, %(nominal_at)s)
 on conflict on constraint timer_pkey do update
     set fire_at = excluded.fire_at, nominal_at = excluded.nominal_at, generation = excluded.generation,
-        attempts = 0, last_error = null, parked_at = null
+        identity = excluded.identity, identity_at = excluded.identity_at, attempts = 0, last_error = null, parked_at = null
     where t.last_nominal_at is not distinct from %(seen_done_until)s::timestamptz
 returning t.ref

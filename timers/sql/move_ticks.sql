@@ -1,11 +1,13 @@
 -- Ticks to their occurrences under the new tz data, in key order. One that fired or was edited since it was read is no
 -- longer what was computed, and is left: whatever moved it computed with the new data.
 update tocsin.timer t
-set nominal_at = d.nominal_at, fire_at = d.fire_at
+set nominal_at = d.nominal_at, fire_at = d.fire_at, identity = d.identity,
+    identity_at = d.nominal_at
 from (
     select m.*
     from unnest(%(refs)s::text[], %(generations)s::bigint[], %(seen)s::timestamptz[], %(nominal_at)s::timestamptz[],
-                %(fire_at)s::timestamptz[]) as m (ref, generation, seen, nominal_at, fire_at)
+                %(fire_at)s::timestamptz[], %(identities)s::text[])
+        as m (ref, generation, seen, nominal_at, fire_at, identity)
     join tocsin.timer locked on locked.kind = 'schedule-tick' and locked.ref = m.ref and locked.key = ''
     order by m.ref
     for update of locked

@@ -1,6 +1,7 @@
 -- Ticks of schedules that depend on a zone: all but `every`, and `at` given as an instant. Locks nothing; move_ticks
 -- compares. `armed_after`: nothing before the schedule's last edit was ever promised.
-select t.ref, t.generation, t.nominal_at, t.last_nominal_at, s.updated_at, s.recurrence, s.owner, s.name, s.spread
+select t.ref, t.generation, t.nominal_at, t.last_nominal_at, s.updated_at, s.recurrence, s.owner, s.name, s.spread,
+       t.identity
 from tocsin.timer t
 join tocsin.schedule s on s.id = t.ref::uuid and s.generation = t.generation
 where t.kind = 'schedule-tick'
