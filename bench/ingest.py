@@ -20,7 +20,7 @@ from bench.processes import running
 from rules.datapoints.storing import Placed, prepare_staging, staged_lines
 from rules.datapoints.stream import ensure_data_stream, partition_subject
 from rules.engine.inputs import Arrival
-from schemas.datapoint import datapoint_subject
+from schemas.subjects import datapoint_subject
 from timers.working_set import database_now
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, statement
@@ -70,7 +70,7 @@ async def _publish(
     for number in range(count // each):
         ts = (now + timedelta(milliseconds=number)).isoformat()
         batch = [{"key": f"dsp.sensor.k{key % KEYS}", "value": 20.5 + key, "ts": ts} for key in range(each)]
-        subject = datapoint_subject(settings.subjects, f"plant-{number % owners}")
+        subject = datapoint_subject(settings.subjects, f"plant-{number % owners}", "")
         await bus.publish(subject, json.dumps({"batch": batch}).encode())
         if number % 500 == 499:
             await bus.flush(timeout=60)

@@ -6,14 +6,18 @@ may be there twice after a crash; `identity` makes the server drop the second on
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
 
 from schemas.dead_letter import DeadLetter
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure
+from tocsin.core.streams import ensure, find
 
 _ACK_S = 5
 # A producer that sends nothing but rubbish must not fill the disk.
@@ -51,3 +55,20 @@ async def send_dead_letter(
         headers={"Nats-Msg-Id": identity},
         stream=settings.dead_stream,
     )
+
+
+async def read_dead_letters(
+    js: JetStreamContext, settings: Settings, kind: str | None, limit: int
+) -> list[dict[str, Any]]:
+    """The newest first, with their place in the stream and their kind."""
+    info = await find(js, settings.dead_stream)
+    found: list[dict[str, Any]] = []
+    seq = info.state.last_seq if info else 0
+    while info and seq >= max(1, info.state.first_seq) and len(found) < limit:
+        with suppress(NotFoundError):
+            message = await js.get_msg(settings.dead_stream, seq)
+            of = (message.subject or "").rpartition(".")[2]
+            if kind in (None, of):
+                found.append({"seq": seq, "kind": of, **json.loads(message.data or b"{}")})
+        seq -= 1
+    return found

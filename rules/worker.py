@@ -1,7 +1,7 @@
-"""A worker: drains lanes, performs steps and takes reports, side by side, in one service.
+"""A worker: drains lanes, performs steps, takes reports and catches events, side by side, in one service.
 
-Any number of them run at once: they share the lanes' partitions, and they are competing consumers of the steps and the
-reports. If one part fails, all are stopped and the service starts them again.
+Any number of them run at once: they share the lanes' partitions, and they are competing consumers of everything else.
+If one part fails, all are stopped and the service starts them again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from rules.actions.event_waits import EventWaits
 from rules.actions.reports import Reports
 from rules.alarms.event_alarms import EventAlarms
 from rules.alarms.series_alarms import SeriesAlarms
+from rules.catching import Catcher
 from rules.datapoints.lane import DataLane
 from rules.dispatch import Dispatcher
 from rules.lanes.service import Lanes
@@ -38,6 +39,7 @@ class Worker:
             asyncio.create_task(lanes.run(), name="lanes"),
             asyncio.create_task(Performer(self._settings).run(), name="perform"),
             asyncio.create_task(Reports(self._settings).run(), name="reports"),
+            asyncio.create_task(Catcher(self._settings).run(), name="catch"),
         ]
         try:
             done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)

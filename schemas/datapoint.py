@@ -23,6 +23,7 @@ from pydantic_core import from_json
 
 from schemas.key_pattern import Key, check_key
 from schemas.subjects import series_tokens, text_of, token
+from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
 
@@ -50,8 +51,8 @@ class _Datapoint(BaseModel):
     ts: AwareDatetime | None = Field(
         None, description="When it was measured, by the producer's clock; without it, when it arrives."
     )
-    labels: Annotated[dict[Label, Label], Field(max_length=MOST_LABELS)] = Field(
-        default_factory=dict, description="What the value is about, beyond owner and key."
+    labels: Annotated[dict[Label, Label], Field(max_length=MOST_LABELS)] | None = Field(
+        None, description="What the value is about, beyond owner and key."
     )
 
 
@@ -100,10 +101,6 @@ class Bounds(NamedTuple):
     future: timedelta
 
 
-def datapoint_subject(prefix: str, owner: str, key: str = "") -> str:
-    return f"{prefix}.datapoint.{token(owner)}.{series_tokens(key)}"
-
-
 @lru_cache(maxsize=200_000)
 def series_of(owner_token: str, key_tokens: str) -> Series:
     """The inverse of the subject. `ValueError` for tokens that we would have written otherwise: two spellings of one
@@ -148,6 +145,23 @@ def read_datapoints(
         except ValueError as error:
             problems.append(f"[{place}] {error}" if len(entries) > 1 else str(error))
     return found, problems
+
+
+def check_datapoint(owner: str, fields: dict[str, Any]) -> None:
+    """What a producer can know before it sends: `InvalidInput` for a datapoint that no worker would take."""
+    try:
+        if len(owner) > 128 or "\0" in owner:
+            raise ValueError(
+                f"the owner {_shown(owner)} is too long, or holds NUL: use at most 128 characters"
+            )
+        value = fields["value"]
+        if type(value) is not float or not isfinite(value):
+            _check_value(value)
+        if "labels" in fields:
+            _check_labels(fields["labels"])
+        _key(fields["key"])
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
 
 
 def summary(problems: Sequence[str], count: int) -> str:

@@ -15,8 +15,11 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from schemas.calculated import CalculatedDatapoint
+from schemas.datapoint import DatapointMessage
+from schemas.dead_letter import DeadLetter
 from schemas.documents import KINDS
 from schemas.event import Event
+from schemas.ingest_event import IngestEvent
 from schemas.reference import write_pages
 from schemas.report import Report
 from schemas.step import ActionStep
@@ -61,6 +64,9 @@ SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
     "report": _of_model(Report),
     "calculated-datapoint": _of_model(CalculatedDatapoint),
     "tombstone": _of_model(Tombstone),
+    "datapoint": _of_model(DatapointMessage),
+    "ingest-event": _of_model(IngestEvent),
+    "dead-letter": _of_model(DeadLetter),
 }
 
 

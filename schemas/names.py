@@ -13,11 +13,11 @@ from pydantic import AfterValidator, Field
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,128}$"
 
 
-def _without_nul(text: str) -> str:
+def without_nul(text: str) -> str:
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(f"{text!r} cannot be stored: leave out NUL and lone surrogates")
     return text
 
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Owner = Annotated[str, Field(max_length=128), AfterValidator(_without_nul)]
+Owner = Annotated[str, Field(max_length=128), AfterValidator(without_nul)]

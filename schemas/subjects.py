@@ -44,13 +44,14 @@ def series_tokens(key: str) -> str:
     return ".".join(token(part) for part in key.split("."))
 
 
+def datapoint_subject(prefix: str, owner: str, key: str) -> str:
+    """Where producers send; an empty key is `_`, for a batch in which each datapoint names its own."""
+    return f"{prefix}.datapoint.{token(owner)}.{series_tokens(key)}"
+
+
 def calculated_subject(prefix: str, verdict: str, owner: str, key: str) -> str:
     lane = "health" if verdict == "health" else "staleness"
     return f"{prefix}.{lane}.{token(owner)}.{series_tokens(key)}"
-
-
-def datapoint_subject(prefix: str, owner: str, key: str) -> str:
-    return f"{prefix}.datapoint.{token(owner)}.{series_tokens(key)}"
 
 
 def report_subject(prefix: str, action_id: UUID, step: int) -> str:

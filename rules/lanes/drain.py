@@ -17,11 +17,11 @@ from datetime import datetime
 import psycopg
 import structlog
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 
 from rules.dead_letters import send_dead_letter
 from rules.lanes.lane import Lane, Message, Overtaken
 from rules.lanes.partition import Key, Partition, Position
+from rules.lanes.poison import is_of_a_message
 from rules.lanes.reader import Reader
 from schemas.dead_letter import dead_letter
 from tocsin.core.db import Connection, connect
@@ -32,8 +32,6 @@ _log = structlog.get_logger()
 _IDLE_S = 0.2
 _TRIES = 20
 _AGAIN = (Overtaken, psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
-# Classes of SQLSTATE that are never the fault of a row: connection, transaction state, resources, operator, system.
-_NOT_THE_MESSAGE = ("08", "25", "40", "53", "55", "57", "58", "XX")
 
 
 class Drain:
@@ -80,7 +78,7 @@ class Drain:
         try:
             await self._commit(connection, messages)
         except Exception as error:
-            if not _is_of_a_message(error):
+            if not is_of_a_message(error):
                 raise
             if len(messages) > 1:
                 half = len(messages) // 2
@@ -124,10 +122,3 @@ class Drain:
 
     def _moved(self, after: Position) -> None:
         self._partition.position = after
-
-
-def _is_of_a_message(error: Exception) -> bool:
-    """Whether halving the batch can show whose fault it is."""
-    if isinstance(error, psycopg.Error):
-        return error.sqlstate is not None and not error.sqlstate.startswith(_NOT_THE_MESSAGE)
-    return not isinstance(error, TocsinError | NatsError | OSError | TimeoutError)

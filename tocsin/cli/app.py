@@ -12,6 +12,7 @@ from tocsin.cli import (
     cdc_repair,
     cdc_status,
     cdc_verify,
+    dead,
     doctor,
     events,
     explain,
@@ -23,6 +24,8 @@ from tocsin.cli import (
     schedule_changes,
     schedules,
     schema,
+    send,
+    series,
     tail,
     timers,
     up,
@@ -74,6 +77,10 @@ app.command("alarms")(alarms.alarms)
 app.command("ack")(alarms.ack)
 app.command("snooze")(alarms.snooze)
 app.command("explain")(explain.explain)
+app.command("send")(send.send)
+app.command("emit")(send.emit)
+app.command("series")(series.series)
+app.command("dead")(dead.dead)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)
 app.command("next")(next_times.next_times)

@@ -1,8 +1,10 @@
-"""Tocsin for services: scheduling in the service's own transaction, and consuming the record stream once.
+"""Tocsin for services: scheduling in the service's own transaction, consuming the record stream once, and sending
+datapoints and events.
 
 Guarantees: what a service schedules or cancels commits with its own work, or not at all. What it consumes is
-handled once: the note that a record was handled commits with what the handler wrote (`Inbox`). Nothing here
-touches the record log or needs a Tocsin process to run.
+handled once: the note that a record was handled commits with what the handler wrote (`Inbox`). What a `Producer`
+was given is acknowledged by JetStream, or an error says that it is not. Nothing here touches the record log, and only
+what is sent needs a worker, which takes it.
 
 Why on the service's connection: between a commit there and a call to another server lies the moment in which
 a process dies. One transaction has no such moment.
@@ -22,6 +24,7 @@ from tocsin.client.consumption import Undeliverable
 from tocsin.client.delivery import Delivery
 from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
 from tocsin.client.kv_mark import KvMark
+from tocsin.client.producer import Producer, emit, send
 from tocsin.client.replaying import replay
 from tocsin.client.reports import report_completed, report_failed
 from tocsin.client.schedules import (
@@ -45,6 +48,7 @@ __all__ = [
     "Inbox",
     "InvalidInput",
     "KvMark",
+    "Producer",
     "Records",
     "Refused",
     "Schedule",
@@ -60,6 +64,7 @@ __all__ = [
     "cancel",
     "cancel_all",
     "consume",
+    "emit",
     "get_schedule",
     "inbox_sql",
     "list_schedules",
@@ -71,4 +76,5 @@ __all__ = [
     "schedule_cancel",
     "schedule_cancel_all",
     "schedule_once",
+    "send",
 ]

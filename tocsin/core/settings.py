@@ -141,6 +141,10 @@ class Settings(BaseSettings):
         return f"{self.namespace}-report"
 
     @property
+    def ingest_stream(self) -> str:
+        return f"{self.namespace}-ingest"
+
+    @property
     def dead_stream(self) -> str:
         return f"{self.namespace}-dead"
 

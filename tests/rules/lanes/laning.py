@@ -13,7 +13,7 @@ from nats.js.client import JetStreamContext
 from rules.datapoints.lane import DataLane, DatapointWork
 from rules.datapoints.stream import ensure_data_stream
 from rules.lanes.service import Lanes
-from schemas.datapoint import datapoint_subject
+from schemas.subjects import datapoint_subject
 from tests.sql import all_rows
 from tests.waiting import eventually
 from tocsin.core.db import Connection

@@ -1,0 +1,253 @@
+"""Sending datapoints and events from a service, and from the command line.
+
+Guarantees: `flush`, and leaving the block, return when JetStream has acknowledged everything that was sent; nothing is
+dropped silently. Datapoints of one owner arrive in the order in which they were sent: an owner has one message under
+way at a time, and what is sent meanwhile travels together in the next. A message that is sent again after a lost
+acknowledgement is stored once (`Nats-Msg-Id`, for two minutes).
+
+Back-pressure: `send` returns at once until `max_waiting` datapoints wait for their acknowledgement, then it waits.
+
+On failure: `InvalidInput` at once for what no worker would take. What cannot be delivered for `timeout_s` raises
+`Unreachable` from the next `send` or `flush`, and stays with the producer: `flush` tries it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.client import JetStreamContext
+from nats.js.errors import NoStreamResponseError
+
+from schemas.datapoint import MOST_BYTES, Value, check_datapoint
+from schemas.event import instant_text
+from schemas.ingest_event import read_ingest_event
+from schemas.subjects import datapoint_subject
+from tocsin.core.bus import connect_bus
+from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.settings import Settings, read_settings
+
+_AT_ONCE = 500
+_ACK_S = 5.0
+_AGAIN_S = 0.1
+# Bytes of a message besides its datapoints: braces, and headers, which count as payload.
+_ENVELOPE = 1024
+
+
+class Producer:
+    """`async with Producer() as producer`, with TOCSIN_NATS and TOCSIN_NAMESPACE from the environment."""
+
+    def __init__(
+        self, settings: Settings | None = None, *, max_waiting: int = 10_000, timeout_s: float = 30.0
+    ) -> None:
+        self._settings = settings or read_settings()
+        self._max_waiting = max_waiting
+        self._timeout_s = timeout_s
+        self._bus: Client | None = None
+        self._waiting: defaultdict[str, deque[bytes]] = defaultdict(deque)
+        self._count = 0
+        self._under_way: dict[str, tuple[list[bytes], str]] = {}
+        self._senders: dict[str, asyncio.Task[None]] = {}
+        self._settled = asyncio.Event()
+        self._error: Exception | None = None
+
+    async def __aenter__(self) -> Self:
+        self._bus = await connect_bus(self._settings, "producer")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                await self.flush()
+        finally:
+            for sender in self._senders.values():
+                sender.cancel()
+            await asyncio.gather(*self._senders.values(), return_exceptions=True)
+            assert self._bus is not None
+            with suppress(NatsError, OSError):  # the server may be gone
+                await self._bus.close()
+
+    async def send(
+        self,
+        owner: str,
+        key: str,
+        value: Value,
+        *,
+        ts: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Hand over one datapoint. It is on its way when this returns, and stored when `flush` has returned."""
+        entry = _entry(owner, key, value, ts, labels)
+        while self._count >= self._max_waiting and self._error is None:
+            self._settled.clear()
+            await self._settled.wait()
+        self._raise_error()
+        self._waiting[owner].append(entry)
+        self._count += 1
+        self._start(owner)
+
+    async def flush(self) -> None:
+        """Wait until everything that was sent is acknowledged."""
+        for owner in [owner for owner, entries in self._waiting.items() if entries]:
+            self._start(owner)
+        while self._count and self._error is None:
+            self._settled.clear()
+            await self._settled.wait()
+        self._raise_error()
+
+    async def emit(
+        self,
+        type: str,
+        *,
+        owner: str = "",
+        payload: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        ts: datetime | None = None,
+        severity: str | None = None,
+        correlation_id: uuid.UUID | None = None,
+    ) -> uuid.UUID:
+        """Hand in one event, and wait until JetStream has it; its id. The same `key` again is the same event."""
+        fields = {
+            "id": key or str(uuid.uuid4()),
+            "type": type,
+            "owner": owner,
+            "payload": dict(payload or {}),
+            "ts": None if ts is None else _instant(ts),
+            "severity": severity,
+            "correlation_id": None if correlation_id is None else str(correlation_id),
+        }
+        body = _json(fields, "payload")
+        event = read_ingest_event(body)
+        subject = f"{self._settings.subjects}.ingest.event"
+        await self._publish(subject, body, event.id, self._settings.ingest_stream)
+        return event.event_id
+
+    def _start(self, owner: str) -> None:
+        if owner not in self._senders:
+            self._senders[owner] = asyncio.create_task(self._deliver(owner), name=f"datapoints of {owner!r}")
+
+    async def _deliver(self, owner: str) -> None:
+        """One message after the other, until nothing of this owner waits."""
+        waiting = self._waiting[owner]
+        try:
+            while waiting:
+                # The same message as before, if that one was given up: it may have been stored.
+                entries, identity = self._under_way.setdefault(
+                    owner, (self._batch(waiting), str(uuid.uuid4()))
+                )
+                subject = datapoint_subject(self._settings.subjects, owner, "")
+                body = b'{"batch":[' + b",".join(entries) + b"]}"
+                await self._publish(subject, body, identity, self._settings.data_stream)
+                del self._under_way[owner]
+                for _ in entries:
+                    waiting.popleft()
+                self._count -= len(entries)
+                self._settled.set()
+            del self._waiting[owner]
+        except Exception as error:
+            self._error = error
+        finally:
+            del self._senders[owner]
+            self._settled.set()
+
+    def _batch(self, waiting: deque[bytes]) -> list[bytes]:
+        """The first that fit in one message."""
+        assert self._bus is not None
+        room = min(MOST_BYTES, self._bus.max_payload) - _ENVELOPE
+        entries: list[bytes] = []
+        for entry in waiting:
+            room -= len(entry) + 1
+            if entries and (len(entries) == _AT_ONCE or room < 0):
+                break
+            entries.append(entry)
+        return entries
+
+    async def _publish(self, subject: str, body: bytes, identity: str, stream: str) -> None:
+        assert self._bus is not None, "a producer is used inside `async with`"
+        js: JetStreamContext = self._bus.jetstream(timeout=_ACK_S)
+        loop = asyncio.get_running_loop()
+        give_up_s = loop.time() + self._timeout_s
+        while True:
+            try:
+                await js.publish(subject, body, stream=stream, headers={"Nats-Msg-Id": identity})
+                return
+            except NoStreamResponseError:
+                reason = (
+                    f"no stream takes {subject!r}: start a worker with `tocsin run worker`, which makes it"
+                )
+            except (NatsError, OSError, TimeoutError) as error:
+                reason = f"nats does not acknowledge ({error or type(error).__name__}): see that it runs"
+            if loop.time() > give_up_s:
+                raise Unreachable(reason)
+            await asyncio.sleep(_AGAIN_S)
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def _entry(
+    owner: str, key: str, value: Value, ts: datetime | None, labels: Mapping[str, str] | None
+) -> bytes:
+    fields: dict[str, Any] = {"key": key, "value": value}
+    if ts is not None:
+        fields["ts"] = _instant(ts)
+    if labels:
+        fields["labels"] = dict(labels)
+    check_datapoint(owner, fields)
+    return _json(fields, "value")
+
+
+def _instant(ts: datetime) -> str:
+    if ts.tzinfo is None:
+        raise InvalidInput(f"ts {ts.isoformat()} is naive: give an aware instant")
+    return instant_text(ts)
+
+
+def _json(fields: dict[str, Any], what: str) -> bytes:
+    try:
+        return json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"the {what} is not JSON ({error}): send texts, numbers, lists and objects"
+        ) from None
+
+
+async def send(
+    owner: str,
+    key: str,
+    value: Value,
+    *,
+    ts: datetime | None = None,
+    labels: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+) -> None:
+    """One datapoint, acknowledged. For more than one, use a `Producer`."""
+    async with Producer(settings) as producer:
+        await producer.send(owner, key, value, ts=ts, labels=labels)
+
+
+async def emit(
+    type: str,
+    *,
+    owner: str = "",
+    payload: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    settings: Settings | None = None,
+    **more: Any,
+) -> uuid.UUID:
+    """One event, acknowledged; its id. For more than one, use a `Producer`, which takes the same."""
+    async with Producer(settings) as producer:
+        return await producer.emit(type, owner=owner, payload=payload, key=key, **more)
