@@ -79,19 +79,21 @@ class RecordLane:
     ) -> datetime | None:
         """Under the log's lock nobody is about to commit: with nothing behind `position`, everything that was
         recorded until now has been read."""
-        if await self._head(connection) != position:
+        head, _ = await _head_at(connection)
+        if head != position:
             return None
         async with connection.transaction():
-            await connection.execute(statement("rules/share_log"))
-            row = await (await connection.execute(statement("rules/read_head_at"))).fetchone()
-        assert row is not None
-        head, now = row
+            row = await (await connection.execute(statement("rules/share_log"))).fetchone()
+            if row is None or not row[0]:
+                return None
+            head, now = await _head_at(connection)
         return now - _TICK if head == position else None
 
-    async def _head(self, connection: Connection) -> int:
-        row = await (await connection.execute(statement("rules/read_head_at"))).fetchone()
-        assert row is not None
-        return int(row[0])
+
+async def _head_at(connection: Connection) -> tuple[int, datetime]:
+    row = await (await connection.execute(statement("rules/read_head_at"))).fetchone()
+    assert row is not None
+    return row[0], row[1]
 
 
 async def when_stream_exists(js: JetStreamContext, stream: str) -> None:

@@ -1,2 +1,2 @@
--- Until the transaction ends nobody appends. Waits for an append that is under way; lets other readers in.
-select pg_advisory_xact_lock_shared(hashtext('tocsin.log'))
+-- While the transaction lasts, nobody appends. False if somebody is about to commit: not waited for, asked again later.
+select pg_try_advisory_xact_lock_shared(hashtext('tocsin.log'))

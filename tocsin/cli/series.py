@@ -8,10 +8,10 @@ import typer
 
 from tocsin.cli.failures import finish
 from tocsin.cli.options import Json
-from tocsin.cli.printing import compact, countdown, print_json, print_table, utc_text
+from tocsin.cli.printing import countdown, json_text, print_json, print_table, utc_text
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
 
 def series(
@@ -43,14 +43,19 @@ def series(
             (
                 row["owner"],
                 row["key"],
-                compact(row["value"]),
+                json_text(row["value"]),
                 utc_text(row["ts"]),
-                countdown(row["arrived_at"] - now),
+                _ago(row["arrived_at"] - now),
                 row["freshness"],
             )
             for row in rows
         ),
     )
+
+
+def _ago(distance: timedelta) -> str:
+    shown = countdown(distance)
+    return shown if shown.endswith("ago") else "just now"
 
 
 async def _series(
