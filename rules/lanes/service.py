@@ -61,10 +61,12 @@ class Lanes:
                 await self._beat(holdings, bus)
                 await holdings.rest()
         finally:
-            await end_tasks([drain.task for drain in self._drains.values() if drain.task is not None])
-            self._drains.clear()
-            with suppress(psycopg.OperationalError):  # the others find out when our time is up
-                await holdings.leave()
+            try:
+                await end_tasks([drain.task for drain in self._drains.values() if drain.task is not None])
+            finally:
+                self._drains.clear()
+                with suppress(psycopg.OperationalError):  # the others find out when our time is up
+                    await holdings.leave()
 
     async def _beat(self, holdings: Holdings, bus: Client) -> None:
         complete = {key: drain.complete for key, drain in self._drains.items() if drain.complete is not None}

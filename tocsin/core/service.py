@@ -24,7 +24,7 @@ _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 5.0
 _HEALTHY_S = 30.0
 _ASK_AGAIN_S = 1.5
-_ASK_TASK_AGAIN_S = 0.5
+_ASK_TASK_AGAIN_S = 0.1
 # What a restart of Postgres or NATS looks like from inside a service.
 _ORDINARY = (TocsinError, psycopg.OperationalError, NatsError, OSError, TimeoutError)
 
@@ -107,12 +107,21 @@ async def running(*services: Service) -> AsyncIterator[None]:
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel and wait. Libraries that wait with Python 3.11's `wait_for` may swallow a cancellation: ask until they
-    have ended."""
+    """Cancel and wait, even if we are cancelled meanwhile: nobody else would wait for them. Libraries that wait with
+    Python 3.11's `wait_for` may swallow a cancellation: ask until they have ended."""
     all_tasks = list(tasks)
     pending = {task for task in all_tasks if not task.done()}
+    cancelled: asyncio.CancelledError | None = None
     while pending:
         for task in pending:
             task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=_ASK_TASK_AGAIN_S)
-    await asyncio.gather(*all_tasks, return_exceptions=True)
+        try:
+            _, pending = await asyncio.wait(pending, timeout=_ASK_TASK_AGAIN_S)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            pending = {task for task in pending if not task.done()}
+    for task in all_tasks:
+        if not task.cancelled():
+            task.exception()  # looked at, or asyncio reports it as never retrieved
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,135 @@
+"""`send`, `emit`, `series` and `dead`, with a worker that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import CommandLine, environment_of
+from tests.rules.lanes.laning import jetstream
+from tests.waiting import eventually, eventually_sync
+from tocsin.core.settings import Settings
+
+
+@pytest.fixture
+def worked(settings: Settings) -> Iterator[None]:
+    """A publisher and a worker, as processes of their own."""
+    environment = {**os.environ, **{key: value or "" for key, value in environment_of(settings).items()}}
+    command = [sys.executable, "-c", "from tocsin.cli import main; main()", "run"]
+    services = [
+        subprocess.Popen([*command, role], env=environment, stderr=subprocess.DEVNULL)
+        for role in ("cdc", "worker")
+    ]
+    try:
+        asyncio.run(_when_made(settings))
+        yield
+    finally:
+        for service in services:
+            service.send_signal(signal.SIGTERM)
+        for service in services:
+            service.wait(30)
+
+
+async def _when_made(settings: Settings) -> None:
+    async def are_made() -> bool:
+        async with jetstream(settings) as js:
+            names = {info.config.name for info in await js.streams_info()}
+        return {settings.data_stream, settings.ingest_stream} <= names
+
+    await eventually(are_made, "the streams are made", within=60)
+
+
+def test_what_is_sent_handed_in_or_set_aside_is_listed(
+    tocsin: CommandLine, settings: Settings, worked: None
+) -> None:
+    datapoints_are_series(tocsin)
+    an_event_is_in_the_log_once(tocsin)
+    dead_letters_are_listed_newest_first(tocsin, settings)
+
+
+def datapoints_are_series(tocsin: CommandLine) -> None:
+    assert tocsin("series").out == "no datapoint has arrived yet\n"
+    sent = tocsin("send", "plant 7", "dsp.temperature", "66.5", "--label", "zone=north")
+    assert sent.out == "sent dsp.temperature of 'plant 7': 66.5\n"
+    assert tocsin("send", "plant 7", "door", "open", "--json").json["value"] == "open"
+    tocsin("send", "a", "number", "7", "--text")
+
+    eventually_sync(lambda: len(tocsin("series", "--json").json) == 3, "three series are listed", within=30)
+    header, *lines = tocsin("series").lines
+    assert header.split() == ["OWNER", "KEY", "VALUE", "MEASURED", "ARRIVED", "FRESHNESS"]
+    assert [line.split()[:2] for line in lines] == [["a", "number"], ["plant", "7"], ["plant", "7"]]
+    assert '"7"' in lines[0]
+    found = tocsin("series", "--owner", "plant 7", "--key", "dsp.*", "--json").json
+    assert [(one["value"], one["labels"], one["freshness"]) for one in found] == [
+        (66.5, {"zone": "north"}, "fresh")
+    ]
+    assert found[0]["age_s"] >= 0
+    assert tocsin("series", "--stale").out == "no such series\n"
+    assert tocsin("series", "--key", "dsp.t*", exit_code=1).err.startswith("tocsin: 'dsp.t*' is not a key")
+    assert len(tocsin("series", "--limit", "1", "--json").json) == 1
+
+
+def an_event_is_in_the_log_once(tocsin: CommandLine) -> None:
+    words = ("emit", "order-shipped", "--owner", "plant 7", "--payload", '{"n": 1}', "--key", "order-17")
+    first = tocsin(*words, "--severity", "high", "--json").json
+    assert tocsin(*words).out == f"handed in order-shipped, event {first['id']}\n"
+    eventually_sync(lambda: len(tocsin("events", "--json").json) == 1, "the event is in the log", within=30)
+    (event,) = tocsin("events", "--json").json
+    assert (event["id"], event["origin"], event["owner"]) == (first["id"], "caught", "plant 7")
+    assert event["payload"] == {"n": 1}
+
+
+def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings) -> None:
+    assert tocsin("dead").out == "no dead letters\n"
+
+    async def send_rubbish() -> None:
+        async with jetstream(settings) as js:
+            await js.publish(f"{settings.subjects}.datapoint.plant.a", b'{"value": null}')
+            await js.publish(f"{settings.subjects}.ingest.event", b"rubbish")
+
+    asyncio.run(send_rubbish())
+    eventually_sync(lambda: len(tocsin("dead", "--json").json) == 2, "two letters", within=30)
+    letters = tocsin("dead", "--json").json
+    assert [one["seq"] for one in letters] == [2, 1]
+    assert {one["kind"] for one in letters} == {"datapoint", "event"}
+    (letter,) = tocsin("dead", "--kind", "datapoint", "--json").json
+    assert letter["reason"] == "the value is null: send a finite number, a text or a boolean"
+    assert json.loads(letter["body"]) == {"value": None}
+    header, *lines = tocsin("dead", "--limit", "1").lines
+    assert header.split()[:3] == ["SEQ", "ARRIVED", "KIND"]
+    assert len(lines) == 1
+    assert "unknown kind 'x': use one of" in tocsin("dead", "--kind", "x", exit_code=1).err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("send", "plant", "a b", "1"), "'a b' is not a key"),
+        (("send", "plant", "a", "1", "--ts", "yesterday"), "--ts 'yesterday' is not an instant"),
+        (("send", "plant", "a", "1", "--label", "x"), "--label 'x' names no label: write NAME=TEXT"),
+        (("emit", "a b"), "type: string should match"),
+        (("emit", "a", "--payload", "["), "--payload is not JSON"),
+        (("emit", "a", "--payload", "[]"), "--payload '[]' is not an object"),
+        (("emit", "a", "--severity", "hot"), "unknown severity 'hot'"),
+        (("emit", "a", "--correlation-id", "x"), "--correlation-id 'x' is not a UUID"),
+    ],
+)
+def test_what_cannot_be_sent_is_one_sentence(tocsin: CommandLine, words: tuple[str, ...], said: str) -> None:
+    answer = tocsin(*words, exit_code=1)
+    assert said in answer.err
+    assert answer.err.startswith("tocsin: ")
+
+
+def test_without_a_worker_send_says_what_to_start(
+    tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.cli.send._PATIENCE_S", 0.0)
+    for words in (("send", "plant", "a", "1"), ("emit", "a")):
+        assert "start a worker with `tocsin run worker`" in tocsin(*words, exit_code=2).err
