@@ -122,8 +122,6 @@ def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, E
         state = state._replace(phase="open", due_at=None, resolution=None)
         return state, (CancelSustain(alarm.id, "clear"),)
     due_at = max((one.clear_due_at for one in state.verdicts.values() if one.clear_due_at), default=turn.at)
-    if state.phase == "clearing" and due_at == state.due_at:
-        return state, ()
     say = messages.silent_text if turn.is_silence else messages.cleared_text
     payload = messages.resolved_payload(
         alarm.payload,
@@ -136,7 +134,6 @@ def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, E
     if due_at <= turn.at:
         effects: Effects = (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
         return _ended(state), (*effects, Resolve(alarm, turn.at, payload))
-    # Re-arming moves the timer: there is one for each alarm and key.
     state = state._replace(phase="clearing", due_at=due_at, resolution=payload)
     return state, (ArmSustain(alarm.id, "clear", due_at, payload),)
 

@@ -87,7 +87,7 @@ def _went_stale(rule: Rule, state: RuleState, given: WentStale) -> tuple[RuleSta
         return _continued(rule, state, verdict, firing, rule.for_clear, turn)
     if rule.no_data == "keep":
         return state, ()
-    if rule.no_data == "alarm" and (verdict is None or verdict.clear_due_at is not None):
+    if rule.no_data == "alarm" and verdict is None:
         return _began(rule, state, given, value, rule.no_data_for)
     return _continued(rule, state, verdict, rule.no_data == "alarm", rule.no_data_for, turn)
 

@@ -160,7 +160,7 @@ class Rule:
             },
         )
         texts = [condition and condition.text for condition in (self.where, self.fire, self.clear)]
-        facts = json.dumps([told, texts, self.kind, self.type_name], sort_keys=True)
+        facts = json.dumps([told, texts, self.type_name], sort_keys=True)
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
     def covers(self, key: str) -> bool:

@@ -30,6 +30,7 @@ from rules.engine import (
     TypeIndex,
     Value,
     WentStale,
+    adopt,
     advance,
     compile_rule,
     end,
@@ -56,14 +57,16 @@ def watched(*lines: str, name: str = "temperature", key: str = KEY) -> str:
 
 
 class Scenario:
-    def __init__(self, rules: str, *, is_stored: bool = False) -> None:
-        """`is_stored`: every state is written down as JSON and read back after every step."""
+    def __init__(self, rules: str, *, is_stored: bool = False, is_lazy: bool = False) -> None:
+        """`is_stored`: every state is written down as JSON and read back after every step. `is_lazy`: nobody looks
+        at sustains, so that inputs alone bring them about."""
         self.now = T0
         self.states: dict[tuple[str, str], RuleState] = {}
         self.alarms: dict[uuid.UUID, str] = {}
         self.timers: dict[tuple[uuid.UUID, str], datetime] = {}
         self.effects: list[Effect] = []
         self.log: list[str] = []
+        self.is_lazy = is_lazy
         self._is_stored = is_stored
         self._last: dict[tuple[str, str], Arrival] = {}
         self._rules = CompiledRules(())
@@ -76,7 +79,10 @@ class Scenario:
         rules = [compile_rule(one, types) for one in documents if isinstance(one, EventRuleDocument)]
         self._rules = CompiledRules(rules, types)
         for (name, owner), state in list(self.states.items()):
-            if name not in self._rules.rules:
+            rule = self._rules.rules.get(name)
+            if rule is not None:
+                self._keep(name, owner, *adopt(rule, state, self.now))
+            else:
                 self._keep(name, owner, *end(state, self.now, "rule-removed", "the rule was removed"))
                 del self.states[name, owner]
         return self
@@ -92,7 +98,8 @@ class Scenario:
     def wait_until(self, until: datetime) -> Self:
         """Time passes: deadlines come due, each at its instant, sustains before watchdogs."""
         while True:
-            sustains = [state.due_at for state in self.states.values() if state.due_at]
+            states = () if self.is_lazy else self.states.values()
+            sustains = [state.due_at for state in states if state.due_at]
             stale = [
                 (self._deadline(one), series) for series, one in self._last.items() if self._deadline(one)
             ]
@@ -101,7 +108,8 @@ class Scenario:
                 break
             self.now = max(self.now, due)
             for (name, owner), state in list(self.states.items()):
-                self._keep(name, owner, *advance(state, due))
+                if not self.is_lazy:
+                    self._keep(name, owner, *advance(state, due))
             for at, series in sorted(stale, key=lambda one: (str(one[0]), one[1])):
                 if at == due:
                     last = self._last.pop(series)

@@ -67,6 +67,24 @@ def test_a_condition_that_fails_is_neither_fire_nor_clear() -> None:
     assert len(logs) == 1
 
 
+def test_a_clear_that_fails_leaves_a_clearing_alarm_clearing() -> None:
+    scenario = Scenario(rule("above: 65", "for_clear: 5m", """clear: 'labels.zone == "a" && value < 60.0'"""))
+    scenario.send(70, zone="a").at("1m").send(50, zone="a").at("2m").send(50).at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "6m resolved dsp-hot"]
+
+
+def test_a_window_that_has_nothing_to_say_yet_is_no_error() -> None:
+    with capture_logs() as logs:
+        assert Scenario(rule("above: 0", "window: {over: 10m, reduce: rate}")).send(1).log == []
+    assert logs == []
+
+
+def test_what_a_window_counts_is_a_number_whatever_its_values_are() -> None:
+    type_ = "datapoint_type: {name: t, key: '**', value: string}\n"
+    scenario = Scenario(type_ + rule("above: 1", "window: {over: 10m, reduce: count}")).send("a").send("b")
+    assert scenario.log == ["0s opened dsp-hot"]
+
+
 def test_a_value_of_another_type_than_expected_is_no_match() -> None:
     with capture_logs() as logs:
         assert Scenario(rule("above: 65")).send("hot").send(True).log == []

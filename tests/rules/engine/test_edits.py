@@ -1,8 +1,11 @@
 """Rules that change while alarms are pending, open and clearing."""
 
+from datetime import timedelta
+
 import pytest
 
-from tests.rules.engine.scenario import Scenario, rule
+from rules.engine import Arrival, CancelSustain, DropPending, step
+from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule
 
 HOT = rule("above: 65", "for: 10m")
 
@@ -44,9 +47,21 @@ def test_an_alarm_that_was_clearing_is_open_again_until_the_new_rule_says_so() -
     assert scenario.log == ["0s opened dsp-hot", "1h10m resolved dsp-hot"]
 
 
+def test_an_alarm_that_was_clearing_can_be_cleared_by_the_new_rule_at_any_time() -> None:
+    scenario = Scenario(rule("above: 65", "for_clear: 10m")).send(70).at("1m").send(60)
+    scenario.apply(rule("above: 50", "for_clear: 20m"))
+    assert scenario.at("1h").send(40).at("3h").log == ["0s opened dsp-hot", "1h20m resolved dsp-hot"]
+
+
+def test_a_type_that_is_declared_later_does_not_disturb_a_pending_alarm() -> None:
+    type_ = "datapoint_type: {name: t, key: dsp.temperature, value: number}\n"
+    scenario = Scenario(HOT).send(70).at("5m").apply(type_ + HOT).at("6m").send(70).at("1h")
+    assert scenario.log == ["10m opened dsp-hot"]
+
+
 def test_an_alarm_whose_series_the_rule_no_longer_covers_is_resolved_with_the_reason() -> None:
     scenario = Scenario(rule("above: 65", datapoint="dsp.*")).send(70)
-    scenario.apply(rule("above: 65", datapoint="dsp.pressure")).at("1m").send(1, "dsp.pressure")
+    scenario.at("1m").apply(rule("above: 65", datapoint="dsp.pressure"))
     assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot"]
     assert scenario.edges()[-1].payload["reason"] == "rule-changed"
 
@@ -72,6 +87,14 @@ def test_a_cooldown_survives_an_edit() -> None:
     scenario = Scenario(rule("above: 65", "cooldown: 1h")).send(70).at("1m").send(60)
     scenario.apply(rule("above: 60", "cooldown: 2h")).at("5m").send(70).at("3h")
     assert scenario.log[2:] == ["2h opened dsp-hot"]
+
+
+def test_a_state_that_was_not_told_of_an_edit_finds_out_with_the_next_input() -> None:
+    before, after = Scenario(HOT).send(70), Scenario(rule("above: 99", "for: 10m"))
+    state = before.states["dsp-hot", "plant-7"]
+    moved, effects = step(after.rule, state, Arrival(T0 + timedelta(minutes=1), 1, PLANT, KEY, 70, T0, {}))
+    assert [type(effect) for effect in effects] == [CancelSustain, DropPending]
+    assert (moved.phase, moved.fingerprint) == ("ok", after.rule.fingerprint)
 
 
 def test_an_edit_forgets_what_came_before() -> None:

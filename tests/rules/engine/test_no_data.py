@@ -106,6 +106,33 @@ def test_a_condition_may_read_freshness_and_age() -> None:
     assert scenario.log == ["5m opened dsp-hot", "1h resolved dsp-hot"]
 
 
+def test_a_condition_at_silence_sees_the_last_datapoint() -> None:
+    fire = (
+        """fire: 'freshness == "stale" && age == duration("5m") && value == 70.0"""
+        """ && arrived_at == timestamp("2026-03-04T10:00:00Z") && ts == timestamp("2026-03-04T09:00:00Z")'"""
+    )
+    assert Scenario(watched() + rule(fire)).send(70).at("1h").log == ["5m opened dsp-hot"]
+
+
+def test_a_window_at_silence_is_what_is_left_in_it() -> None:
+    fire = """fire: 'freshness == "stale" && value == 1.0'"""
+    scenario = Scenario(watched() + rule(fire, "window: {over: 6m, reduce: count}"))
+    scenario.send(1).at("2m").send(1).at("3m").send(1).at("1h")
+    assert scenario.log == ["8m opened dsp-hot"]
+
+
+def test_silence_of_a_series_that_the_rule_is_not_about_is_nothing() -> None:
+    text = rule("above: 65", "no_data: alarm", """where: 'labels.zone == "north"'""")
+    scenario = Scenario(watched() + text).send(1, zone="south").at("1h")
+    assert scenario.log == []
+
+
+def test_data_that_is_back_ends_the_silence_even_if_it_cannot_be_judged() -> None:
+    text = rule("""fire: 'labels.zone == "north" && value > 65.0'""", "no_data: alarm")
+    scenario = Scenario(watched() + text).send(1, zone="north").at("10m").send(1)
+    assert scenario.log == ["5m opened dsp-hot", "10m resolved dsp-hot"]
+
+
 def test_age_is_zero_when_a_datapoint_arrives() -> None:
     scenario = Scenario(watched() + rule("""fire: 'age == duration("0s") && freshness == "fresh"'""")).send(1)
     assert scenario.log == ["0s opened dsp-hot"]
@@ -120,7 +147,7 @@ def test_on_stale_alarm_of_a_type_is_a_rule_of_its_own() -> None:
 
 def test_the_most_specific_type_decides_about_silence() -> None:
     text = watched("on_stale: alarm", key="dsp.*") + watched(name="own", key="dsp.quiet")
-    scenario = Scenario(text + rule("above: 65")).send(1, "dsp.quiet").send(1, "dsp.loud").at("1h")
+    scenario = Scenario(text + rule("above: 65")).send(1, "dsp.quiet", owner="q").send(1, "dsp.loud").at("1h")
     assert scenario.log == ["5m opened stale:temperature"]
 
 

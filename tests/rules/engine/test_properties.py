@@ -151,20 +151,22 @@ def test_a_shell_can_carry_out_every_effect_and_never_has_two_sustains_of_one_al
     st.lists(st.tuples(seconds, st.integers(0, 9)), max_size=20),
     st.tuples(*(st.sampled_from([0, 7, 30, 100]),) * 3).map(lambda three: Timing(*three)),
     st.sampled_from([3, 5]),
+    st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
 def test_the_engine_agrees_with_the_semantics_written_second_by_second(
-    waits: list[tuple[int, int]], timing: Timing, clear: int
+    waits: list[tuple[int, int]], timing: Timing, clear: int, is_lazy: bool
 ) -> None:
     lines = ["above: 5", f"clear: 'value <= {clear}.0'"] if clear != 5 else ["above: 5"]
     for key, length_s in zip(("for", "for_clear", "cooldown"), timing, strict=True):
         if length_s:
             lines.append(f"{key}: {format_duration(timedelta(seconds=length_s))}")
-    scenario, second, arrivals = Scenario(rule(*lines)), 0, []
+    scenario, second, arrivals = Scenario(rule(*lines), is_lazy=is_lazy), 0, []
     for wait, value in waits:
         second += wait
         arrivals.append((second, float(value)))
         scenario.wait_until(T0 + timedelta(seconds=second)).send(value)
+    scenario.is_lazy = False
     scenario.wait_until(T0 + timedelta(seconds=second + 300))
     said = [f"{int((e.at - T0).total_seconds())} {_edge(e)}" for e in scenario.edges()]
     assert said == edges(arrivals, timing, 5, clear, second + 300)

@@ -30,6 +30,25 @@ def test_for_must_have_passed_for_one_and_the_same_series() -> None:
     assert scenario.edges()[0].payload["key"] == "disk.b.used"
 
 
+def test_the_series_that_has_fired_for_longest_makes_the_alarm() -> None:
+    scenario = Scenario(DISKS).send(95, "disk.b.used").at("1m").send(95, "disk.a.used").at("1h")
+    assert scenario.log == ["10m opened full"]
+    assert scenario.edges()[0].payload["key"] == "disk.b.used"
+
+
+def test_a_second_series_that_fires_does_not_touch_the_pending_alarm() -> None:
+    scenario = Scenario(DISKS).send(95, "disk.a.used").at("1m")
+    before = list(scenario.effects)
+    assert scenario.send(95, "disk.b.used").effects == before
+
+
+def test_a_series_that_was_clear_for_exactly_long_enough_is_over() -> None:
+    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
+    scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
+    scenario.at("6m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
+    assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
+
+
 def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> None:
     scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")

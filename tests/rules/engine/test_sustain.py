@@ -34,6 +34,15 @@ def test_what_clears_at_the_very_end_of_for_has_held_for_long_enough() -> None:
     assert scenario.log == ["10m opened dsp-hot", "10m resolved dsp-hot"]
 
 
+def test_an_input_alone_realises_what_was_due_before_it_at_its_nominal_time() -> None:
+    scenario = Scenario(rule("above: 65", "for: 10m", "cooldown: 1h"), is_lazy=True)
+    scenario.send(70).at("10m").send(60).at("11m").send(70).at("70m").send(60)
+    assert scenario.log == [
+        *("10m opened dsp-hot", "10m resolved dsp-hot"),
+        *("1h10m opened dsp-hot", "1h10m resolved dsp-hot"),
+    ]
+
+
 def test_a_value_that_comes_back_begins_anew() -> None:
     scenario = Scenario(HOT).send(70).at("9m").send(60).at("10m").send(70).at("1h")
     assert scenario.log == ["20m opened dsp-hot"]

@@ -67,3 +67,10 @@ def test_what_cannot_be_written_as_json_says_nothing() -> None:
     window = Window(OVER, "sum")
     kept = window.add(window.add((), 1e308, T0), 1e308, T0)
     assert window.amount(kept, 1e308, T0, T0) is None
+
+
+def test_a_window_never_has_more_than_its_buckets() -> None:
+    window, kept = Window(OVER, "sum"), Buckets()
+    for place in range(3 * BUCKETS):
+        kept = window.add(kept, 1, T0 + timedelta(seconds=10 * place))
+    assert len(kept) == BUCKETS
