@@ -117,7 +117,7 @@ def test_a_condition_at_silence_sees_the_last_datapoint() -> None:
 def test_a_window_at_silence_is_what_is_left_in_it() -> None:
     fire = """fire: 'freshness == "stale" && value == 1.0'"""
     scenario = Scenario(watched() + rule(fire, "window: {over: 6m, reduce: count}"))
-    scenario.send(1).at("2m").send(1).at("3m").send(1).at("1h")
+    scenario.send(9).at("2m").send(9).at("3m").send(9).at("1h")
     assert scenario.log == ["8m opened dsp-hot"]
 
 
@@ -129,7 +129,7 @@ def test_silence_of_a_series_that_the_rule_is_not_about_is_nothing() -> None:
 
 def test_data_that_is_back_ends_the_silence_even_if_it_cannot_be_judged() -> None:
     text = rule("""fire: 'labels.zone == "north" && value > 65.0'""", "no_data: alarm")
-    scenario = Scenario(watched() + text).send(1, zone="north").at("10m").send(1)
+    scenario = Scenario(watched() + text).send(1, zone="north").at("10m").send(70)
     assert scenario.log == ["5m opened dsp-hot", "10m resolved dsp-hot"]
 
 

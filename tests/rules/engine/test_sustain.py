@@ -36,9 +36,9 @@ def test_what_clears_at_the_very_end_of_for_has_held_for_long_enough() -> None:
 
 def test_an_input_alone_realises_what_was_due_before_it_at_its_nominal_time() -> None:
     scenario = Scenario(rule("above: 65", "for: 10m", "cooldown: 1h"), is_lazy=True)
-    scenario.send(70).at("10m").send(60).at("11m").send(70).at("70m").send(60)
+    scenario.send(70).at("20m").send(60).at("21m").send(70).at("70m").send(60)
     assert scenario.log == [
-        *("10m opened dsp-hot", "10m resolved dsp-hot"),
+        *("10m opened dsp-hot", "20m resolved dsp-hot"),
         *("1h10m opened dsp-hot", "1h10m resolved dsp-hot"),
     ]
 
