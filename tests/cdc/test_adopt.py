@@ -20,6 +20,7 @@ from tests.cdc.publishing import (
     live,
     log,
     publish_all,
+    publish_all_but,
     write,
 )
 from tests.clock.test_record_log import small_partitions
@@ -242,6 +243,14 @@ async def test_there_is_nothing_to_adopt_while_two_publishers_race(
         done.set()
 
     await asyncio.gather(publish(), publish(), look(), write_all())
+
+
+async def test_messages_that_the_stream_lost_are_not_a_loss_of_the_log(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 9)
+    await publish_all_but(settings, connection, 2, 5, 8, 9)
+    assert await loss_of(settings, connection) is None
 
 
 async def test_a_decision_that_came_too_late_changes_nothing(

@@ -18,7 +18,9 @@ from cdc.audit import Audit
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.report import read_report, report_problem
+from cdc.status import read_status
 from cdc.stream import stream_config
+from cdc.verify import common_range
 from tests.cdc.publishing import (
     T0,
     append,
@@ -35,7 +37,7 @@ from tests.records import events
 from tests.waiting import eventually
 from timers.schedule_spec import Act
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection
+from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
@@ -196,6 +198,49 @@ async def test_messages_missing_from_the_stream_are_told(
     for _ in range(2):
         assert "stream-hole " in str(await audit())
     assert await said(connection) == [("cdc-differed", "stream-hole")]
+
+
+async def test_a_stream_ahead_and_a_hole_ahead_are_found_without_the_publisher(
+    settings: Settings, connection: Connection, audit: Auditing
+) -> None:
+    await append(connection, 4)
+    await append(connection, 1)
+    await publish_all(settings)
+    await forget_after(connection, 4)
+    assert str(await audit(1)).startswith("diverged the stream")
+    # The event that tells of it has the seq that the stream gave away: numbers alone look sound again.
+    assert await head(connection) == 5
+    assert str(await audit(5)).startswith("record-differs at 5, the log has")
+    await append(connection, 3)
+    await connection.execute("delete from tocsin.event where seq = 6")
+    assert str(await audit(1)).startswith("log-hole record 6 is missing")
+
+
+async def test_a_record_published_between_two_looks_is_no_stream_ahead(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever compares numbers reads the stream before the log."""
+    await publish_all(settings)
+    other = await connect(settings, "test")
+    head_of = LogReader.head
+
+    async def busy_head(self: LogReader) -> int:
+        found = await head_of(self)
+        monkeypatch.setattr(LogReader, "head", head_of)
+        await append(other, 1)
+        await publish_all(settings)
+        monkeypatch.setattr(LogReader, "head", busy_head)
+        return found
+
+    async with connected(settings) as bus:
+        monkeypatch.setattr(LogReader, "head", busy_head)
+        assert await Audit(settings, connection, bus, "tester").run_once() is None
+        assert await find_loss(bus.jetstream(), settings, LogReader(connection)) is None
+        assert (await read_status(bus, settings, LogReader(connection))).lag == 0
+        first, last = await common_range(bus, settings, LogReader(connection), None, None)
+        assert (first, last) == (1, 3)
+        monkeypatch.undo()
+    await other.close()
 
 
 async def test_what_expires_from_the_stream_or_is_dropped_from_the_log_is_no_difference(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cdc.log_reader import LogReader
+from cdc.log_reader import LogReader, Record
 from cdc.publisher import Publisher
 from cdc.rebuild import plan_rebuild, rebuild
 from rules.worker import Worker
-from tests.cdc.publishing import T0, publish_all, published
+from tests.cdc.publishing import T0, append, publish_all, published
 from tests.rules.applying import actions, note, publishing, put, rule
 from tests.rules.receiving import receiver
 from tests.waiting import eventually
@@ -51,6 +51,30 @@ async def test_old_actions_do_not_start_again_and_new_ones_do(
     await bus.close()
     assert (await actions(connection))[:3] == before
     assert len(world.keys) == len(set(world.keys)) == 4
+
+
+async def test_a_publisher_that_is_quicker_does_not_stop_a_rebuild(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 50)
+
+    class Overtaken(LogReader):
+        """Another publisher sends what was just read."""
+
+        turns = 0
+
+        async def read(self, after: int, limit: int) -> list[Record]:
+            found = await super().read(after, limit)
+            self.turns += 1
+            if self.turns == 1:
+                await publish_all(settings)
+            return found
+
+    bus = await connect_bus(settings, "test")
+    reader = Overtaken(connection)
+    assert await rebuild(bus, settings, reader, Act("ann", "test", T0), lambda _: None) == 51
+    await bus.close()
+    assert len(await published(settings, connection)) == 51
 
 
 async def test_a_rebuild_says_how_many_sequences_tombstones_will_take(

@@ -141,6 +141,17 @@ def test_verify_finds_nothing_wrong_and_says_what_it_compared(
     assert answer.err == ""
 
 
+def test_verify_passes_tombstones_of_records_that_cannot_be_read(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    unreadable = "update tocsin.event set ts = 'infinity' where seq in (7, 30)"
+    do(settings, appending(40), executing(unreadable), publishing(settings))
+    assert tocsin("cdc", "verify").out.endswith("compared 1 to 40, 40 records: none differs\n")
+    # It has no time that could be shown.
+    shown = tocsin("tail", "--from-seq", "7", "--count", "1").out
+    assert shown.startswith("7  event  record-unsendable  ")
+
+
 def test_verify_names_the_first_differences_and_exits_with_1(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,

@@ -111,6 +111,11 @@ def test_other_events_are_shown_by_type() -> None:
     assert line_of(Record(1, body), _new_york) == Line("event", 'rules-applied  {"count": 6}', 1)
 
 
+def test_a_tombstone_is_shown_with_its_reason() -> None:
+    body = {"type": "record-missing", "kind": "gap", "seq": 7, "data": {"reason": "lost"}}
+    assert line_of(Record(7, body), _new_york) == Line("event", 'record-missing  {"reason": "lost"}', 7)
+
+
 def test_the_view_says_what_runs_where_and_counts_down() -> None:
     note = "02:30 does not exist on this day: moved to 03:00"
     fires = [

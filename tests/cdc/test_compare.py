@@ -1,0 +1,78 @@
+"""What counts as the same record, and how a difference is called."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cdc.compare import Stored, difference, id_of
+from cdc.messages import Message
+
+BODY: dict[str, Any] = {
+    **{"specversion": "1.0", "id": "a", "source": "tocsin/x", "type": "noted", "seq": 7, "owner": "plant 7"},
+    "data": {"n": 1},
+}
+EXPECTED = Message(7, "x.v1.event.caused.noted._.plant%207", json.dumps(BODY).encode())
+
+
+def stored(body: object = BODY, subject: str = EXPECTED.subject) -> Stored:
+    return Stored(7, subject, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: value for name, value in BODY.items() if name not in names}
+
+
+TOMBSTONE = {
+    **without("owner"),
+    "type": "record-unsendable",
+    "kind": "event",
+    "data": {"reason": "too large"},
+}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        stored(),
+        stored(dict(reversed(BODY.items()))),
+        # An earlier version of Tocsin did not send it yet.
+        stored(without("owner")),
+        stored(TOMBSTONE, "x.v1.tombstone.event"),
+    ],
+    ids=["the same bytes", "another order", "an older form", "a tombstone"],
+)
+def test_these_are_the_same(found: Stored) -> None:
+    assert difference(EXPECTED, found) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "what"),
+    [
+        (None, "the stream has no message"),
+        (stored(b""), "the log has a, the stream has a message of somebody else"),
+        (stored(b"[1]"), "the log has a, the stream has a message of somebody else"),
+        (stored({**BODY, "id": "b"}), "the log has a, the stream has b"),
+        (stored({**TOMBSTONE, "id": "b"}), "the log has a, the stream has b"),
+        (stored({**BODY, "seq": 8}), "the message says that it is 8"),
+        (stored(without("seq")), "the message says that it is None"),
+        (stored(subject="x.v1.event.caused.noted._._"), "the subject is 'x.v1.event.caused.noted._._', not "),
+        (stored({**BODY, "data": {"n": 2}}), "the body differs in data"),
+        (stored({**BODY, "more": 1}), "the body differs in more"),
+        (stored(without("data", "source")), "the body differs in data, source"),
+    ],
+)
+def test_these_are_not(found: Stored | None, what: str) -> None:
+    assert str(difference(EXPECTED, found)).startswith(what)
+
+
+def test_a_message_without_a_record_and_a_place_without_either_are_differences() -> None:
+    assert difference(None, stored()) == "the log has no record, the stream has a"
+    assert difference(None, None) == "neither log nor stream has anything"
+
+
+@pytest.mark.parametrize("body", [None, b"", b"no json", b"3", b'{"ID": 1}', b"\xff"])
+def test_whatever_a_stranger_published_has_a_name(body: bytes | None) -> None:
+    assert id_of(body) == "a message of somebody else"
