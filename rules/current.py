@@ -5,9 +5,9 @@ late it is judged and whatever was applied meanwhile. Documents change only at t
 event, so between two of them one page serves; a new apply is seen by the next `refresh`, without a restart.
 
 Which page: in the record lane the one that held at the record's seq (`refresh`, then `at`). In the data lane,
-whose sequence is another one, the newest that is committed (`newest`), as seen behind the lock of the batch's
-partition (a batch that was planned before it asks `is_newest`): an apply locks all partitions, so no batch is under
-way while the rules change, and the apply itself writes down where each partition was (`rules/applying/switches.py`).
+whose sequence is another one, the one behind the newest apply (`newest_rules`, then `at` that seq + 1), and it must
+still be the newest behind the lock of the batch's partition: an apply locks all partitions, so no batch is under way
+while the rules change, and the apply itself writes down where each partition was (`rules/applying/switches.py`).
 
 A page is whatever `build` makes of the documents. It is given the page that was built before, so that what
 did not change need not be compiled again. On failure: a stored document that this version of Tocsin cannot
@@ -81,18 +81,6 @@ class RuleBook(Generic[Page]):
         newest = await newest_rules(connection)
         if newest != self._newest or oldest_seq < self._oldest:
             await self._read(connection, newest, oldest_seq)
-
-    async def newest(self, connection: Connection) -> Page:
-        """The page of the newest apply that is committed; one for the whole batch."""
-        newest = await newest_rules(connection)
-        if newest != self._newest:
-            await self._read(connection, newest, newest + 1)
-        # By seq again: an apply that committed between the two statements must not show in part.
-        return self.at(newest + 1)
-
-    async def is_newest(self, connection: Connection) -> bool:
-        """Asked behind the partition's lock by a batch that was planned before it: false means plan again."""
-        return await newest_rules(connection) == self._newest
 
     def at(self, seq: int) -> Page:
         """The page for the record at a seq."""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import structlog
 
 from rules.alarms.alarm_rules import AlarmRules
+from rules.alarms.fates import Fate, fates
 from rules.alarms.judgement import Judgement, read_states, read_subjects
-from rules.applying.alarms import Fate, fates
 from rules.current import RuleBook
 from rules.engine import EventSeen
 from rules.expressions import event_activation, event_environment

@@ -12,20 +12,22 @@ cancelled within it never reaches the table; the edges of an alarm all do, in th
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb
 
 from clock.record_log import NewEvent, Records
-from rules.applying.alarms import Fate, switch
+from rules.alarms.fates import Fate, switch
 from rules.engine import (
     BLANK,
     Alarm,
     DropPending,
     Effect,
+    Effects,
     Input,
     Open,
     Pend,
@@ -41,6 +43,7 @@ from tocsin.core.db import Connection, statement
 
 Subject = tuple[str, str]
 """An event_rule and an owner."""
+Turn = Callable[[RuleState], tuple[RuleState, Effects]]
 
 
 class Seen(NamedTuple):
@@ -107,29 +110,25 @@ class Judgement(Writes):
 
     def hear(self, rule: Rule, owner: str, given: Input, correlation_id: uuid.UUID | None = None) -> None:
         """`correlation_id` is that of the event that is judged; an alarm over datapoints begins a chain of its own."""
-        before = self._state(rule.name, owner)
-        after, effects = step(rule, before, given)
-        if after is not before:
-            self._states[rule.name, owner] = after
-        for effect in effects:
-            self._note((rule.name, owner), effect, correlation_id)
+        self.change((rule.name, owner), lambda state: step(rule, state, given), correlation_id)
 
     def switch(self, fates: Mapping[str, Fate], at: datetime) -> None:
-        """The rules changed at an instant of the lane: see `rules.applying.alarms`."""
+        """The rules changed at an instant of the lane: see `rules.alarms.fates`."""
         for subject in sorted({*self._seen, *self._states}):
-            fate = fates.get(subject[0])
-            if fate is None:
-                continue
-            before = self._state(*subject)
-            after, effects = switch(before, fate, at, at)
-            if after is not before:
-                self._states[subject] = after
-            for effect in effects:
-                self._note(subject, effect, None)
+            if subject[0] in fates:
+                self.change(subject, partial(switch, fate=fates[subject[0]], complete_until=at, at=at))
 
-    def _state(self, rule: str, owner: str) -> RuleState:
-        known = self._states.get((rule, owner))
-        return known if known is not None else self._seen.get((rule, owner), _NOT_SEEN).state
+    def change(self, subject: Subject, turn: Turn, correlation_id: uuid.UUID | None = None) -> None:
+        before = self._state(subject)
+        after, effects = turn(before)
+        if after is not before:
+            self._states[subject] = after
+        for effect in effects:
+            self._note(subject, effect, correlation_id)
+
+    def _state(self, subject: Subject) -> RuleState:
+        known = self._states.get(subject)
+        return known if known is not None else self._seen.get(subject, _NOT_SEEN).state
 
     def _note(self, subject: Subject, effect: Effect, correlation_id: uuid.UUID | None) -> None:
         if isinstance(effect, Pend):

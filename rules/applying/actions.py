@@ -10,11 +10,12 @@ start an action of a rule that is gone: that action is whole, and finishes as we
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from clock.record_log import NewStep
+from clock.record_log import NewStep, Records
 from rules.applying.plan import Change, Key
+from rules.lanes.phases import Writes
 from tocsin.core.db import Connection, statement
 
 _NOT_BEGUN = ("gathering", "queued")
@@ -36,32 +37,40 @@ def ended_rules(changes: Iterable[Change]) -> dict[str, str]:
     }
 
 
-async def cancel_waiting(connection: Connection, ended: dict[str, str]) -> list[NewStep]:
-    """Phases 1 and 2: the timers, then the actions; the steps to append say why."""
-    if not ended:
-        return []
-    parameters = {"rules": sorted(ended)}
-    await connection.execute(statement("rules.applying/disarm_waiting_actions"), parameters)
-    rows = await (
-        await connection.execute(
-            statement("rules.applying/cancel_waiting_actions"),
-            {**parameters, "reasons": [ended[rule] for rule in parameters["rules"]]},
-        )
-    ).fetchall()
-    return [
-        NewStep(
-            action_id=action_id,
-            name=name,
-            owner=owner,
-            step=0,
-            attempt=1,
-            state="cancelled",
-            correlation_id=correlation_id,
-            source_event_id=event_id,
-            result={"reason": reason},
-        )
-        for action_id, name, owner, correlation_id, event_id, reason in rows
-    ]
+class CancelWaiting(Writes):
+    """Actions that their rules have only gathered or queued; `ended` says why, by action_rule."""
+
+    def __init__(self, ended: Mapping[str, str]) -> None:
+        self._columns = {"rules": list(ended), "reasons": list(ended.values())}
+        self.steps: list[NewStep] = []
+
+    async def timers(self, connection: Connection) -> None:
+        if self._columns["rules"]:
+            await connection.execute(statement("rules.applying/disarm_waiting_actions"), self._columns)
+
+    async def entities(self, connection: Connection) -> None:
+        if not self._columns["rules"]:
+            return
+        rows = await (
+            await connection.execute(statement("rules.applying/cancel_waiting_actions"), self._columns)
+        ).fetchall()
+        self.steps = [
+            NewStep(
+                action_id=action_id,
+                name=name,
+                owner=owner,
+                step=0,
+                attempt=1,
+                state="cancelled",
+                correlation_id=correlation_id,
+                source_event_id=event_id,
+                result={"reason": reason},
+            )
+            for action_id, name, owner, correlation_id, event_id, reason in rows
+        ]
+
+    def records(self) -> Records:
+        return Records(steps=self.steps)
 
 
 async def count_under_way(connection: Connection, changes: Sequence[Change]) -> dict[Key, UnderWay]:

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from rules.alarms.fates import Fate, switch
 from rules.applying.actions import UnderWay, count_under_way
-from rules.applying.alarms import Fate, Switched, foresee_alarms, planned_fates
+from rules.applying.alarms import Held, read_held
+from rules.applying.decisions import decide
 from rules.applying.plan import Key, Plan, plan, read_stored
 from rules.applying.schedules import Foreseen, foresee, refuse_orphans
 from rules.engine import DropPending, Resolve
@@ -46,17 +48,18 @@ async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prun
     fires = {change.key: await foresee(connection, change, now) for change in planned.of_kind("schedule")}
     rows = await (await connection.execute(statement("rules.applying/read_partitions"))).fetchall()
     complete = {(lane, partition): until for lane, partition, until in rows}
-    decided = planned_fates(stored, planned)
-    switched = await foresee_alarms(connection, decided, complete, now)
-    ends = (_end(one, decided[one.held.event_rule]) for one in switched)
+    fates = decide(stored, planned).fates
+    held = await read_held(connection, fates, complete)
+    ends = (_end(one, fates[rule], now) for (rule, _), one in held.items())
     alarms = tuple(end for end in ends if end is not None)
     return Preview(planned, fires, alarms, await count_under_way(connection, planned.effective))
 
 
-def _end(one: Switched, fate: Fate) -> AlarmEnd | None:
-    alarm = one.held.state.alarm
-    assert alarm is not None
-    for effect in one.effects:
+def _end(held: Held, fate: Fate, at: datetime) -> AlarmEnd | None:
+    alarm = held.seen.state.alarm
+    assert alarm is not None, "only such states are read"
+    _, effects = switch(held.seen.state, fate, held.complete_until, at)
+    for effect in effects:
         if isinstance(effect, Resolve):
             return AlarmEnd(alarm.rule, alarm.owner, alarm.since, "resolved", effect.reason)
         if isinstance(effect, DropPending):

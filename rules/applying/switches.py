@@ -2,16 +2,16 @@
 
 Guarantee: a datapoint is judged by the documents of exactly one apply, and `Switches.rules_seq` names it, for ever. An
 apply locks every partition (`lock_partitions`) before it changes anything that a worker reads, and in the same
-transaction writes down how far each had read (`record_switches`). A batch locks its partition first and reads the rules
-after that (`RuleBook.newest`): so it either commits before the apply and is behind the recorded place, or it
-begins after the apply and sees its documents. No batch can be in between, and none can mix two.
+transaction writes down how far each had read (`record_switches`). A batch locks its partition, and commits only if the
+apply whose rules it used is still the newest one (`newest_rules`): so it either commits before the next apply and is
+behind the recorded place, or it is judged again by the new documents. No batch can be in between, and none can mix two.
 
 Why the apply writes it and not the batch: the place is then exact without a statement in every batch, and
 `complete_until` says which deadlines were decided when the apply acted on the alarms.
 
 How the backtest uses it: it walks the datapoints of a partition in the order (arrived_at, stream_seq); for each it asks
 for the `rules_seq` and takes `RuleBook.at(rules_seq + 1)`. At a switch it realises what was due up to the row's
-`complete_until`, then does what `rules/applying/alarms.py` does.
+`complete_until`, then does what `rules/alarms/fates.py` does.
 
 A partition that was made after an apply has no row of it: its rules before its first row are those of the newest apply
 before that row.

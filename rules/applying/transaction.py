@@ -7,6 +7,7 @@ in this transaction is said before that event, and so is still heard by the rule
 
 The phases: schedules with their ticks first, because nobody who holds a partition touches those; then (0) the
 partitions, (1) timers, (2) states, alarms and actions, (3) one append, and our own rows, which nobody else writes.
+What the clock changed meanwhile shows as `Overtaken`, and everything is decided again.
 
 On failure nothing was applied, whatever was killed: the transaction is the only effect.
 """
@@ -14,7 +15,6 @@ On failure nothing was applied, whatever was killed: the transaction is the only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,13 +22,17 @@ from typing import Any
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
-from clock.record_log import NewEvent, NewStep, Records, append_records
-from rules.applying.actions import cancel_waiting, ended_rules
-from rules.applying.alarms import Fate, change_alarms, planned_fates
+from clock.record_log import NewEvent, Records, append_records
+from rules.applying.actions import CancelWaiting, ended_rules
+from rules.applying.alarms import ChangedAlarms, read_held
+from rules.applying.decisions import Decided, decide
 from rules.applying.plan import Change, Key, Plan, plan, read_stored
 from rules.applying.schedules import change_schedules, refuse_orphans
 from rules.applying.switches import lock_partitions, record_switches
+from rules.applying.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.current import newest_rules
+from rules.lanes.lane import Overtaken
+from rules.lanes.phases import Writes
 from rules.loading import Loaded
 from timers.schedules import Act
 from tocsin.core.db import Connection, retrying, statement
@@ -58,7 +62,7 @@ class _Prepared:
     newest: int
     """The apply it rests on: after another one it is decided again."""
     plan: Plan
-    fates: dict[str, Fate]
+    decided: Decided
 
 
 async def apply(
@@ -66,17 +70,20 @@ async def apply(
 ) -> Applied:
     """`removing` is what a person agreed to remove, and must be all that the files leave out; None removes nothing."""
 
-    async def once() -> Applied | None:
+    async def once() -> Applied:
         prepared = await _prepare(connection, loaded, prune=removing is not None)
         if removing is not None and prepared.plan.removed != removing:
             raise Refused("the rules were changed since you looked: look at the plan again, then apply it")
-        return await _apply(connection, prepared, act)
+        async with connection.transaction():
+            return await _apply(connection, prepared, act)
 
-    with suppress(LockNotAvailable):
-        for _ in range(_TURNS):
-            applied = await retrying(once)
-            if applied is not None:
-                return applied
+    for _ in range(_TURNS):
+        try:
+            return await retrying(once)
+        except Overtaken:
+            continue
+        except LockNotAvailable:
+            break
     raise Refused(
         "somebody else applies rules at this moment, or holds what they change: try again when they are done"
     )
@@ -86,39 +93,39 @@ async def _prepare(connection: Connection, loaded: Loaded, *, prune: bool) -> _P
     newest = await newest_rules(connection)
     stored = await read_stored(connection)
     planned = plan(loaded, stored, prune=prune)
-    return _Prepared(newest, planned, planned_fates(stored, planned))
+    return _Prepared(newest, planned, decide(stored, planned))
 
 
-async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Applied | None:
-    """None if another apply was quicker."""
-    planned = prepared.plan
-    async with connection.transaction():
-        await connection.execute(statement("rules.applying/lock_rules"))
-        if await newest_rules(connection) != prepared.newest:
-            return None
-        await refuse_orphans(connection, planned)
-        next_at = await change_schedules(connection, planned, act)
-        if not planned.effective:
-            return Applied(planned, None, next_at)
-        complete = await lock_partitions(connection)
-        events = await change_alarms(connection, prepared.fates, complete, act.now)
-        steps = await cancel_waiting(connection, ended_rules(planned.effective))
-        seq = await _record(connection, planned.effective, events, steps, act)
-    resolved = sum(event.type == "alarm-resolved" for event in events)
-    return Applied(planned, seq, next_at, resolved, len(steps))
+async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Applied:
+    planned, decided = prepared.plan, prepared.decided
+    await connection.execute(statement("rules.applying/lock_rules"))
+    if await newest_rules(connection) != prepared.newest:
+        raise Overtaken("another apply was quicker")
+    await refuse_orphans(connection, planned)
+    next_at = await change_schedules(connection, planned, act)
+    if not planned.effective:
+        return Applied(planned, None, next_at)
+    complete = await lock_partitions(connection)
+    tolerances = await read_tolerances(connection, decided.types_before, decided.types)
+    held = await read_held(connection, decided.fates, complete)
+    alarms = ChangedAlarms(held, decided.fates, act.now)
+    actions = CancelWaiting(ended_rules(planned.effective))
+    works: tuple[Writes, ...] = (alarms, actions, ChangedWatchdogs(tolerances))
+    for work in works:
+        await work.timers(connection)
+    for work in works:
+        await work.entities(connection)
+    records = Records.joined([*(work.records() for work in works), Records([_applied_event(planned, act)])])
+    seq = await _record(connection, planned.effective, records)
+    return Applied(planned, seq, next_at, alarms.resolved, len(actions.steps))
 
 
-async def _record(
-    connection: Connection,
-    changes: Sequence[Change],
-    events: Sequence[NewEvent],
-    steps: Sequence[NewStep],
-    act: Act,
-) -> int:
+async def _record(connection: Connection, changes: Sequence[Change], records: Records) -> int:
     """The log is locked by the append, so the versions written after it are cheap rows of ours alone."""
-    last = await append_records(connection, Records([*events, _applied_event(changes, act)], steps))
+    last = await append_records(connection, records)
     assert last is not None
-    seq = last - len(steps)
+    # Steps come after the events, of which ours is the last.
+    seq = last - len(records.steps)
     columns: dict[str, Any] = {
         "seq": seq,
         "kinds": [change.kind for change in changes],
@@ -140,10 +147,10 @@ async def _record(
     return seq
 
 
-def _applied_event(changes: Sequence[Change], act: Act) -> NewEvent:
+def _applied_event(planned: Plan, act: Act) -> NewEvent:
     listed = [
         {"kind": change.kind, "name": change.name, "version": change.version, "outcome": change.outcome}
-        for change in changes
+        for change in planned.effective
     ]
     return NewEvent(
         ts=act.now,

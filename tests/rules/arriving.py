@@ -5,34 +5,17 @@ Also what must be true after every apply: `assert_nothing_is_orphaned`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
-from rules.applying.alarms import compile_alarm_rules
-from rules.current import RuleBook, RuleSet
-from rules.engine import (
-    BLANK,
-    ArmSustain,
-    Arrival,
-    CancelSustain,
-    CompiledRules,
-    DropPending,
-    Effect,
-    EventSeen,
-    Input,
-    Open,
-    Pend,
-    Resolve,
-    Rule,
-    RuleState,
-    step,
-)
-from schemas.documents import DatapointTypeDocument, EventRuleDocument
+from rules.alarms.alarm_rules import AlarmRules
+from rules.alarms.judgement import Judgement, read_states
+from rules.current import RuleBook, newest_rules
+from rules.engine import Arrival, EventSeen, Input, Rule
+from rules.lanes.phases import PhasedPlan
 from tests.rules.applying import T0
 from tests.sql import all_rows, one_row
-from timers.working_set import arm, cancel
 from tocsin.core.db import Connection
 
 PLANT = "plant-7"
@@ -59,12 +42,11 @@ async def make_partition(
     )
 
 
-async def holding_rules(connection: Connection) -> CompiledRules:
-    def build(rules: RuleSet, _: CompiledRules | None) -> CompiledRules:
-        kinds = (EventRuleDocument, DatapointTypeDocument)
-        return compile_alarm_rules([one for kind in kinds for one in rules.of(kind).values()])
-
-    return await RuleBook(build, EventRuleDocument, DatapointTypeDocument).newest(connection)
+async def holding_rules(connection: Connection) -> AlarmRules:
+    book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+    seq = await newest_rules(connection) + 1
+    await book.refresh(connection, seq)
+    return book.at(seq)
 
 
 async def arrive(
@@ -72,60 +54,24 @@ async def arrive(
 ) -> None:
     """A datapoint arrives, and its partition is complete until then."""
     await make_partition(connection, "data", at)
-    rules = await holding_rules(connection)
-    for rule in rules.for_key(key):
-        await _judge(connection, rule, Arrival(at, 1, owner, key, value, at, {}), "data")
+    rules = (await holding_rules(connection)).for_key(key)
+    await judge(connection, rules, Arrival(at, 1, owner, key, value, at, {}), "data")
 
 
 async def emit(connection: Connection, at: datetime, type: str, owner: str = PLANT) -> None:
     await make_partition(connection, "record", at)
     facts = {"id": "11111111-0000-4000-8000-000000000001", "type": type, "owner": owner, "origin": "caught"}
-    for rule in (await holding_rules(connection)).for_event(type):
-        await _judge(connection, rule, EventSeen(at, facts), "record")
+    rules = (await holding_rules(connection)).for_event(type)
+    await judge(connection, rules, EventSeen(at, facts), "record")
 
 
-async def _judge(connection: Connection, rule: Rule, given: Input, lane: str) -> None:
-    key = (rule.name, given.owner)
-    rows = await all_rows(
-        connection, "select state from tocsin.rule_state where event_rule = %s and owner = %s", key
-    )
-    state, effects = step(rule, RuleState.from_json(rows[0]["state"]) if rows else BLANK, given)
-    for effect in effects:
-        await _carry_out(connection, effect)
-    alarm = state.alarm and state.alarm.id
-    await connection.execute(
-        "insert into tocsin.rule_state (event_rule, owner, lane, partition, phase, alarm_id, state)"
-        " values (%s, %s, %s, 0, %s, %s, %s) on conflict (event_rule, owner) do update set"
-        " phase = excluded.phase, alarm_id = excluded.alarm_id, state = excluded.state,"
-        " version = rule_state.version + 1",
-        (*key, lane, state.phase, alarm, Jsonb(state.to_json())),
-    )
-
-
-async def _carry_out(connection: Connection, effect: Effect) -> None:
-    match effect:
-        case Pend(alarm) | Open(alarm):
-            await connection.execute(
-                "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, opened_at, payload,"
-                " correlation_id) values (%s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (id) do update set"
-                " state = 'open', opened_at = excluded.opened_at",
-                (
-                    *(alarm.id, alarm.rule, alarm.owner),
-                    *("open" if isinstance(effect, Open) else "pending", alarm.severity, alarm.since),
-                    *(effect.at if isinstance(effect, Open) else None, Jsonb(alarm.payload), alarm.id),
-                ),
-            )
-        case DropPending(alarm_id):
-            await connection.execute("delete from tocsin.alarm where id = %s", (alarm_id,))
-        case Resolve(alarm, at):
-            await connection.execute(
-                "update tocsin.alarm set state = 'resolved', resolved_at = %s, resolved_reason = %s where id = %s",
-                (at, effect.reason, alarm.id),
-            )
-        case ArmSustain(alarm_id, key, at, payload):
-            await arm(connection, "for-sustain", str(alarm_id), key, at, payload)
-        case CancelSustain(alarm_id, key):
-            await cancel(connection, "for-sustain", str(alarm_id), key)
+async def judge(connection: Connection, rules: Sequence[Rule], given: Input, lane: str) -> None:
+    subjects = [(rule.name, given.owner) for rule in rules]
+    judgement = Judgement(lane, 0, await read_states(connection, subjects))
+    for rule in rules:
+        judgement.hear(rule, given.owner, given)
+    async with connection.transaction():
+        await PhasedPlan([judgement]).write(connection)
 
 
 async def alarms(connection: Connection) -> list[tuple[str, str, str | None]]:

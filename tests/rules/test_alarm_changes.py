@@ -11,6 +11,7 @@ import pytest
 
 from clock.term import begin_term
 from rules.applying import Applied, apply, preview
+from rules.engine import WentStale
 from rules.loading import load_text
 from tests.clock.beats import drain
 from tests.records import events
@@ -23,7 +24,9 @@ from tests.rules.arriving import (
     arrive,
     assert_nothing_is_orphaned,
     emit,
+    holding_rules,
     hot,
+    judge,
     make_partition,
     minute,
     timers,
@@ -272,11 +275,8 @@ async def test_the_alarm_of_a_type_that_asks_for_it_no_more_is_resolved(connecti
 
 
 async def _silence(connection: Connection) -> None:
-    from rules.engine import WentStale
-    from tests.rules.arriving import _judge, holding_rules
-
-    for one in (await holding_rules(connection)).for_key(KEY):
-        await _judge(connection, one, WentStale(minute(5), PLANT, KEY, minute(2), 1.0, minute(2), {}), "data")
+    rules = (await holding_rules(connection)).for_key(KEY)
+    await judge(connection, rules, WentStale(minute(5), PLANT, KEY, minute(2), 1.0, minute(2), {}), "data")
 
 
 async def test_a_type_that_would_break_a_rule_is_refused(connection: Connection) -> None:

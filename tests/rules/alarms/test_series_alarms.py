@@ -170,16 +170,58 @@ async def test_a_verdict_that_was_heard_already_is_dropped(connection: Connectio
     assert (await edges(connection), await verdicts(connection)) == before
 
 
-async def test_a_type_without_a_cadence_disarms_at_the_next_arrival_and_a_new_tolerance_re_arms(
+WITHOUT = TYPE.replace("  interval: 4s\n", "")
+
+
+async def test_an_apply_gives_watchdogs_their_new_tolerance_at_once(
+    connection: Connection, live: Live
+) -> None:
+    """A series that is silent has no arrival to set it right."""
+    await put(connection, TYPE)
+    await live.take([dsp(1)])
+    await put(connection, TYPE.replace("2.5", "5"))
+    assert await watchdogs(connection) == [("dsp.a", 21)]
+    await live.take([dsp(2)])
+    assert await watchdogs(connection) == [("dsp.a", 21)]
+    await put(connection, WITHOUT)
+    assert await watchdogs(connection) == []
+    await live.take([dsp(3)])
+    assert await watchdogs(connection) == []
+    await put(connection, TYPE)
+    assert await watchdogs(connection) == [("dsp.a", 13)]
+    await live.read_until(at(20))
+    await live.run_clock(20)
+    assert await verdicts(connection) == [("dsp.a", "stale", 13)]
+
+
+@pytest.mark.parametrize("after", [WITHOUT, TYPE.replace("2.5", "50")], ids=["gone", "longer"])
+async def test_a_silence_that_was_decided_before_the_apply_is_still_said(
+    connection: Connection, live: Live, after: str
+) -> None:
+    await put(connection, TYPE)
+    await live.take([dsp(1)])
+    await live.read_until(at(11))
+    await put(connection, after)
+    await live.run_clock(12)
+    assert await verdicts(connection) == [("dsp.a", "stale", 11)]
+
+
+async def test_a_more_specific_type_takes_its_series_over(connection: Connection, live: Live) -> None:
+    await put(connection, TYPE)
+    await live.take([dsp(1), dsp(2, key="dsp.b")])
+    own = TYPE.replace("load", "own").replace("dsp.*", "dsp.b").replace("4s", "8s")
+    await put(connection, TYPE + "---" + own)
+    assert await watchdogs(connection) == [("dsp.a", 11), ("dsp.b", 22)]
+
+
+async def test_a_stale_series_is_not_watched_whatever_its_type_becomes(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
     await live.take([dsp(1)])
+    await live.read_until(at(20))
+    await live.run_clock(20)
     await put(connection, TYPE.replace("2.5", "5"))
-    await live.take([dsp(2)])
-    assert await watchdogs(connection) == [("dsp.a", 22)]
-    await put(connection, TYPE.replace("  interval: 4s\n", ""))
-    await live.take([dsp(3)])
     assert await watchdogs(connection) == []
 
 

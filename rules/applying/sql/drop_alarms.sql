@@ -1,2 +1,0 @@
--- Phase 2: pending alarms that never were.
-delete from tocsin.alarm where id = any (%(ids)s::uuid[]) and state = 'pending'
