@@ -32,6 +32,11 @@ table action_event
     constraint action_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id)
     constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
 
+table action_limit
+    action_rule text not null
+    starts timestamp with time zone[] not null
+    constraint action_limit_pkey PRIMARY KEY (action_rule)
+
 table action_step partition by RANGE (seq) row security
     seq bigint not null
     id uuid not null

@@ -1,8 +1,8 @@
 """Which actions an event starts, by the action_rules that hold together.
 
 Guarantee: pure, and the same answer whoever asks and however late. An action_rule that is switched off starts
-nothing, nor does one whose action does not hold. On failure: a condition that a newer engine refuses is set
-aside, and said once: the other rules still hold.
+nothing, nor does one whose action does not hold. A rule over alarms sees the edges it names and nothing else. On
+failure: a condition that a newer engine refuses is set aside, and said once: the other rules still hold.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ import structlog
 
 from rules.current import RuleSet
 from rules.expressions import Condition, RuleIndex, compile_event_condition
-from schemas.documents import ActionDocument, ActionRuleDocument
+from rules.notifying import Notifier
+from schemas.documents import (
+    ActionDocument,
+    ActionRuleDocument,
+    ChannelDocument,
+    DatapointTypeDocument,
+    EventRuleDocument,
+)
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
@@ -23,17 +30,19 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Match:
-    """A rule that matched an event: the action to start, and its document."""
+    """A rule that matched an event: the action to start, its document, and the rule that says how often."""
 
     rule: str
     action: str
     document: dict[str, Any]
+    policy: ActionRuleDocument | None = None
+    """None: whatever matches is started."""
 
 
 class Judge:
     """One page of the rule book: `RuleBook(Judge, *Judge.KINDS)`."""
 
-    KINDS = (ActionRuleDocument, ActionDocument)
+    KINDS = (ActionRuleDocument, ActionDocument, EventRuleDocument, DatapointTypeDocument, ChannelDocument)
 
     def __init__(self, rules: RuleSet, before: Judge | None = None) -> None:
         self._rules = {name: rule for name, rule in rules.of(ActionRuleDocument).items() if rule.enabled}
@@ -41,6 +50,12 @@ class Judge:
             name: action.model_dump(mode="json", by_alias=True)
             for name, action in rules.of(ActionDocument).items()
         }
+        self._edges = {
+            name: frozenset(f"alarm-{edge}" for edge in rule.edges)
+            for name, rule in self._rules.items()
+            if rule.on == "alarm"
+        }
+        self._notifier = Notifier(rules)
         compiled = before._conditions if before is not None else {}
         self._conditions: dict[tuple[str, str], Condition | None] = {
             (name, rule.condition): compiled[name, rule.condition]
@@ -51,25 +66,32 @@ class Judge:
         usable = {
             name: condition for (name, _), condition in self._conditions.items() if condition is not None
         }
-        self._index = RuleIndex(usable)
+        # A rule over alarms is asked about edges alone: most events are none.
+        self._over_events = RuleIndex({name: one for name, one in usable.items() if name not in self._edges})
+        self._over_alarms = RuleIndex({name: one for name, one in usable.items() if name in self._edges})
 
     def judge(self, facts: Mapping[str, Any]) -> list[Match]:
-        """The actions to start for an event: those of matching rules, and the schedule's own."""
+        """The actions to start for an event: those of matching rules, the schedule's own, and notifications."""
+        names = self._over_events.matching(facts)
+        if facts["type"].startswith("alarm-") and facts["origin"] != "caught":
+            names += [
+                name for name in self._over_alarms.matching(facts) if facts["type"] in self._edges[name]
+            ]
         matches = [
-            self._match(name, self._rules[name].action)
-            for name in self._index.matching(facts)
-            if self._rules[name].action in self._actions
+            Match(name, rule.action, self._actions[rule.action], rule)
+            for name in sorted(names)
+            if (rule := self._rules[name]).action in self._actions
         ]
+        return matches + self._own(facts) + [Match(*one) for one in self._notifier.notices(facts)]
+
+    def _own(self, facts: Mapping[str, Any]) -> list[Match]:
+        """A schedule may carry an action of its own. No rule can have this name: it is not a safe token."""
         own = facts["action"] if facts["origin"] == "scheduled" else ""
         if own and own in self._actions:
-            # No rule can have this name: it is not a safe token.
-            matches.append(self._match(f"schedule:{facts['schedule']}", own))
-        elif own:
+            return [Match(f"schedule:{facts['schedule']}", own, self._actions[own])]
+        if own:
             _log.error("unknown action", schedule=facts["schedule"], action=own, seq=facts["seq"])
-        return matches
-
-    def _match(self, rule: str, action: str) -> Match:
-        return Match(rule, action, self._actions[action])
+        return []
 
 
 def _compiled(rule: str, when: str) -> Condition | None:
