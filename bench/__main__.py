@@ -16,6 +16,7 @@ NAMES = (
     "pending",
     "snapshot",
     "oracle",
+    "engine",
     "ingest",
     "check",
 )

@@ -17,7 +17,7 @@ Value = float | int | str | bool
 
 
 class Arrival(NamedTuple):
-    """An observed datapoint. `labels` are those it came with."""
+    """An observed datapoint, as `schemas.json_shape` allows it: finite, no NUL. `labels` are those it came with."""
 
     at: datetime
     seq: int

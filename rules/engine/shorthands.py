@@ -27,7 +27,7 @@ def conditions_of(rule: EventRuleDocument) -> Conditions:
 
 def number_text(number: float) -> str:
     """A number as people write it: 65, not 65.0."""
-    return repr(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
+    return repr(int(number)) if abs(number) < 1e15 and number == int(number) else repr(number)
 
 
 def _fire(rule: EventRuleDocument) -> tuple[str, str]:

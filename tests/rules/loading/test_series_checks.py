@@ -2,7 +2,7 @@
 
 import pytest
 
-from rules.loading import load_text
+from rules.loading import RulesInvalid, load_text
 from schemas.documents import DatapointTypeDocument
 from tests.rules.loading.test_loader import problems_of
 
@@ -237,3 +237,25 @@ def test_a_stored_document_says_the_same_as_the_file() -> None:
     (document,) = load_text(text).documents
     assert document.data["for"] == "1m30s"
     assert type(document.model).model_validate(document.data) == document.model
+
+
+def test_a_file_that_is_cut_short_may_hold_what_seems_to_be_missing() -> None:
+    text = (
+        event_rule(OVER, "absent: true", "notify: [ops]")
+        + "---\ndatapoint_type: {name: t, key: x}\n---\na: b: c\n"
+    )
+    (found,) = problems_of(text)
+    assert found.startswith("r.yaml:9:")
+
+
+def test_a_type_cannot_claim_the_key_of_one_that_is_applied_already() -> None:
+    known = DatapointTypeDocument.model_validate({"name": "t", "key": "k"})
+    with pytest.raises(RulesInvalid, match="'new' claims 'k', which datapoint_type 't' has: keep one"):
+        load_text("datapoint_type: {name: new, key: k}", known_types=[known])
+
+
+def test_channels_and_types_that_are_there_may_be_named() -> None:
+    text = event_rule(OVER, "above: 1", "notify: [ops]")
+    system = "---\nsystem: {name: s, members: [{owner: a, type: t}, {owner: a, key: k, required: false}]}\n"
+    known = {"channel": frozenset({"ops"}), "datapoint_type": frozenset({"t"})}
+    assert len(load_text(text + system, known=known).documents) == 2
