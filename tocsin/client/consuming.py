@@ -99,7 +99,7 @@ async def consume(
                 await consumption.prepare(start)
                 await consumption.run(stop)
         except (NatsError, TimeoutError) as error:
-            raise bus.silent(f"for the consumer {consumer!r}", error) from error
+            raise bus.silent(f"the consumer {consumer!r}", error) from error
 
 
 async def prepare(*, nats: str | Client | None = None, namespace: str | None = None) -> None:
@@ -110,7 +110,7 @@ async def prepare(*, nats: str | Client | None = None, namespace: str | None = N
             await made(bus.client, dead_stream(bus.namespace, replicas))
             await made(bus.client, mark_bucket(bus.namespace, replicas))
         except (NatsError, TimeoutError) as error:
-            raise bus.silent("to make the streams of consumers", error) from error
+            raise bus.silent("making the streams of consumers", error) from error
 
 
 def _check(select: object, handle: object, consumer: object, keep: Any, delivery: object) -> None:

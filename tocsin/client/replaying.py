@@ -70,7 +70,7 @@ async def _range(bus: Bus, subjects: list[str], start: Start) -> tuple[int, int]
         after = (await find_start(js, bus.stream, start)).seq
         return after, max([await _last_of(js, bus.stream, subject) for subject in subjects])
     except (NatsError, TimeoutError) as error:
-        raise bus.silent("to read the stream", error) from error
+        raise bus.silent("reading the stream", error) from error
 
 
 async def _last_of(js: JetStreamContext, stream: str, subject: str) -> int:

@@ -46,10 +46,12 @@ class Bus:
 
     def silent(self, what: str, error: BaseException) -> Unreachable:
         """The error to raise when JetStream does not answer."""
-        said = self.forbidden[0] if self.forbidden else repr(error)
-        return Unreachable(
-            f"jetstream does not answer {what} ({said}): is it enabled there, and may this user use it?"
-        )
+        if self.forbidden:
+            return Unreachable(
+                f"nats forbids {what} ({self.forbidden[0]}): give this user the permission, or let an operator run "
+                "`tocsin.client.prepare` once if it is about making a stream"
+            )
+        return Unreachable(f"jetstream does not answer {what} ({error!r}): is it enabled in this account?")
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import nats
 import structlog
@@ -55,11 +55,23 @@ async def connect_bus(
                 ping_interval=5,
                 max_outstanding_pings=2,
                 pending_size=16 * 1024 * 1024,
+                inbox_prefix=settings.nats_inbox,
                 error_cb=note_error,
+                **_credentials(urls),
             )
     except (NatsError, OSError, TimeoutError) as error:
         # A timeout says less than what the server answered, such as a refused password.
         raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
+
+
+def _credentials(urls: list[str]) -> dict[str, str]:
+    """User and password of the first URL that has them, decoded. nats-py would send them as they are written, and
+    none at all to a server that it was told of by another one."""
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.username is not None and parts.password is not None:
+            return {"user": unquote(parts.username), "password": unquote(parts.password)}
+    return {}
 
 
 def is_forbidden(error: Exception) -> bool:

@@ -32,7 +32,11 @@ class Settings(BaseSettings):
     )
     nats: str = Field(
         default="",
-        description="NATS URL, several with commas; `tocsin up` brings its own",
+        description="NATS URL, several with commas, a password percent-encoded; `tocsin up` brings its own",
+    )
+    nats_inbox: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
+        default="_INBOX",
+        description="first tokens of reply subjects: one of its own per user, so that no other user reads answers",
     )
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] = Field(
         default="tocsin",

@@ -1,0 +1,212 @@
+"""Each permission of deploy/nats is tried: what is allowed works, what is not is refused by the server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+from nats.errors import TimeoutError as NatsTimeout
+from nats.js.api import StreamConfig
+
+from cdc.stream import stream_config
+from tests.deploy.guarded_nats import CONFIG, USERS, GuardedNats, guarded_nats, passwords
+from tests.waiting import eventually
+from tocsin.core.bus import connect_bus
+from tocsin.core.errors import Unreachable
+from tocsin.core.settings import Settings
+from tocsin.embedded import binaries
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedNats]:
+    with guarded_nats(tmp_path_factory.mktemp("guarded")) as started:
+        yield started
+
+
+@asynccontextmanager
+async def connected(server: GuardedNats, user: str) -> AsyncIterator[tuple[Client, list[str]]]:
+    """A connection of that user, and what the server says that it may not do."""
+    forbidden: list[str] = []
+    bus = await connect_bus(
+        server.settings_of(user, Settings()), "test", lambda error: forbidden.append(str(error))
+    )
+    try:
+        yield bus, forbidden
+    finally:
+        await bus.close()
+
+
+async def refused(server: GuardedNats, user: str, *, publish: str = "", subscribe: str = "") -> bool:
+    async with connected(server, user) as (bus, forbidden):
+        if publish:
+            await bus.publish(publish, b"")
+        else:
+            await bus.subscribe(subscribe)
+        # Nobody may publish this. Refusals come in order, so this one tells that there is no other before it.
+        await bus.publish("nobody.may", b"")
+
+        async def is_told() -> bool:
+            return any("nobody.may" in said for said in forbidden)
+
+        await eventually(is_told, "the server refuses")
+        return len(forbidden) > 1
+
+
+RECORDS = [f"tocsin.v1.{kind}.x" for kind in ("event", "action", "staleness", "health", "tombstone")]
+DESTRUCTIVE = [f"$JS.API.STREAM.{act}.tocsin" for act in ("DELETE", "PURGE", "MSG.DELETE", "UPDATE")]
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_only_the_publisher_writes_records(server: GuardedNats, user: str) -> None:
+    may = user in ("cdc", "rebuild")
+    assert [await refused(server, user, publish=subject) for subject in RECORDS] == [not may] * len(RECORDS)
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_nobody_purges_or_deletes_but_the_user_kept_for_a_rebuild(
+    server: GuardedNats, user: str
+) -> None:
+    allowed = [subject for subject in DESTRUCTIVE if not await refused(server, user, publish=subject)]
+    assert allowed == (["$JS.API.STREAM.DELETE.tocsin"] if user == "rebuild" else [])
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_nobody_hears_or_forges_the_answers_of_another(server: GuardedNats, user: str) -> None:
+    """An answer to the publisher says that its records are stored: it must not come from anybody else."""
+    others = [other for other in USERS if other != user]
+    assert all([await refused(server, user, subscribe=f"_INBOX_{other}.>") for other in others])
+    assert all([await refused(server, user, publish=f"_INBOX_{other}.x") for other in USERS])
+    assert await refused(server, user, publish="_INBOX.x")
+
+
+@pytest.mark.parametrize(
+    ("user", "allowed", "denied"),
+    [
+        (
+            "clock",
+            ["$KV.tocsin-lease.clock", "$JS.API.STREAM.MSG.GET.KV_tocsin-lease"],
+            ["$KV.tocsin-lease.cdc", "$JS.API.STREAM.INFO.tocsin", "tocsin.v1.ingest.event"],
+        ),
+        (
+            "cdc",
+            ["$KV.tocsin-lease.cdc", "$JS.API.STREAM.CREATE.tocsin", "$JS.API.STREAM.MSG.GET.tocsin"],
+            ["$KV.tocsin-lease.clock", "$JS.API.CONSUMER.CREATE.tocsin.x", "tocsin.v1.datapoint.a.b"],
+        ),
+        (
+            "worker",
+            [
+                "$JS.API.CONSUMER.CREATE.tocsin",
+                "$JS.API.CONSUMER.DURABLE.CREATE.tocsin.actions",
+                "$JS.API.CONSUMER.MSG.NEXT.tocsin.actions",
+                "$JS.ACK.tocsin.actions.1.1.1.1.1",
+                "$JS.API.CONSUMER.CREATE.tocsin-data",
+                "$JS.API.STREAM.CREATE.tocsin-data",
+                "tocsin.v1.dead.datapoint",
+                "reports.digest",
+            ],
+            [
+                "$KV.tocsin-lease.clock",
+                "$JS.API.STREAM.CREATE.tocsin",
+                "tocsin.v1.datapoint.a.b",
+                "elsewhere",
+            ],
+        ),
+        (
+            "producer",
+            ["tocsin.v1.ingest.event", "tocsin.v1.datapoint.plant.temperature"],
+            ["tocsin.v1.data.0.plant.temperature", "tocsin.v1.dead.datapoint", "$JS.API.INFO"],
+        ),
+        (
+            "billing",
+            [
+                "$JS.API.CONSUMER.CREATE.tocsin.billing.tocsin.v1.event.>",
+                "$JS.API.CONSUMER.MSG.NEXT.tocsin.billing",
+                "$JS.ACK.tocsin.billing.1.1.1.1.1",
+                "tocsin.dead.billing.7",
+                "$KV.tocsin-consumers.billing",
+            ],
+            [
+                "$JS.API.CONSUMER.CREATE.tocsin.shipping",
+                "$JS.API.CONSUMER.DELETE.tocsin.shipping",
+                "$JS.API.CONSUMER.MSG.NEXT.tocsin.actions",
+                "$JS.ACK.tocsin.shipping.1.1.1.1.1",
+                "$JS.API.CONSUMER.CREATE.tocsin-data.billing",
+                "$JS.API.STREAM.CREATE.evil",
+                "tocsin.dead.shipping.7",
+                "$KV.tocsin-consumers.shipping",
+                "tocsin.v1.ingest.event",
+                "tocsin.v1.datapoint.a.b",
+            ],
+        ),
+        (
+            "operator",
+            [
+                "$JS.API.INFO",
+                "$JS.API.CONSUMER.DELETE.tocsin.billing",
+                "$JS.API.STREAM.PURGE.tocsin-consumers-dead",
+            ],
+            ["$KV.tocsin-lease.clock", "tocsin.dead.billing.7"],
+        ),
+        ("rebuild", ["$JS.API.STREAM.INFO.tocsin"], ["$KV.tocsin-lease.cdc", "$JS.API.STREAM.CREATE.evil"]),
+    ],
+)
+async def test_each_user_may_do_what_its_role_needs_and_no_more(
+    server: GuardedNats, user: str, allowed: list[str], denied: list[str]
+) -> None:
+    assert [subject for subject in allowed if await refused(server, user, publish=subject)] == []
+    assert [subject for subject in denied if not await refused(server, user, publish=subject)] == []
+
+
+async def test_a_wrong_password_is_refused(server: GuardedNats) -> None:
+    wrong = Settings(nats=server.url.replace("nats://", "nats://cdc:guess@"))
+    with pytest.raises(Unreachable, match="Authorization"):
+        await connect_bus(wrong, "test")
+
+
+async def test_a_consumer_that_tries_takes_nothing_from_the_stream(server: GuardedNats) -> None:
+    settings = server.settings_of("cdc", Settings())
+    async with connected(server, "cdc") as (bus, _):
+        js = bus.jetstream(timeout=5)
+        await js.add_stream(stream_config(settings))
+        await js.publish("tocsin.v1.event.caused.noted._._", b"{}")
+    for user in ("billing", "operator"):
+        async with connected(server, user) as (bus, forbidden):
+            js = bus.jetstream(timeout=0.3)
+            with pytest.raises((NatsTimeout, asyncio.TimeoutError)):
+                await js.purge_stream("tocsin")
+            with pytest.raises((NatsTimeout, asyncio.TimeoutError)):
+                await js.delete_stream("tocsin")
+            with pytest.raises((NatsTimeout, asyncio.TimeoutError)):
+                await js.publish("tocsin.v1.event.caused.forged._._", b"{}", timeout=0.3)
+            assert len(forbidden) == 3
+    async with connected(server, "operator") as (bus, _):
+        assert (await bus.jetstream(timeout=5).stream_info("tocsin")).state.messages == 1
+
+
+async def test_a_consumer_cannot_have_a_stream_republish_into_the_records(server: GuardedNats) -> None:
+    async with connected(server, "billing") as (bus, forbidden):
+        config = StreamConfig(name="evil", subjects=["evil.>"])
+        with pytest.raises((NatsTimeout, asyncio.TimeoutError)):
+            await bus.jetstream(timeout=0.3).add_stream(config)
+        assert "stream.create.evil" in forbidden[0].lower()
+
+
+def test_the_server_of_the_example_takes_its_configuration(tmp_path: Path) -> None:
+    """nats.conf itself, by the server's own check."""
+    shutil.copytree(CONFIG, tmp_path / "nats")
+    config = tmp_path / "nats" / "nats.conf"
+    config.write_text(config.read_text().replace("/var/lib/nats", str(tmp_path / "store")))
+    checked = subprocess.run(
+        [binaries.nats_binary(), "-t", "-c", config],
+        env={**os.environ, **passwords()},
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stderr
