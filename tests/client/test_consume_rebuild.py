@@ -123,11 +123,34 @@ async def test_the_consumer_of_another_service_is_refused(
     settings: Settings, ledger: Connection, stop: asyncio.Event, keep: str
 ) -> None:
     await publish(settings, ledger, 1)
-    config = ConsumerConfig(durable_name="billing", ack_policy=AckPolicy.EXPLICIT)
-    await on_stream(settings, "add_consumer", config)
+    bus = await connect_bus(settings, "other service")
+    theirs = await bus.jetstream(timeout=10).pull_subscribe(">", "billing", stream=settings.stream)
+    await theirs.fetch(1, timeout=10)
+    await bus.close()
     changes: dict[str, Any] = {"keep": KvMark(), "handle": print} if keep == "kv" else {}
-    with pytest.raises(Refused, match=r"'billing' exists in nats.*nats consumer rm test_\d+ billing"):
+    with pytest.raises(Refused, match=r"'billing' is in use in nats.*nats consumer rm test_\d+ billing"):
         await billing(settings, stop, **changes)
+
+
+async def test_a_consumer_that_an_operator_made_is_taken_as_it_is(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    """For a service that may not make one itself."""
+    await publish(settings, ledger, 3)
+    made = ConsumerConfig(
+        durable_name="billing",
+        description="made by hand",
+        filter_subject=f"{settings.subjects}.event.>",
+        ack_policy=AckPolicy.EXPLICIT,
+        max_ack_pending=1,
+    )
+    await on_stream(settings, "add_consumer", made)
+    async with running(billing(settings, stop, start=2), stop=stop):
+        await until_handled(ledger, [2, 3])
+    bus = await connect_bus(settings, "test")
+    info = await bus.jetstream(timeout=10).consumer_info(settings.stream, "billing")
+    await bus.close()
+    assert info.config.description == "made by hand"
 
 
 async def test_a_consumer_of_another_kind_is_refused(

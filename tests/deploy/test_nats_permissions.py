@@ -14,6 +14,7 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import TimeoutError as NatsTimeout
 from nats.js.api import StreamConfig
+from structlog.testing import capture_logs
 
 from cdc.stream import stream_config
 from tests.deploy.guarded_nats import CONFIG, USERS, GuardedNats, guarded_nats, passwords
@@ -210,3 +211,17 @@ def test_the_server_of_the_example_takes_its_configuration(tmp_path: Path) -> No
         text=True,
     )
     assert checked.returncode == 0, checked.stderr
+
+
+async def test_what_is_forbidden_is_in_the_log_of_the_service(server: GuardedNats) -> None:
+    with capture_logs() as logs:
+        bus = await connect_bus(server.settings_of("clock", Settings()), "test")
+        await bus.publish("tocsin.v1.event.x", b"")
+
+        async def is_said() -> bool:
+            return any(line["event"].startswith("nats forbids it") for line in logs)
+
+        await eventually(is_said, "the log says so")
+        await bus.close()
+    (line,) = [line for line in logs if line["log_level"] == "error"]
+    assert "tocsin.v1.event.x" in str(line["error"])

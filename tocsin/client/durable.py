@@ -67,9 +67,10 @@ class Durable:
         found = await self._info()
         mark = await kept.mark()
         if mark is None:
-            if found is not None:
+            # One that never delivered anything may have been made for us by an operator.
+            if found is not None and found.delivered is not None and found.delivered.consumer_seq > 0:
                 raise Unusable(
-                    f"the consumer {self._name!r} exists in nats, and this service has kept nothing of it: "
+                    f"the consumer {self._name!r} is in use in nats, and this service has kept nothing of it: "
                     "does another service use the name? choose another one, or remove it with "
                     f"`nats consumer rm {self._stream} {self._name}`"
                 )
