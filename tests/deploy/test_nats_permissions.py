@@ -121,7 +121,7 @@ async def test_nobody_hears_or_forges_the_answers_of_another(server: GuardedNats
         ),
         (
             "producer",
-            ["tocsin.v1.ingest.event", "tocsin.v1.datapoint.plant.temperature"],
+            ["tocsin.v1.ingest.event", "tocsin.v1.datapoint.plant.temperature", "tocsin.v1.report.a.0"],
             ["tocsin.v1.data.0.plant.temperature", "tocsin.v1.dead.datapoint", "$JS.API.INFO"],
         ),
         (
