@@ -18,6 +18,7 @@ from nats.errors import Error as NatsError
 
 from rules import perform
 from rules.consumers import open_consumer
+from rules.delivery.egress import Egress
 from rules.steps.task import World
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import pool
@@ -32,6 +33,7 @@ _SESSIONS = 8
 class Performer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._egress = Egress.of(settings)
         self._held: dict[asyncio.Task[None], Msg] = {}
 
     async def run(self) -> None:
@@ -44,7 +46,7 @@ class Performer:
                 subject = f"{settings.subjects}.action.>"
                 batch = min(settings.worker_batch, settings.worker_concurrency)
                 puller = await open_consumer(bus, settings, "actions", subject, batch)
-                await self._work(World(settings, bus, sessions.connection), puller)
+                await self._work(World(settings, bus, sessions.connection, self._egress), puller)
         finally:
             with suppress(NatsError, OSError):  # the server may be gone
                 await bus.close()

@@ -8,7 +8,7 @@ a template has a line and a column of its own inside the value.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -30,7 +30,10 @@ class TemplateMark:
     """Those of the names that have parts, as in `payload.key`."""
 
 
-def _plain_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+Json = TypeVar("Json", dict[str, JsonValue], list[JsonValue])
+
+
+def _plain_json(value: Json) -> Json:
     try:
         check_json_shape(value)
     except InvalidInput as error:
@@ -45,4 +48,5 @@ MessageTemplate = Annotated[
     str, TemplateMark("text", MESSAGE_FIELDS, ("labels",)), Field(min_length=1, max_length=1_000)
 ]
 JsonTemplate = Annotated[dict[str, JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]
+ListTemplate = Annotated[list[JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]
 ValueTemplate = Annotated[str | int | float | bool, TemplateMark("text")]

@@ -35,6 +35,7 @@ def check_all(
     # A file cut short by a syntax error may hold whatever seems to be missing.
     actions = None if read.is_cut_short else names.get("action", set())
     schedules = None if read.is_cut_short else names.get("schedule")
+    channels = None if read.is_cut_short else names.get("channel", set())
     problems = [*_duplicates(read.placed), *series_problems(read, names, known_types)]
     for one in read.placed:
         if actions is not None:
@@ -45,7 +46,7 @@ def check_all(
         elif isinstance(one.document.model, ActionRuleDocument):
             problems += _condition_problems(one, one.document.model, schedules)
         elif isinstance(one.document.model, ActionDocument):
-            problems += runbook_problems(one, one.document.model)
+            problems += runbook_problems(one, one.document.model, channels)
     return problems
 
 

@@ -1,12 +1,13 @@
 """What can be wrong with the steps of an action, beyond the shape of each.
 
-Guarantee: an action that passes can be run: it compiles to a program, no two steps share a name, its timezones
-exist, and its conditions compile and name only answers of earlier steps. Each problem has its place in the file.
+Guarantee: an action that passes can be run: it compiles to a program, no two steps share a name, its timezones and
+channels exist, and its conditions compile and name only answers of earlier steps. Each problem has its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rules.expressions import ExpressionInvalid, compile_branch_condition, compile_wait_condition
 from rules.loading.places import place_in_file
@@ -16,11 +17,16 @@ from rules.loading.yaml_tree import Path
 from rules.runbook import compile_runbook
 from rules.runbook.waiting import daily
 from schemas.action_document import ActionDocument
-from schemas.runbook import StepDocument, walk
+from schemas.runbook import Responses, StepDocument, walk
 from tocsin.core.errors import InvalidInput
 
 
-def runbook_problems(one: Placed, action: ActionDocument) -> Iterator[Problem]:
+def runbook_problems(
+    one: Placed, action: ActionDocument, channels: Collection[str] | None
+) -> Iterator[Problem]:
+    """`channels` is None when they are not known; then their names are not checked."""
+    if channels is not None:
+        yield from _channel_problems(one, action, channels)
     try:
         compile_runbook(action)
     except InvalidInput as error:
@@ -47,6 +53,23 @@ def _step_problems(one: Placed, path: Path, step: StepDocument, before: Sequence
             daily(step.wait.until, step.wait.tz)
         except InvalidInput as error:
             yield one.problem(one.document.body.at((*path, "wait", "tz")), f"{one.title}: {error}")
+
+
+def _channel_problems(one: Placed, action: ActionDocument, known: Collection[str]) -> Iterable[Problem]:
+    steps: list[tuple[Path, Responses]] = [((), action), *walk(action.steps or ())]
+    for path, step in steps:
+        named: list[tuple[Path, str]] = []
+        if step.channel is not None:
+            named.append(((*path, "channel", "name"), step.channel.name))
+        if step.digest is not None and step.digest.channel is not None:
+            named.append(((*path, "digest", "channel"), step.digest.channel))
+        for place, name in named:
+            if name not in known:
+                near = difflib.get_close_matches(name, sorted(known), n=1)
+                hint = f"did you mean '{near[0]}'?" if near else "no channel of this name is defined"
+                yield one.problem(
+                    one.document.body.at(place), f"unknown channel '{name}' in {one.title}, {hint}"
+                )
 
 
 def _condition_problems(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from clock.record_log import NewEvent
@@ -21,11 +21,12 @@ class Completed:
 
 @dataclass(frozen=True)
 class Failed:
-    """`permanent`: another attempt would fail in the same way."""
+    """`permanent`: another attempt would fail in the same way. `retry_after`: the other side asks for so much time."""
 
     error: str
     permanent: bool = False
     answer: Mapping[str, Any] = field(default_factory=dict)
+    retry_after: timedelta | None = None
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from rules.runbook import Outcome
+from rules.steps.deliver import perform_channel, perform_delivery
+from rules.steps.digest import perform_digest
 from rules.steps.emit import perform_emit
 from rules.steps.flow import perform_branch, perform_parallel, perform_wait
 from rules.steps.log import perform_log
+from rules.steps.probe import perform_probe
 from rules.steps.publish import perform_dispatch, perform_publish
 from rules.steps.record import perform_record
 from rules.steps.task import Task
@@ -25,6 +28,13 @@ PERFORMERS: Mapping[str, Callable[[Task], Awaitable[Outcome]]] = {
     "dispatch": perform_dispatch,
     "emit": perform_emit,
     "record": perform_record,
+    "probe": perform_probe,
+    "digest": perform_digest,
+    "channel": perform_channel,
+    "webhook": perform_delivery,
+    "slack": perform_delivery,
+    "email": perform_delivery,
+    "apprise": perform_delivery,
     "wait": perform_wait,
     "branch": perform_branch,
     "parallel": perform_parallel,

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 
 from rules.actions.lineage import lineage_after, lineage_text
 from rules.actions.reading import Action, Situation
+from rules.delivery.egress import Egress
 from rules.runbook import Node
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -33,6 +34,7 @@ class World:
     settings: Settings
     bus: Client
     sessions: Sessions
+    egress: Egress
 
 
 @dataclass(frozen=True)

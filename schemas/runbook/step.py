@@ -21,14 +21,22 @@ from pydantic_core import PydanticCustomError
 from schemas.action_rule_document import MAX_CONDITION_LENGTH
 from schemas.duration import Duration
 from schemas.names import Name
+from schemas.runbook.deliveries import AppriseStep, ChannelStep, EmailStep, SlackStep, WebhookStep
+from schemas.runbook.looks import DigestStep, ProbeStep
 from schemas.runbook.messages import DispatchStep, EmitStep, LogStep, PublishStep, RecordStep
 from schemas.runbook.retries import Retries
 from schemas.runbook.wait import WaitStep
 
-RESPONSES = ("log", "publish", "dispatch", "emit", "record")
+RESPONSES = (
+    *("log", "publish", "dispatch", "emit", "record", "probe", "digest"),
+    *("channel", "webhook", "slack", "email", "apprise"),
+)
+# Their targets have timeouts of their own, of a minute at most; this is the backstop.
+_DELIVERIES = ("digest", "channel", "webhook", "slack", "email", "apprise", "probe")
 FLOW = ("wait", "branch", "parallel")
 DEFAULT_RETRIES = Retries.model_validate({})
 DEFAULT_TIMEOUT = timedelta(seconds=30)
+DELIVERY_TIMEOUT = timedelta(seconds=75)
 MAX_STEPS = 100
 MAX_BRANCHES = 20
 
@@ -58,11 +66,42 @@ class Responses(BaseModel):
     record: RecordStep | None = Field(
         None, description="Write a datapoint.", examples=[{"key": "sla.breaches", "value": 0}]
     )
+    probe: ProbeStep | None = Field(
+        None,
+        description="Look at a service from outside and write what was found as a datapoint.",
+        examples=[{"key": "shop.up", "http": {"url": "https://shop.example.com/health"}}],
+    )
+    digest: DigestStep | None = Field(
+        None,
+        description="Gather open alarms, events and stale series, and send or keep them.",
+        examples=[{"channel": "ops"}],
+    )
+    channel: ChannelStep | None = Field(
+        None, description="Send a message through a channel.", examples=[{"name": "ops"}]
+    )
+    webhook: WebhookStep | None = Field(
+        None, description="Send JSON over HTTP.", examples=[{"url": "https://hooks.example.com/tocsin"}]
+    )
+    slack: SlackStep | None = Field(
+        None, description="Post to Slack.", examples=[{"url": {"env": "SLACK_URL"}}]
+    )
+    email: EmailStep | None = Field(
+        None,
+        description="Send mail.",
+        examples=[
+            {"smtp": {"host": "smtp.example.com"}, "from": "tocsin@example.com", "to": ["ops@example.com"]}
+        ],
+    )
+    apprise: AppriseStep | None = Field(
+        None, description="Send to any other service.", examples=[{"url": {"env": "TELEGRAM_URL"}}]
+    )
     retries: Retries | None = Field(
         None, description="How often to try, and how long to wait in between.", examples=[{"attempts": 3}]
     )
     timeout: Duration | None = Field(
-        None, description="How long one attempt may take (default: 30s).", examples=["30s"]
+        None,
+        description="How long one attempt may take (default: 30s, for what goes over the network 75s).",
+        examples=["30s"],
     )
 
     @property
@@ -158,7 +197,7 @@ class StepDocument(Responses):
     @property
     def limit(self) -> timedelta:
         """How long one attempt may take."""
-        return self.timeout or DEFAULT_TIMEOUT
+        return self.timeout or (DELIVERY_TIMEOUT if self.kind in _DELIVERIES else DEFAULT_TIMEOUT)
 
 
 Steps = Annotated[tuple[StepDocument, ...], Field(strict=False, max_length=MAX_STEPS)]

@@ -5,16 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import cache
 from typing import Any, cast
 
 import pytest
 from nats.aio.client import Client
 
+from rules.delivery.egress import Egress
 from rules.runbook import Outcome
 from rules.steps import PERFORMERS
 from rules.steps.task import Task, World
+from tocsin.core.allow_list import AllowList
 from tocsin.core.db import Connection
-from tocsin.core.settings import Settings
+from tocsin.core.settings import Settings, read_settings
+
+
+@cache
+def _trusting() -> Egress:
+    """Made once: reading the system's authorities takes a tenth of a second."""
+    return Egress.of(read_settings())
+
+
+def egress_of(settings: Settings) -> Egress:
+    return replace(_trusting(), allow=AllowList.parse(settings.egress_allow))
 
 
 def world_of(settings: Settings, connection: Connection, bus: Client) -> World:
@@ -25,7 +39,7 @@ def world_of(settings: Settings, connection: Connection, bus: Client) -> World:
         async with turn:
             yield connection
 
-    return World(settings, bus, session)
+    return World(settings, bus, session, egress_of(settings))
 
 
 def after_the_effect(

@@ -1,0 +1,6 @@
+-- Series that are stale, the longest first, and how many there are. Locks nothing. Index: current_value_stale.
+select c.owner, c.key, c.value, c.ts, c.arrived_at, c.stale_since, count(*) over () as count
+from tocsin.current_value c
+where c.freshness = 'stale'
+order by c.stale_since, c.owner, c.key
+limit %(limit)s
