@@ -15,9 +15,9 @@ from nats.js.errors import NoStreamResponseError
 from rules.delivery.templates import fill, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from rules.steps.task import Task
-from schemas.datapoint import datapoint_subject
 from schemas.event import instant_text
 from schemas.key_pattern import check_key
+from schemas.subjects import datapoint_subject
 from tocsin.core.errors import InvalidInput
 
 _ACK_S = 5
@@ -45,7 +45,7 @@ async def send_datapoints(task: Task, owner: str, values: Mapping[str, str | flo
         batch = [{"key": check_key(key), "value": value, "ts": ts} for key, value in values.items()]
     except ValueError as error:
         raise InvalidInput(str(error)) from None
-    subject = datapoint_subject(task.world.settings.subjects, owner)
+    subject = datapoint_subject(task.world.settings.subjects, owner, "")
     body: dict[str, Any] = {"batch": batch}
     headers = {**task.headers, "Nats-Msg-Id": task.key}
     js = task.world.bus.jetstream(timeout=_ACK_S)
