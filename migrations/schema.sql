@@ -588,6 +588,8 @@ $function$
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     day date;
@@ -607,6 +609,7 @@ begin
     return added;
 end
 $function$
+rights {owner=X/owner}
 
 CREATE OR REPLACE FUNCTION tocsin.extend_log(ahead integer DEFAULT 2)
  RETURNS integer

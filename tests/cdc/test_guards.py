@@ -204,6 +204,10 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
         assert loss.first == 4
         await adopt(LogReader(service), given, loss, Act("ann", "test", T0))
         await publish_all(given)
+        # What services make by themselves as time goes on.
+        await service.execute(
+            "select tocsin.extend_log(5), tocsin.extend_datapoints('2026-01-01', '2026-01-02')"
+        )
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await service.execute("delete from tocsin.event")
     finally:
