@@ -596,6 +596,10 @@ declare
     part text;
     added integer := 0;
 begin
+    if last - first > 366 then
+        raise exception 'from % to % is more than a year: make fewer partitions at once', first, last
+            using errcode = 'TS002';
+    end if;
     perform pg_advisory_xact_lock(hashtext('tocsin.extend_datapoints'));
     for day in select generate_series(first, last, interval '1 day')::date loop
         part := 'datapoint_' || to_char(day, 'YYYYMMDD');

@@ -23,6 +23,7 @@ from tests.waiting import eventually
 from timers.schedule_spec import Act
 from timers.schedules import ScheduleSpec, put_schedule
 from timers.working_set import database_now
+from tocsin.client import send
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
@@ -190,6 +191,12 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
                 return bool(await all_rows(service, "select 1 from tocsin.action where state = 'completed'"))
 
             await eventually(has_acted, "a fire has led to an action", within=60)
+            await send("plant", "a", 1, settings=given)
+
+            async def is_stored() -> bool:
+                return bool(await all_rows(service, "select 1 from tocsin.datapoint"))
+
+            await eventually(is_stored, "a datapoint is stored", within=60)
         await publish_all(given)
         await published(given, service)
         await append(service, 4)

@@ -10,10 +10,12 @@ import pytest
 
 from cdc.log_reader import Gap
 from cdc.report import Report
+from rules.lanes.standing import Standing
 from tocsin.cli.findings import (
     Finding,
     cdc_audit,
     clock_offset,
+    lane,
     leader,
     log_gaps,
     log_lag,
@@ -129,3 +131,32 @@ def test_the_hosts_own_tz_data_is_named_when_it_differs(tmp_path: Path) -> None:
     assert tz_data("2026f", "2025b").state == "info"
     assert "2025b, is not used" in tz_data("2026f", "2025b").text
     assert tz_data("2026f", None).state == tz_data("2026f", "2026f").state == "ok"
+
+
+def standing(partition: int, holder: str | None = "a", behind_s: float | None = 0.5) -> Standing:
+    return Standing("data", partition, holder, 7, behind_s)
+
+
+def test_a_lane_that_is_drained_says_by_whom_and_how_far() -> None:
+    one = lane("record", [standing(0)], 3)
+    assert one == Finding("ok", "lane record", "drained by a, 3 messages wait, complete until 0.5 s ago")
+    both = lane("data", [standing(0), standing(1, "b", 2.0)], None)
+    assert both == Finding("ok", "lane data", "2 partitions drained by 2 workers, complete until 2.0 s ago")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "waiting", "said"),
+    [
+        ([], None, "no worker ever ran here"),
+        ([standing(0), standing(1, None), standing(2, None)], 0, "nobody drains 2 of 3 partitions: 1, 2"),
+        ([standing(0), standing(1, behind_s=10.1)], 0, "complete until 10.1 s ago"),
+        ([standing(0)], 1001, "1001 messages wait"),
+    ],
+)
+def test_a_lane_that_nobody_drains_or_that_is_behind_is_red(
+    partitions: list[Standing], waiting: int | None, said: str
+) -> None:
+    found = lane("data", partitions, waiting)
+    assert found.state == "red"
+    assert said in found.text
+    assert "tocsin run worker" in found.remedy

@@ -18,8 +18,9 @@ from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
 _TIMEOUT_S = 3.0
-# The durable consumer of `rules.perform`.
+# The durable consumers that workers share: on the record stream, and on the queue of events.
 _PERFORM = "actions"
+_CATCH = "events"
 
 
 async def look_at_bus(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
@@ -34,12 +35,17 @@ async def look_at_bus(bus: Client, settings: Settings, connection: Connection | 
     if connection is not None and await _migrated(connection):
         found += await _log(js, bus, settings, connection)
     found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
-    try:
-        info = await js.consumer_info(settings.stream, _PERFORM)
-        found.append(worker_lag("perform", info.num_pending, info.num_ack_pending or 0))
-    except NotFoundError:
-        found.append(worker_lag("perform", None, 0))
+    found.append(await _shared(js, "perform", settings.stream, _PERFORM))
+    found.append(await _shared(js, "catch", settings.ingest_stream, _CATCH))
     return found
+
+
+async def _shared(js: JetStreamContext, purpose: str, stream: str, consumer: str) -> Finding:
+    try:
+        info = await js.consumer_info(stream, consumer)
+    except NotFoundError:
+        return worker_lag(purpose, None, 0)
+    return worker_lag(purpose, info.num_pending, info.num_ack_pending or 0)
 
 
 def _version(bus: Client) -> str:

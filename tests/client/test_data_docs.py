@@ -1,0 +1,58 @@
+"""The snippets of docs/data.md run as they are printed, and what they send arrives."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from asyncio import create_subprocess_exec
+from pathlib import Path
+
+from rules.catching import Catcher
+from schemas.ingest_event import read_ingest_event
+from tests.records import events
+from tests.rules.applying import rows
+from tests.rules.lanes.laning import lane_worker, make_stream, wait_for_rows
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+
+
+def snippets(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.S | re.M)
+
+
+async def run(settings: Settings, *command: str) -> None:
+    """As in a shell of their own, in this test's namespace."""
+    given = {"TOCSIN_NATS": settings.nats, "TOCSIN_NAMESPACE": settings.namespace}
+    process = await create_subprocess_exec(*command, env={**given, "PATH": ""})
+    assert await process.wait() == 0
+
+
+async def test_what_the_snippets_send_is_stored(settings: Settings, connection: Connection) -> None:
+    await make_stream(settings)
+    async with running(lane_worker("one", settings)):
+        for script in snippets("python"):
+            script = script.replace("tocsin.v1.", f"{settings.subjects}.")
+            await run(settings, sys.executable, "-c", script)
+        await wait_for_rows(connection, "tocsin.datapoint", 1004)
+    values = {row["key"]: row["value"] for row in await rows(connection, "current_value")}
+    assert values == {"dsp.temperature": 67, "door": "open"}
+
+
+async def test_the_event_on_the_page_is_taken_once(settings: Settings, connection: Connection) -> None:
+    (body,) = snippets("json")
+    shown = read_ingest_event(body.encode())
+    (command,) = [line for text in snippets("console") for line in text.splitlines()]
+    assert f"--key {shown.id}" in command
+    assert json.dumps(shown.payload) in command
+    async with running(Service("catch", Catcher(settings).run)):
+        program = "from tocsin.cli import main; main()"
+        words = ["emit", shown.type, "--owner", shown.owner, "--payload", json.dumps(shown.payload)]
+        for _ in range(2):
+            await run(settings, sys.executable, "-c", program, *words, "--key", shown.id)
+        await wait_for_rows(connection, "tocsin.event", 1)
+    (event,) = await events(connection)
+    assert (event["id"], event["payload"]) == (shown.event_id, {"order": 17})
