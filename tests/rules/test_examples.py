@@ -22,9 +22,12 @@ def test_an_example_loads_on_its_own(path: Path) -> None:
     assert load_files([path]).documents
 
 
-def test_an_editor_accepts_the_quickstart() -> None:
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_an_editor_accepts_an_example(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=../schemas/json/rules.schema.json\n")
     validator = jsonschema.Draft202012Validator(json.loads(text_of("rules")))
-    for node in read_documents(QUICKSTART.read_text(encoding="utf-8")):
+    for node in read_documents(text):
         validator.validate(node.value)
 
 

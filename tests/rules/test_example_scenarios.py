@@ -1,0 +1,124 @@
+"""What the examples promise, in virtual time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rules.current import RuleSet
+from rules.judging import Judge
+from rules.loading import load_files
+from rules.runbook import Completed
+from schemas.severities import level
+from tests.rules.engine.scenario import Scenario
+from tests.rules.runbook.simulating import Simulation
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def text(name: str) -> str:
+    return (EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def scenario(name: str) -> Scenario:
+    return Scenario(text(name))
+
+
+def simulation(name: str, action: str, **given: Any) -> Simulation:
+    (document,) = [one for one in load_files([EXAMPLES / f"{name}.yaml"]).documents if one.name == action]
+    return Simulation(yaml.safe_dump(document.data["steps"]), **given)
+
+
+def test_a_threshold_must_hold_for_ten_minutes() -> None:
+    hot = scenario("threshold")
+    for minute in range(0, 10):
+        hot.at(f"{minute}m").send(70)
+    assert hot.log == []
+    hot.at("10m")
+    assert hot.log == ["10m opened dsp-hot"]
+    assert hot.said() == ["plant-7: the signal processor is at 70 °C"]
+
+
+def test_a_threshold_that_is_crossed_for_a_moment_says_nothing() -> None:
+    hot = scenario("threshold").at("0m").send(70).at("9m").send(64).at("10m").send(66).at("19m").send(64)
+    assert hot.at("1h").log == []
+
+
+def test_a_threshold_ends_below_its_own_bound_and_not_at_once() -> None:
+    hot = scenario("threshold").at("0m").send(70).at("11m").send(63).at("12m").send(59).at("13m").send(63)
+    assert hot.at("20m").log == ["10m opened dsp-hot"]
+    hot.send(59)
+    assert hot.at("30m").log == ["10m opened dsp-hot", "22m resolved dsp-hot"]
+
+
+def test_an_escalation_tells_pages_and_pages_the_next() -> None:
+    run = simulation("escalation", "escalate").pass_time("1h")
+    told = [line for line in run.story if line.endswith("completed") and "wait" not in line]
+    assert told == [
+        "0s tell completed",
+        "10m still-open completed",
+        "10m page completed",
+        "25m page-the-next completed",
+    ]
+
+
+def test_an_escalation_that_somebody_acknowledged_pages_nobody() -> None:
+    run = simulation("escalation", "escalate", **{"still-open": Completed(way=1)}).pass_time("1h")
+    assert run.story[-1] == "10m still-open completed"
+    assert run.state == "completed"
+
+
+@pytest.mark.parametrize(("severity", "started"), [("high", []), ("critical", ["escalate"])])
+def test_only_what_is_critical_escalates(severity: str, started: list[str]) -> None:
+    assert judged("escalation", datetime(2026, 3, 2, 3, 0, tzinfo=UTC), severity) == started
+
+
+def test_a_meter_that_does_not_report_is_an_alarm_five_minutes_after_it_went_stale() -> None:
+    meter = scenario("watchdog").send(1.5, key="meter.a.power").at("75s")
+    assert meter.log == []
+    meter.at("10m")
+    assert meter.log == ["6m15s opened stale:meter-power"]
+    assert meter.send(1.5, key="meter.a.power").log[1:] == ["10m resolved stale:meter-power"]
+
+
+def test_only_the_doors_of_the_vault_are_an_alarm_when_they_fall_silent() -> None:
+    doors = scenario("watchdog").send(False, key="door.lobby.open").send(False, key="door.vault-1.open")
+    assert doors.at("2h").log == ["1h30m opened vault-door-silent"]
+
+
+def judged(example: str, ts: datetime, severity: str) -> list[str]:
+    documents = load_files([EXAMPLES / f"{example}.yaml"]).documents
+    facts = {
+        **{"id": "x", "origin": "derived", "type": "alarm-opened", "rule": "r", "owner": "o", "action": ""},
+        **{"seq": 9, "schedule": "", "severity": level(severity), "ts": ts, "recorded_at": ts, "payload": {}},
+    }
+    return [match.action for match in Judge(RuleSet(one.model for one in documents)).judge(facts)]
+
+
+@pytest.mark.parametrize(
+    ("at", "severity", "started"),
+    [
+        ("2026-03-02T09:00Z", "average", ["tell-the-team"]),
+        ("2026-03-02T09:00Z", "critical", ["tell-the-team"]),
+        ("2026-03-02T09:00Z", "warning", []),
+        ("2026-03-02T18:00Z", "critical", ["wake-somebody"]),
+        ("2026-03-02T07:59Z", "high", ["tell-in-the-morning"]),
+        ("2026-03-07T12:00Z", "disaster", ["wake-somebody"]),
+        ("2026-03-07T12:00Z", "average", ["tell-in-the-morning"]),
+        # Summer time: eight in London is seven in UTC.
+        ("2026-07-06T07:30Z", "average", ["tell-the-team"]),
+        ("2026-07-06T17:30Z", "average", ["tell-in-the-morning"]),
+    ],
+)
+def test_every_alarm_goes_one_way_by_the_clock_of_london(at: str, severity: str, started: list[str]) -> None:
+    assert judged("business-hours", datetime.fromisoformat(at), severity) == started
+
+
+def test_what_waits_for_the_morning_is_told_at_eight() -> None:
+    night = datetime(2026, 7, 6, 23, 0, tzinfo=UTC)
+    run = simulation("business-hours", "tell-in-the-morning", start=night).pass_time("1d")
+    assert run.story == ["0s night waiting", "8h night completed", "8h tell completed"]
