@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, cast
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from schemas.documents import KINDS, DatapointTypeDocument
+from schemas.documents import KINDS
 from tocsin.core.db import Connection, statement
 
 _log = structlog.get_logger()
@@ -120,13 +120,14 @@ async def newest_rules(connection: Connection) -> int:
     return int(row[0])
 
 
-async def known_types(connection: Connection) -> list[DatapointTypeDocument]:
-    """The datapoint_types that are applied already, for checking conditions at load."""
+async def applied_documents(connection: Connection, *kinds: type[BaseModel]) -> list[BaseModel]:
+    """The documents of these kinds that are applied already, for checking others against them at load."""
     rows = await (await connection.execute(statement("rules/list_newest_documents"))).fetchall()
+    wanted = {_KIND_OF[kind]: kind for kind in kinds}
     return [
-        DatapointTypeDocument.model_validate(document)
+        wanted[kind].model_validate(document)
         for kind, _, _, document, holds in rows
-        if kind == "datapoint_type" and holds
+        if kind in wanted and holds
     ]
 
 

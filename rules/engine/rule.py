@@ -39,6 +39,10 @@ from tocsin.core.errors import InvalidInput
 
 _ZERO = timedelta(0)
 _MOST_KEPT = 200_000
+_OF_THE_VERDICT = {
+    *("datapoint", "event", "window", "for_", "for_clear", "cooldown", "no_data", "no_data_for"),
+}
+"""Beside the conditions, the keys of a document on which verdicts depend."""
 
 
 class RuleInvalid(InvalidInput):
@@ -53,44 +57,9 @@ class RuleInvalid(InvalidInput):
 class Rule:
     """Immutable but for what it keeps of `where`, which is only a memory of answers that never change."""
 
-    __slots__ = (
-        "_event_type",
-        "_where_kept",
-        "activate",
-        "clear",
-        "cooldown",
-        "document",
-        "environment",
-        "fingerprint",
-        "fire",
-        "for_clear",
-        "held_text",
-        "kind",
-        "looks_back",
-        "name",
-        "names",
-        "no_data",
-        "no_data_for",
-        "reads_before",
-        "reads_more",
-        "reads_silence",
-        "severity",
-        "sustain",
-        "threshold",
-        "type_name",
-        "types",
-        "version",
-        "when_fresh",
-        "where",
-        "window",
-    )
-
-    def __init__(
-        self, document: EventRuleDocument, types: TypeIndex, version: int = 0, type_name: str | None = None
-    ) -> None:
+    def __init__(self, document: EventRuleDocument, types: TypeIndex, type_name: str | None = None) -> None:
         self.name = document.name
         self.document = document
-        self.version = version
         self.types = types
         self.type_name = type_name
         """The datapoint_type to whose series the rule is confined; None: to those of its pattern."""
@@ -148,16 +117,7 @@ class Rule:
     def _fingerprint(self) -> str:
         told = self.document.model_dump(
             mode="json",
-            include={
-                "datapoint",
-                "event",
-                "window",
-                "for_",
-                "for_clear",
-                "cooldown",
-                "no_data",
-                "no_data_for",
-            },
+            include=_OF_THE_VERDICT,
         )
         texts = [condition and condition.text for condition in (self.where, self.fire, self.clear)]
         facts = json.dumps([told, texts, self.type_name], sort_keys=True)
@@ -202,11 +162,11 @@ class Rule:
         return given.activation or event_activation(self.environment, given.facts)
 
     def __repr__(self) -> str:
-        return f"Rule({self.name!r}, version={self.version})"
+        return f"Rule({self.name!r})"
 
 
-def compile_rule(document: EventRuleDocument, types: TypeIndex = NO_TYPES, version: int = 0) -> Rule:
-    return Rule(document, types, version)
+def compile_rule(document: EventRuleDocument, types: TypeIndex = NO_TYPES) -> Rule:
+    return Rule(document, types)
 
 
 def stale_rules(types: TypeIndex) -> Iterable[Rule]:

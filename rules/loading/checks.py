@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from pydantic import BaseModel
+
 from rules.expressions import ExpressionInvalid, compile_event_condition
 from rules.loading.places import place_in_file
 from rules.loading.problems import Problem
@@ -20,13 +22,13 @@ from rules.loading.recurrences import ScheduleInvalid, recurrence_of
 from rules.loading.runbooks import runbook_problems
 from rules.loading.series_checks import series_problems
 from rules.loading.templates import template_problems
-from schemas.documents import ActionDocument, ActionRuleDocument, DatapointTypeDocument, ScheduleDocument
+from schemas.documents import ActionDocument, ActionRuleDocument, ScheduleDocument
 
 
 def check_all(
     read: Read,
     known: Mapping[str, frozenset[str]],
-    known_types: Sequence[DatapointTypeDocument],
+    applied: Sequence[BaseModel],
     anchor: datetime | None,
 ) -> list[Problem]:
     names = {kind: set(of_kind) for kind, of_kind in known.items()}
@@ -36,7 +38,7 @@ def check_all(
     actions = None if read.is_cut_short else names.get("action", set())
     schedules = None if read.is_cut_short else names.get("schedule")
     channels = None if read.is_cut_short else names.get("channel", set())
-    problems = [*_duplicates(read.placed), *series_problems(read, names, known_types)]
+    problems = [*_duplicates(read.placed), *series_problems(read, names, applied)]
     for one in read.placed:
         if actions is not None:
             problems += _reference_problems(one, actions)

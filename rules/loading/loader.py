@@ -4,8 +4,8 @@ Guarantee: `load_files` returns documents that can be applied as they are, or ra
 every problem of every file. Nothing of a wrong set is returned.
 
 Why `known` exists: a file may name an action or a schedule that an earlier file put in the database. Pass the
-names by kind; without them, everything that is named must be among the files. `known_types` likewise: the
-datapoint_types that say what the values of a rule's series are.
+names by kind; without them, everything that is named must be among the files. `applied` likewise: the
+datapoint_types that say what the values of a rule's series are, and the event_rules that a new type must leave whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,6 @@ from rules.loading.checks import check_all
 from rules.loading.files import SourceFile, read_files
 from rules.loading.problems import Problem, RulesInvalid
 from rules.loading.reading import Placed, Read, read_source
-from schemas.documents import DatapointTypeDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,13 @@ def load_files(
     paths: Sequence[Path],
     *,
     known: Mapping[str, frozenset[str]] | None = None,
-    known_types: Sequence[DatapointTypeDocument] = (),
+    applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
 ) -> Loaded:
     """`anchor` is the instant at which new schedules would be created; it decides no more than whether a
     recurrence that counts from its creation ever fires."""
     sources, problems = read_files(paths)
-    return _load(sources, problems, known or {}, known_types, anchor)
+    return _load(sources, problems, known or {}, applied, anchor)
 
 
 def load_text(
@@ -62,18 +61,18 @@ def load_text(
     *,
     file: str = "<text>",
     known: Mapping[str, frozenset[str]] | None = None,
-    known_types: Sequence[DatapointTypeDocument] = (),
+    applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
 ) -> Loaded:
     """The same for a text that is not in a file, such as the body of a request."""
-    return _load([SourceFile(file, text)], [], known or {}, known_types, anchor)
+    return _load([SourceFile(file, text)], [], known or {}, applied, anchor)
 
 
 def _load(
     sources: Sequence[SourceFile],
     problems: list[Problem],
     known: Mapping[str, frozenset[str]],
-    known_types: Sequence[DatapointTypeDocument],
+    applied: Sequence[BaseModel],
     anchor: datetime | None,
 ) -> Loaded:
     read = Read()
@@ -81,7 +80,7 @@ def _load(
         read_source(source, read)
     problems += read.problems
     # Valid documents are checked even when others are broken: one run shows everything.
-    problems += check_all(read, known, known_types, anchor)
+    problems += check_all(read, known, applied, anchor)
     if problems:
         order = {source.name: place for place, source in enumerate(sources)}
         raise RulesInvalid(sorted(problems, key=lambda one: (order.get(one.file, -1), one[1:])))

@@ -12,14 +12,18 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pydantic import BaseModel
+
 from rules.engine import Rule, RuleInvalid, TypeIndex, compile_rule
 from rules.loading.places import place_in_file
 from rules.loading.problems import Problem
 from rules.loading.reading import Placed, Read
-from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDocument
+from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
 from schemas.event_rule_document import FIRE_KEYS
+from schemas.key_pattern import overlap
 
 Names = Mapping[str, set[str]]
+_KINDS = {model: kind for kind, model in KINDS.items()}
 
 
 class _Known(NamedTuple):
@@ -29,28 +33,49 @@ class _Known(NamedTuple):
     """No file was cut short by a syntax error, which may hold whatever seems to be missing."""
 
 
-def series_problems(
-    read: Read, names: Names, known_types: Sequence[DatapointTypeDocument]
-) -> Iterable[Problem]:
+def series_problems(read: Read, names: Names, applied: Sequence[BaseModel]) -> Iterable[Problem]:
     placed = [one for one in read.placed if isinstance(one.document.model, DatapointTypeDocument)]
-    declared = {name for kind, name in read.declared if kind == "datapoint_type"}
-    earlier = [one for one in known_types if one.name not in declared]
+    standing = [
+        one for one in applied if (_KINDS.get(type(one)), getattr(one, "name", "")) not in read.declared
+    ]
+    earlier = [one for one in standing if isinstance(one, DatapointTypeDocument)]
     types = TypeIndex([*earlier, *(_type(one) for one in placed)])
     known = _Known(names, types, not read.is_cut_short)
     yield from _same_keys(placed, earlier)
+    yield from _broken_rules(placed, applied, standing, types)
     for one in read.placed:
         model = one.document.model
         if isinstance(model, EventRuleDocument):
             yield from _rule_problems(one, model, known)
         if isinstance(model, EventRuleDocument | DatapointTypeDocument) and known.is_complete:
-            yield from _unknown(
-                one, "channel", [(("notify", n), name) for n, name in enumerate(model.notify)], known
-            )
+            named = [(("notify", place), name) for place, name in enumerate(model.notify)]
+            yield from _unknown(one, "channel", named, known)
         if isinstance(model, SystemDocument) and known.is_complete:
-            named = [
-                (("members", n, "type"), member.type) for n, member in enumerate(model.members) if member.type
-            ]
-            yield from _unknown(one, "datapoint_type", named, known)
+            members = enumerate(model.members)
+            typed = [(("members", place, "type"), member.type) for place, member in members if member.type]
+            yield from _unknown(one, "datapoint_type", typed, known)
+
+
+def _broken_rules(
+    placed: Sequence[Placed], applied: Sequence[BaseModel], standing: Sequence[BaseModel], types: TypeIndex
+) -> Iterable[Problem]:
+    """A type that changes what values are may not break a rule that is applied and not in these files."""
+    before = TypeIndex(one for one in applied if isinstance(one, DatapointTypeDocument))
+    for rule in standing:
+        if not isinstance(rule, EventRuleDocument) or rule.datapoint is None:
+            continue
+        if types.kind(rule.datapoint) == before.kind(rule.datapoint):
+            continue
+        try:
+            compile_rule(rule, types)
+        except RuleInvalid as invalid:
+            guilty = next((one for one in placed if overlap(_type(one).key, rule.datapoint)), None)
+            if guilty is not None:
+                message = (
+                    f"{guilty.title} would break event_rule '{rule.name}', which is applied: '{invalid.key}': "
+                    f"{invalid.errors[0].message}: change both in one apply"
+                )
+                yield guilty.problem(guilty.document.body.at(("value",)), message)
 
 
 def _type(one: Placed) -> DatapointTypeDocument:

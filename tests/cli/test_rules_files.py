@@ -85,6 +85,15 @@ def test_a_bad_file_among_good_ones_applies_nothing(tocsin: CommandLine, tmp_pat
     assert tocsin("events", "--json").json == []
 
 
+def test_apply_checks_conditions_against_the_types_that_were_applied_before(
+    tocsin: CommandLine, tmp_path: Path
+) -> None:
+    tocsin("apply", _file(tmp_path, "datapoint_type: {name: t, key: k, value: string}"))
+    rule = _file(tmp_path, "event_rule: {name: r, datapoint: k, above: 5}", "rule.yaml")
+    refused = tocsin("apply", rule, exit_code=1)
+    assert "'above' of event_rule 'r' cannot be used: '>' cannot be applied to string" in refused.err
+
+
 def test_apply_knows_what_was_applied_before(tocsin: CommandLine, tmp_path: Path) -> None:
     tocsin("apply", _file(tmp_path, _GOOD))
     rule = _GOOD.split("---\n")[1].replace("show", "show-again")

@@ -192,15 +192,17 @@ async def apply_files(connection: Connection, files: Sequence[Path], who: str, v
 
 async def _load(connection: Connection, files: Sequence[Path], prune: bool) -> tuple[Loaded, datetime]:
     """What is removed cannot be referred to: with `prune`, everything that a file names must be in the files."""
-    from rules.current import known_names, known_types
+    from rules.current import applied_documents, known_names
     from rules.loading import load_files
+    from schemas.documents import DatapointTypeDocument, EventRuleDocument
     from timers.working_set import database_now
 
     now = await database_now(connection)
     if prune:
         return load_files(files, anchor=now), now
-    known, types = await known_names(connection), await known_types(connection)
-    return load_files(files, known=known, known_types=types, anchor=now), now
+    known = await known_names(connection)
+    applied = await applied_documents(connection, DatapointTypeDocument, EventRuleDocument)
+    return load_files(files, known=known, applied=applied, anchor=now), now
 
 
 def in_words(loaded: Loaded) -> str:

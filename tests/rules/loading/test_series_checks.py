@@ -137,9 +137,9 @@ def test_a_type_that_is_applied_already_counts_like_one_in_the_files() -> None:
     with pytest.raises(
         Exception, match="'above' of event_rule 'hot' cannot be used: '>' cannot be applied to string"
     ):
-        load_text(event_rule(OVER, "above: 65"), known_types=[known])
+        load_text(event_rule(OVER, "above: 65"), applied=[known])
     edited = "---\ndatapoint_type: {name: t, key: 'dsp.*', value: number}\n"
-    assert load_text(event_rule(OVER, "above: 65") + edited, known_types=[known]).documents
+    assert load_text(event_rule(OVER, "above: 65") + edited, applied=[known]).documents
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_file_that_is_cut_short_may_hold_what_seems_to_be_missing() -> None:
 def test_a_type_cannot_claim_the_key_of_one_that_is_applied_already() -> None:
     known = DatapointTypeDocument.model_validate({"name": "t", "key": "k"})
     with pytest.raises(RulesInvalid, match="'new' claims 'k', which datapoint_type 't' has: keep one"):
-        load_text("datapoint_type: {name: new, key: k}", known_types=[known])
+        load_text("datapoint_type: {name: new, key: k}", applied=[known])
 
 
 def test_channels_and_types_that_are_there_may_be_named() -> None:
@@ -259,3 +259,18 @@ def test_channels_and_types_that_are_there_may_be_named() -> None:
     system = "---\nsystem: {name: s, members: [{owner: a, type: t}, {owner: a, key: k, required: false}]}\n"
     known = {"channel": frozenset({"ops"}), "datapoint_type": frozenset({"t"})}
     assert len(load_text(text + system, known=known).documents) == 2
+
+
+def test_a_type_may_not_break_a_rule_that_is_applied_and_not_in_the_files() -> None:
+    (rule,) = load_text(event_rule(OVER, "above: 65")).documents
+    text = "datapoint_type:\n  name: t\n  key: dsp.*\n  value: string\n"
+    with pytest.raises(RulesInvalid) as refused:
+        load_text(text, file="r.yaml", applied=[rule.model])
+    assert str(refused.value) == (
+        "r.yaml:4:10: datapoint_type 't' would break event_rule 'hot', which is applied: 'fire':"
+        " '>' cannot be applied to string and double: change both in one apply"
+    )
+    assert load_text(
+        text + "---\n" + event_rule(OVER, "fire: value == 'hot'"), applied=[rule.model]
+    ).documents
+    assert load_text(text.replace("string", "number"), applied=[rule.model]).documents
