@@ -33,7 +33,7 @@ class WatchdogRow(NamedTuple):
     owner: str
     freshness: str
     deadline: datetime
-    """The newest arrival and the tolerance."""
+    """The newest arrival and the tolerance. Not later than `nominal_at` means that it lapsed then."""
     held: bool
 
     @property
@@ -86,7 +86,7 @@ class Watchdogs:
             "keys": texts(row.key for row in plan.stale),
         }
         if plan.stale:
-            deadlines = numbers(microseconds_of(row.deadline) for row in plan.stale)
+            deadlines = numbers(microseconds_of(row.nominal_at) for row in plan.stale)
             await connection.execute(statement("clock/mark_stale"), {**columns, "deadlines": deadlines})
-        ids = plain_texts(str(verdict_id("stale", row.owner, row.key, row.deadline)) for row in plan.stale)
+        ids = plain_texts(str(verdict_id("stale", row.owner, row.key, row.nominal_at)) for row in plan.stale)
         await connection.execute(statement("clock/append_staleness"), {**columns, "ids": ids, "epoch": epoch})

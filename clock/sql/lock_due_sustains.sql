@@ -27,7 +27,7 @@ taken as materialized (
                      -- A silence at or before that instant comes first: one that nobody has looked at yet,
                      exists (
                          select from tocsin.timer w
-                         where w.kind = 'watchdog' and w.ref = tocsin.token(a.owner) and w.fire_at <= t.nominal_at
+                         where w.kind = 'watchdog' and w.ref = tocsin.token(a.owner) and w.nominal_at <= t.nominal_at
                            and w.parked_at is null)
                      -- or one that the rules have not heard of.
                      or exists (

@@ -47,6 +47,16 @@ def fates(before: CompiledRules, after: CompiledRules, disabled: Iterable[str] =
     return found
 
 
+def judged_anew(before: CompiledRules, after: CompiledRules) -> frozenset[str]:
+    """The rules over series that are new, or that judge in another way than before."""
+    return frozenset(
+        name
+        for name, rule in after.rules.items()
+        if _lane(rule) == "data"
+        and ((known := before.rules.get(name)) is None or known.fingerprint != rule.fingerprint)
+    )
+
+
 def switch(
     state: RuleState, fate: Fate, complete_until: datetime | None, at: datetime
 ) -> tuple[RuleState, Effects]:

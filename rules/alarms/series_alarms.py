@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from clock.record_log import NewCalculated, Records
 from rules.alarms.alarm_rules import AlarmRules
@@ -19,7 +20,7 @@ from rules.alarms.judgement import Judgement, Subject, read_states
 from rules.alarms.silences import Series, Silence, Silences, StoredSeries, is_watched
 from rules.current import RuleBook
 from rules.datapoints.lane import DataBatch, Verdict
-from rules.engine import Arrival, WentStale
+from rules.engine import Arrival, CompiledRules, WentStale
 from rules.lanes.lane import Overtaken
 from rules.lanes.phases import Writes
 from timers.staleness_id import verdict_id
@@ -34,16 +35,32 @@ class SeriesAlarms:
 
     async def plan(self, connection: Connection, batch: DataBatch) -> SeriesJudgement:
         await self._book.refresh(connection, batch.rules_seq + 1)
-        rules = self._book.at(batch.rules_seq + 1)
-        stored = await _read_series(connection, batch) if batch.inputs else []
-        silences = Silences(stored, rules.types)
-        timeline, calculated = _timeline(batch.inputs, silences)
-        seen = await read_states(connection, _subjects(rules, timeline))
-        judgement = Judgement("data", batch.partition, seen)
-        for given in timeline:
-            for rule in rules.for_key(given.key):
-                judgement.hear(rule, given.owner, given)
-        return SeriesJudgement(judgement, silences.changed(), calculated)
+        return await judge(connection, batch.partition, batch.inputs, self._book.at(batch.rules_seq + 1))
+
+
+class Due(NamedTuple):
+    """No input, but an instant up to which the silences of an owner are decided."""
+
+    owner: str
+    until: datetime
+
+
+Given = Arrival | Verdict | Due
+
+
+async def judge(
+    connection: Connection, partition: int, inputs: Sequence[Given], rules: CompiledRules
+) -> SeriesJudgement:
+    """Read and decide, without a lock."""
+    stored = await _read_series(connection, inputs) if inputs else []
+    silences = Silences(stored, rules.types)
+    timeline, calculated = _timeline(inputs, silences)
+    seen = await read_states(connection, _subjects(rules, timeline))
+    judgement = Judgement("data", partition, seen)
+    for given in timeline:
+        for rule in rules.for_key(given.key):
+            judgement.hear(rule, given.owner, given)
+    return SeriesJudgement(judgement, silences.changed(), calculated)
 
 
 class SeriesJudgement(Writes):
@@ -105,7 +122,7 @@ class SeriesJudgement(Writes):
 
 
 def _timeline(
-    inputs: Sequence[Arrival | Verdict], silences: Silences
+    inputs: Sequence[Given], silences: Silences
 ) -> tuple[list[Arrival | WentStale], list[NewCalculated]]:
     """What the rules hear, in order, and the verdicts to record."""
     heard: list[Arrival | WentStale] = []
@@ -123,14 +140,16 @@ def _timeline(
     return heard, calculated
 
 
-def _due(given: Arrival | Verdict) -> tuple[str, datetime]:
+def _due(given: Given) -> Due:
     """Whose silences an input brings to light, and up to when."""
     if isinstance(given, Arrival):
-        return given.owner, given.at
-    return given.calculated.owner, given.calculated.time
+        return Due(given.owner, given.at)
+    if isinstance(given, Verdict):
+        return Due(given.calculated.owner, given.calculated.time)
+    return given
 
 
-def _subjects(rules: AlarmRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[Subject]:
+def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[Subject]:
     return ((rule.name, given.owner) for given in timeline for rule in rules.for_key(given.key))
 
 
@@ -164,9 +183,9 @@ def _fresh(given: Arrival) -> NewCalculated:
     )
 
 
-async def _read_series(connection: Connection, batch: DataBatch) -> list[StoredSeries]:
-    arrivals = {(one.owner, one.key) for one in batch.inputs if isinstance(one, Arrival)}
-    due = [_due(one) for one in batch.inputs]
+async def _read_series(connection: Connection, inputs: Sequence[Given]) -> list[StoredSeries]:
+    arrivals = {(one.owner, one.key) for one in inputs if isinstance(one, Arrival)}
+    due = [_due(one) for one in inputs]
     series = sorted(arrivals)
     cursor = await connection.execute(
         statement("rules/read_series"),

@@ -35,6 +35,8 @@ class StoredSeries(NamedTuple):
     heard_stale_since: datetime | None
     within: timedelta | None
     """The tolerance that its watchdog is armed with; None if there is none."""
+    nominal_at: datetime | None
+    """When that watchdog is due, as far as it knows: never later than the deadline."""
 
 
 @dataclass(slots=True)
@@ -58,7 +60,12 @@ class Series:
         """When it is, or was, due to be called stale; None if that has happened and was heard, or never will."""
         if self.stale_since is not None:
             return None if self.heard_stale_since == self.stale_since else self.stale_since
-        return None if self.within is None else self.arrived_at + self.within
+        if self.within is None:
+            return None
+        lapses_at = self.arrived_at + self.within
+        # The tolerance may be younger than the arrival: then it counts from the change, and the watchdog knows.
+        known = self.stored if self.stored is not None and self.stored.within == self.within else None
+        return max(lapses_at, (known and known.nominal_at) or lapses_at)
 
 
 class Silence(NamedTuple):

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 from rules.alarms.fates import Fate, fates
 from rules.applying.plan import Key, Plan, Stored
 from rules.engine import CompiledRules, Rule, TypeIndex, compile_rule
-from rules.engine.types import NO_TYPES
 from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument
 from tocsin.core.errors import InvalidInput, Refused
 
 _OF_ALARMS = ("event_rule", "datapoint_type")
+_NO_RULES = CompiledRules(())
 
 
 class Decided(NamedTuple):
@@ -27,8 +27,8 @@ class Decided(NamedTuple):
 
     fates: Mapping[str, Fate]
     """By the name of every rule whose states do not simply go on."""
-    types_before: TypeIndex = NO_TYPES
-    types: TypeIndex = NO_TYPES
+    before: CompiledRules = _NO_RULES
+    after: CompiledRules = _NO_RULES
 
 
 def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
@@ -53,7 +53,7 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
                 f"event_rule {name!r}, which is applied already, would not hold any more ({error}): change it in "
                 "the same apply"
             )
-    return Decided(fates(former, latter, disabled), former.types, latter.types)
+    return Decided(fates(former, latter, disabled), former, latter)
 
 
 def _compiled(

@@ -3,7 +3,8 @@
 Guarantees: all or nothing; what is unchanged is left alone, so that applying a file again does nothing, and a schedule
 that a person paused stays paused until its document changes. New versions hold for the records after the
 `rules-applied` event of the same transaction, and removed ones up to it: what an alarm or an action of theirs does
-in this transaction is said before that event, and so is still heard by the rules that began it. Applies take turns.
+in this transaction is said before that event, and so is still heard by the rules that began it; what new rules conclude
+at once is said after it. Applies take turns.
 
 The phases: schedules with their ticks first, because nobody who holds a partition touches those; then (0) the
 partitions, (1) timers, (2) states, alarms and actions, (3) one append, and our own rows, which nobody else writes.
@@ -28,6 +29,7 @@ from rules.applying.alarms import ChangedAlarms, read_held
 from rules.applying.decisions import Decided, decide
 from rules.applying.plan import Change, Key, Plan, plan, read_stored
 from rules.applying.schedules import change_schedules, refuse_orphans
+from rules.applying.silences import hear_silences, settle_silences
 from rules.applying.switches import lock_partitions, record_switches
 from rules.applying.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.current import newest_rules
@@ -106,7 +108,8 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     if not planned.effective:
         return Applied(planned, None, next_at)
     complete = await lock_partitions(connection)
-    tolerances = await read_tolerances(connection, decided.types_before, decided.types)
+    settled = await settle_silences(connection, complete, decided)
+    tolerances = await read_tolerances(connection, decided.before.types, decided.after.types)
     held = await read_held(connection, decided.fates, complete)
     alarms = ChangedAlarms(held, decided.fates, act.now)
     actions = CancelWaiting(ended_rules(planned.effective))
@@ -115,17 +118,19 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
         await work.timers(connection)
     for work in works:
         await work.entities(connection)
-    records = Records.joined([*(work.records() for work in works), Records([_applied_event(planned, act)])])
-    seq = await _record(connection, planned.effective, records)
+    heard = await hear_silences(connection, complete, decided)
+    applied = Records([_applied_event(planned, act)])
+    records = Records.joined([settled, *(work.records() for work in works), applied, heard])
+    seq = await _record(connection, planned.effective, records, len(heard.events))
     return Applied(planned, seq, next_at, alarms.resolved, len(actions.steps))
 
 
-async def _record(connection: Connection, changes: Sequence[Change], records: Records) -> int:
-    """The log is locked by the append, so the versions written after it are cheap rows of ours alone."""
+async def _record(connection: Connection, changes: Sequence[Change], records: Records, after: int) -> int:
+    """The log is locked by the append, so the versions written after it are cheap rows of ours alone. `after`: how many
+    events come after `rules-applied`."""
     last = await append_records(connection, records)
     assert last is not None
-    # Steps come after the events, of which ours is the last.
-    seq = last - len(records.steps)
+    seq = last - after - len(records.steps) - len(records.calculated)
     columns: dict[str, Any] = {
         "seq": seq,
         "kinds": [change.kind for change in changes],

@@ -1,11 +1,12 @@
 """The watchdogs of series whose datapoint_type changes.
 
-Guarantee: after an apply a series is watched exactly if its type has a cadence, with the tolerance of that type: one
-that was watched by a type that is gone is not, and one that a new type covers is, from its last arrival on. A
-silence that was decided already (its deadline is at or before `complete_until` of its partition) is left to the
-clock, which says it as the former type meant it.
+Guarantee: after an apply a fresh series is watched exactly if its type has a cadence, with the tolerance of that type:
+one that was watched by a type that is gone is not, and one that a new type covers is, from its last arrival on. A
+deadline never lies before `complete_until` of the partition: a tighter tolerance counts from the change, and calls
+nothing stale in the past. A series that is stale stays so until a datapoint arrives: an edit takes no verdict back.
 
-Why at once: an arrival would set it right, but a series that is silent has none.
+Why at once: an arrival would set it right, but a series that is silent has none. Re-arming 100,000 series takes three
+seconds, in which no batch commits.
 """
 
 from __future__ import annotations
@@ -30,12 +31,10 @@ class ChangedWatchdogs(Writes):
 
     async def timers(self, connection: Connection) -> None:
         if self._gone:
-            await connection.execute(
-                statement("rules.applying/disarm_undecided_watchdogs"), {"keys": self._gone}
-            )
+            await connection.execute(statement("rules.applying/disarm_watchdogs"), {"keys": self._gone})
         if self._armed:
             await connection.execute(
-                statement("rules.applying/arm_undecided_watchdogs"),
+                statement("rules.applying/arm_watchdogs"),
                 {"keys": list(self._armed), "within_us": list(self._armed.values())},
             )
 

@@ -7,7 +7,7 @@ with concerned as (
     union
     select t.payload ->> 'owner', t.key
     from unnest(%(all_owners)s::text[]) as o (owner)
-    join tocsin.timer t on t.kind = 'watchdog' and t.ref = tocsin.token(o.owner) and t.fire_at <= %(until)s
+    join tocsin.timer t on t.kind = 'watchdog' and t.ref = tocsin.token(o.owner) and t.nominal_at <= %(until)s
     union
     select c.owner, c.key
     from unnest(%(all_owners)s::text[]) as o (owner)
@@ -15,7 +15,7 @@ with concerned as (
         and c.heard_stale_since is distinct from c.stale_since
 )
 select c.owner, c.key, c.arrived_at, c.value, c.ts, c.labels, c.stale_since, c.heard_stale_since,
-       (t.payload ->> 'within_us')::bigint * interval '1 microsecond'
+       (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at
 from concerned s
 cross join lateral (
     select * from tocsin.current_value one where one.owner = s.owner and one.key = s.key offset 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rules.engine import Arrival, Open
 from tests.clock.beats import at
-from tests.rules.alarms.judging import alarms, arrival, edges
+from tests.rules.alarms.judging import alarms, arrival, edges, virtual_now
 from tests.rules.alarms.series import Live, verdicts
 from tests.rules.applying import put
 from tests.rules.engine.scenario import T0, Scenario
@@ -223,6 +223,18 @@ async def test_a_stale_series_is_not_watched_whatever_its_type_becomes(
     await live.run_clock(20)
     await put(connection, TYPE.replace("2.5", "5"))
     assert await watchdogs(connection) == []
+
+
+async def test_the_silence_of_another_series_is_heard_first_also_long_after_the_fact(
+    connection: Connection, live: Live
+) -> None:
+    """A backlog is drained an hour late: the watchdog fires late, and is for an instant long before."""
+    await virtual_now(connection, at(3600))
+    await put(connection, TYPE + ABSENT)
+    await live.take([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
+    await live.take([dsp(13, key="dsp.b")])
+    assert await verdicts(connection) == [("dsp.a", "stale", 11)]
+    assert [row["since"] for row in await alarms(connection)] == [at(11)]
 
 
 RULES = (

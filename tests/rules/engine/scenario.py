@@ -12,6 +12,7 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
+from rules.alarms.fates import judged_anew
 from rules.engine import (
     BLANK,
     ArmSustain,
@@ -69,15 +70,18 @@ class Scenario:
         self.is_lazy = is_lazy
         self._is_stored = is_stored
         self._last: dict[tuple[str, str], Arrival] = {}
+        self._stale: dict[tuple[str, str], Arrival] = {}
+        self._applied_at = T0
         self._rules = CompiledRules(())
         self.apply(rules)
 
     def apply(self, text: str) -> Self:
-        """These rules hold from now on, and no others: alarms of rules that are gone are resolved."""
+        """These rules hold from now on, and no others: alarms of rules that are gone are resolved, and rules that
+        judge anew hear of the series that are stale."""
         documents = [document.model for document in load_text(text).documents]
         types = TypeIndex(one for one in documents if isinstance(one, DatapointTypeDocument))
         rules = [compile_rule(one, types) for one in documents if isinstance(one, EventRuleDocument)]
-        self._rules = CompiledRules(rules, types)
+        before, self._rules, self._applied_at = self._rules, CompiledRules(rules, types), self.now
         for (name, owner), state in list(self.states.items()):
             rule = self._rules.rules.get(name)
             if rule is not None:
@@ -85,6 +89,11 @@ class Scenario:
             else:
                 self._keep(name, owner, *end(state, self.now, "rule-removed", "the rule was removed"))
                 del self.states[name, owner]
+        anew = judged_anew(before, self._rules)
+        for _, last in sorted(self._stale.items()):
+            for rule in self._rules.for_key(last.key):
+                if rule.name in anew:
+                    self._step(rule, WentStale(self.now, last.owner, last.key, last.at, *last[4:]))
         return self
 
     @property
@@ -112,7 +121,7 @@ class Scenario:
                     self._keep(name, owner, *advance(state, due))
             for at, series in sorted(stale, key=lambda one: (str(one[0]), one[1])):
                 if at == due:
-                    last = self._last.pop(series)
+                    last = self._stale[series] = self._last.pop(series)
                     self._give(last.key, WentStale(due, last.owner, last.key, last.at, *last[4:]))
         self.now = until
         return self
@@ -121,6 +130,7 @@ class Scenario:
         """A datapoint arrives now; its own time does not matter to any verdict."""
         arrival = Arrival(self.now, 1, owner, key, value, self.now - timedelta(hours=1), labels)
         self._last[owner, key] = arrival
+        self._stale.pop((owner, key), None)
         self._give(key, arrival)
         return self
 
@@ -140,7 +150,8 @@ class Scenario:
 
     def _deadline(self, last: Arrival) -> datetime | None:
         deadline = self._rules.types.deadline(last.key)
-        return None if deadline is None else last.at + deadline
+        # A tolerance that is younger than the arrival counts from the apply.
+        return None if deadline is None else max(last.at + deadline, self._applied_at)
 
     def _give(self, key: str, given: Input) -> None:
         for rule in self._rules.for_key(key):

@@ -1,0 +1,16 @@
+-- Phase 1: the watchdogs of all fresh series of these keys, in key order, with a new tolerance. A deadline that passed already is that
+-- of the change: what the partition has read up to then was judged by the older one.
+insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload)
+select 'watchdog', tocsin.token(c.owner), c.key, greatest(d.deadline, tocsin.instant()), d.deadline,
+       jsonb_build_object('owner', c.owner, 'within_us', k.within_us)
+from unnest(%(keys)s::text[], %(within_us)s::bigint[]) as k (key, within_us)
+join tocsin.current_value c on c.key = k.key
+join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
+cross join lateral (
+    select greatest(c.arrived_at + k.within_us * interval '1 microsecond', p.complete_until) as deadline
+) d
+where c.freshness = 'fresh'
+order by tocsin.token(c.owner), c.key
+on conflict on constraint timer_pkey do update
+    set fire_at = excluded.fire_at, nominal_at = excluded.nominal_at, payload = excluded.payload,
+        attempts = 0, last_error = null, parked_at = null
