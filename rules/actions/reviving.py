@@ -26,7 +26,9 @@ async def retry_action(connection: Connection, id: UUID, act: Act) -> list[int]:
     """The steps that are tried again."""
     action = await read_action(connection, id)
     if action is None:
-        raise Refused(f"there is no action {id}: `tocsin actions --dead` lists those that can be tried again")
+        raise Refused(
+            f"there is no action {id}: `tocsin actions --state dead` lists those that can be tried again"
+        )
     if action.state not in DEAD:
         raise Refused(f"action {id} is {action.state}: only one that failed or timed out can be tried again")
     after = _revived(action)

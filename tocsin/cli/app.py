@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli import (
+    actions,
     alarms,
     audit,
     cdc_repair,
@@ -26,6 +27,7 @@ from tocsin.cli import (
     schema,
     send,
     series,
+    stats,
     tail,
     timers,
     up,
@@ -76,6 +78,8 @@ app.command("tail")(tail.tail)
 app.command("alarms")(alarms.alarms)
 app.command("ack")(alarms.ack)
 app.command("snooze")(alarms.snooze)
+app.command("history")(actions.history)
+app.command("stats")(stats.stats)
 app.command("explain")(explain.explain)
 app.command("send")(send.send)
 app.command("emit")(send.emit)
@@ -86,6 +90,17 @@ app.command("migrate")(migrate.migrate)
 app.command("next")(next_times.next_times)
 app.command("when")(next_times.when)
 app.command("audit")(audit.audit)
+
+action = typer.Typer(
+    help="List actions, the newest first; show, retry or cancel one.",
+    invoke_without_command=True,
+    callback=actions.actions,
+    rich_markup_mode=None,
+)
+action.command("show")(actions.show)
+action.command("retry")(actions.retry)
+action.command("cancel")(actions.cancel)
+app.add_typer(action, name="actions")
 
 schedule = typer.Typer(
     help="Add, pause, resume, cancel, run and inspect single schedules.",

@@ -33,6 +33,22 @@ def instant_option(text: str, option: str) -> datetime:
     return parsed
 
 
+def instant_or_ago(text: str, option: str, now: datetime) -> datetime:
+    """An instant, or how long ago: `2h`."""
+    from schemas.duration import parse_duration
+
+    try:
+        return now - parse_duration(text)
+    except InvalidInput:
+        pass
+    try:
+        return instant_option(text, option)
+    except InvalidInput:
+        raise InvalidInput(
+            f"{option} {text!r} is neither a duration such as 2h nor an instant such as 2026-03-07T00:00Z"
+        ) from None
+
+
 def person() -> str:
     """Who sits at this command line."""
     import getpass

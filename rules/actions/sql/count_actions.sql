@@ -1,0 +1,7 @@
+-- How many actions of each rule are in each state, and how long the completed ones took on average. Locks nothing.
+select a.action_rule as rule, a.name, a.state, count(*) as count,
+       avg(extract(epoch from a.ended_at - a.started_at)) filter (where a.state = 'completed') as average_s
+from tocsin.action a
+where %(since)s::timestamptz is null or a.started_at >= %(since)s
+group by a.action_rule, a.name, a.state
+order by a.action_rule, a.name, a.state

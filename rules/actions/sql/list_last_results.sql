@@ -1,0 +1,11 @@
+-- The newest action that each of these schedules carried itself. Locks nothing. Index: action_of_rule.
+select d.owner, d.name as schedule, l.*
+from unnest(%(owners)s::text[], %(names)s::text[]) as d (owner, name)
+cross join lateral (
+    select a.id, a.state, a.started_at, a.ended_at, a.error,
+           coalesce((select max(s.attempt) from tocsin.action_step s where s.action_id = a.id), 0) as attempts
+    from tocsin.action a
+    where a.action_rule = 'schedule:' || d.name and a.owner = d.owner
+    order by a.started_at desc
+    limit 1
+) l
