@@ -10,9 +10,10 @@ them one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -22,6 +23,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 
 from clock.record_log import NewEvent, append_events
+from rules.actions.lineage import keep_lineages, lineage_of_text
 from rules.consumers import open_consumer
 from rules.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.poison import is_of_a_message
@@ -103,8 +105,9 @@ class Catcher:
             return
         new = [_new_event(message, event) for message, event in events]
         keys = [event.id for _, event in events]
+        lineages = {event.event_id: _lineage(message) for message, event in events}
         try:
-            await retrying(lambda: append_caught(connection, keys, new))
+            await retrying(lambda: append_caught(connection, keys, new, lineages))
         except psycopg.Error as error:
             if not is_of_a_message(error):
                 raise
@@ -122,8 +125,13 @@ class Catcher:
         await send_dead_letter(bus.jetstream(), self._settings, "event", letter, identity)
 
 
-async def append_caught(connection: Connection, keys: Sequence[str], events: Sequence[NewEvent]) -> int:
-    """How many were new."""
+async def append_caught(
+    connection: Connection,
+    keys: Sequence[str],
+    events: Sequence[NewEvent],
+    lineages: Mapping[UUID, Sequence[str]] | None = None,
+) -> int:
+    """How many were new. `lineages` are the rules that led to an event, as far as its sender passed them on."""
     async with connection.transaction():
         columns = {"keys": list(keys), "event_ids": [event.id for event in events]}
         rows = await (await connection.execute(statement("rules/insert_ingest_events"), columns)).fetchall()
@@ -131,6 +139,8 @@ async def append_caught(connection: Connection, keys: Sequence[str], events: Seq
         first = {event.id: event for event in reversed(events)}
         caught = [event for event in events if event.id in new and first[event.id] is event]
         if caught:
+            known = {event.id: (lineages or {}).get(event.id, ()) for event in caught}
+            await keep_lineages(connection, {id: lineage for id, lineage in known.items() if lineage})
             await append_events(connection, caught)
     return len(caught)
 
@@ -143,9 +153,20 @@ def _new_event(message: Msg, event: IngestEvent) -> NewEvent:
         payload=event.payload,
         owner=event.owner,
         severity=event.rank,
-        correlation_id=event.correlation_id,
+        correlation_id=event.correlation_id or _correlation_id(message),
         id=event.event_id,
     )
+
+
+def _lineage(message: Msg) -> tuple[str, ...]:
+    return lineage_of_text((message.headers or {}).get("Tocsin-Lineage", ""))
+
+
+def _correlation_id(message: Msg) -> UUID | None:
+    """Passed on from a message of ours; anything else says nothing."""
+    with suppress(ValueError):
+        return UUID((message.headers or {}).get("Tocsin-Correlation-Id", ""))
+    return None
 
 
 def _arrived_at(message: Msg) -> datetime:

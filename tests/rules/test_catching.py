@@ -188,3 +188,22 @@ async def _made(js: JetStreamContext, settings: Settings) -> None:
         return True
 
     await eventually(is_made, "the worker makes it again", within=30)
+
+
+async def test_an_event_that_answers_a_message_of_an_action_knows_where_it_came_from(
+    settings: Settings, connection: Connection
+) -> None:
+    cause = "11111111-1111-4111-8111-111111111111"
+    headers = {"Tocsin-Lineage": "each,schedule%3Anightly", "Tocsin-Correlation-Id": cause}
+    async with jetstream(settings) as js, running(catcher(settings)):
+        await ensure(js, ingest_stream_config(settings))
+        subject = f"{settings.subjects}.ingest.event"
+        await js.publish(subject, json.dumps(note("a")).encode(), headers=headers)
+        rubbish = {"Tocsin-Lineage": "no token, %zz", "Tocsin-Correlation-Id": "none"}
+        await js.publish(subject, json.dumps(note("b")).encode(), headers=rubbish)
+        await wait_until_empty(settings)
+    first, second = await events(connection)
+    assert first["correlation_id"] == UUID(cause)
+    assert second["correlation_id"] == second["id"]
+    (lineage,) = await rows(connection, "event_lineage")
+    assert (lineage["event_id"], lineage["lineage"]) == (first["id"], ["each", "schedule:nightly"])

@@ -13,7 +13,9 @@ from tocsin.core.errors import InvalidInput
 if TYPE_CHECKING:
     from rules.actions.history import Attempt
 
-STATE_HELP = "running, completed, failed, timed_out, cancelled, skipped, queued, gathering, or dead (the dead-letter list)."
+STATE_HELP = (
+    "running, completed, failed, timed_out, cancelled, skipped, queued, gathering; dead: failed or timed out."
+)
 _LONGEST = 80
 
 

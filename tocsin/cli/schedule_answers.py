@@ -8,6 +8,7 @@ import typer
 
 from tocsin.cli.printing import compact, local_text, print_json, printable, title, utc_text
 from tocsin.cli.schedule_facts import recurrence_text, schedule_facts, tz_of
+from tocsin.cli.schedule_results import result_text
 
 
 def print_schedule(row: dict[str, Any], as_json: bool, **extra: object) -> None:
@@ -43,6 +44,8 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
         ("generation", str(row["generation"])),
         ("made", f"by {row['created_by']} via {row['created_via']} at {utc_text(row['created_at'])}"),
     ]
+    if row.get("last_result") is not None:
+        lines.append(("last result", result_text(row["last_result"])))
     if row["last_error"]:
         lines.append(("error", f"{row['last_error']} (failed {row['attempts']} times)"))
     return lines

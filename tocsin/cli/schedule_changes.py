@@ -188,10 +188,12 @@ async def _run(owner: str, name: str, who: str) -> int:
 
 
 async def _get(owner: str, name: str) -> dict[str, Any]:
+    from tocsin.cli.schedule_results import with_results
     from tocsin.cli.session import database
 
     async with database() as connection:
-        return await _found(connection, owner, name)
+        (row,) = await with_results(connection, [await _found(connection, owner, name)])
+        return row
 
 
 async def _found(connection: Connection, owner: str, name: str) -> dict[str, Any]:

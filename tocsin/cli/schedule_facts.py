@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from timers.recurrence import parse_spec
+from tocsin.cli.schedule_results import result_facts
 
 Row = Mapping[str, Any]
 _SHOWN = (
@@ -53,6 +54,8 @@ def schedule_facts(row: Row) -> dict[str, Any]:
     facts |= {key: row[key] for key in _PROVENANCE}
     if row["attempts"]:
         facts |= {key: row[key] for key in _TROUBLE}
+    if row.get("last_result") is not None:
+        facts["last_result"] = result_facts(row["last_result"])
     return {**facts, "id": row["id"]}
 
 

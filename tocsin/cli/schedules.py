@@ -72,6 +72,7 @@ def schedules(
       tocsin schedules --status paused
     """
     from tocsin.cli.schedule_facts import recurrence_text, schedule_facts
+    from tocsin.cli.schedule_results import result_text
 
     rows = finish(_schedules(owner, type_, status, limit))
     if as_json:
@@ -81,7 +82,7 @@ def schedules(
         typer.echo("no schedules: add one with `tocsin schedule add` or `tocsin apply`")
         return
     print_table(
-        ("SCHEDULE", "STATUS", "RECURRENCE", "NEXT FIRE", "TYPE", "GENERATION", "FROM"),
+        ("SCHEDULE", "STATUS", "RECURRENCE", "NEXT FIRE", "TYPE", "GENERATION", "FROM", "LAST RESULT"),
         (
             (
                 title(row["owner"], row["name"]),
@@ -91,6 +92,7 @@ def schedules(
                 row["type"],
                 str(row["generation"]),
                 row["source"],
+                result_text(row["last_result"]),
             )
             for row in rows
         ),
@@ -113,6 +115,7 @@ async def _schedules(
     owner: str | None, type_: str | None, status: str | None, limit: int
 ) -> list[dict[str, Any]]:
     from timers.schedules import FINISHED, list_schedules
+    from tocsin.cli.schedule_results import with_results
     from tocsin.cli.session import database
     from tocsin.core.errors import InvalidInput
 
@@ -120,4 +123,5 @@ async def _schedules(
     if status is not None and status not in known:
         raise InvalidInput(f"unknown status {status!r}: use one of {', '.join(known)}")
     async with database() as connection:
-        return await list_schedules(connection, owner=owner, type=type_, status=status, limit=limit)
+        rows = await list_schedules(connection, owner=owner, type=type_, status=status, limit=limit)
+        return await with_results(connection, rows)

@@ -1,0 +1,191 @@
+"""Actions on the command line: what runs, what is dead, what it took, and what a person can do about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.rules.applying import rule
+from tests.rules.house import House
+from tests.sql import all_rows
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import connect
+from tocsin.core.settings import Settings
+
+T = TypeVar("T")
+
+FAILING = """
+- name: first
+  log: {message: fine}
+- name: second
+  retries: {attempts: 2, first: 10s, jitter: 0}
+  record: {key: k, value: 1}
+"""
+
+
+def told(settings: Settings, story: Callable[[House], Awaitable[T]]) -> T:
+    async def run() -> T:
+        connection, bus = await connect(settings, "test"), await connect_bus(settings, "test")
+        try:
+            return await story(await House.open(settings, connection, bus))
+        finally:
+            await bus.close()
+            await connection.close()
+
+    return asyncio.run(run())
+
+
+async def failing(house: House) -> str:
+    """An action that completes its first step, and whose second fails twice."""
+    await house.runbook(FAILING)
+    await house.event(owner="shop")
+    await house.pass_time("1h")
+    return str((await house.action())["id"])
+
+
+def test_actions_are_listed_with_their_state_attempts_and_error(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    id = told(settings, failing)
+    (row,) = tocsin("actions", "--json").json
+    assert (row["id"], row["name"], row["rule"], row["owner"]) == (id, "book", "each", "shop")
+    assert (row["state"], row["attempts"]) == ("failed", 2)
+    header, line = tocsin("actions", "--state", "dead").lines
+    assert header.split() == ["ID", "ACTION", "STATE", "RULE", "STARTED", "TOOK", "ATTEMPTS", "ERROR"]
+    assert line.startswith(f"{id[:8]}  shop/book  failed  each")
+    assert "10.0 s" in line
+    assert "no stream takes datapoints" in line
+    assert tocsin("actions", "--state", "running").out == "no such actions\n"
+    assert tocsin("actions", "--owner", "other").out == "no such actions\n"
+    assert tocsin("actions", "--action", "other", "--json").json == []
+    assert "use one of gathering, queued" in tocsin("actions", "--state", "lost", exit_code=1).err
+
+
+def test_an_action_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine, settings: Settings) -> None:
+    id = told(settings, failing)
+    shown = tocsin("actions", "show", id[:8])
+    assert "  state        failed" in shown.lines
+    assert [line.split()[:5] for line in shown.lines[-3:]] == [
+        ["0", "first", "log", "1", "completed"],
+        ["1", "second", "record", "1", "waiting"],
+        ["1", "second", "record", "2", "failed"],
+    ]
+    steps = tocsin("actions", "show", id, "--json").json["steps"]
+    assert [(one["step"], one["attempt"], one["took_ms"]) for one in steps] == [
+        (0, 1, 0),
+        (1, 1, None),
+        (1, 2, 0),
+    ]
+    assert steps[1]["result"]["error"] == "no stream takes datapoints: `tocsin run worker` makes it"
+    assert "there is no action 'ffffffff'" in tocsin("actions", "show", "ffffffff", exit_code=1).err
+    assert "is not the id of an action" in tocsin("actions", "show", "xyz", exit_code=1).err
+
+
+def test_a_dead_action_is_tried_again_and_the_audit_knows_who_did_it(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    id = told(settings, failing)
+    assert tocsin("actions", "retry", id[:8], "--by", "ann").out == (
+        f"action {id[:8]} (book) runs again, step 1 is due\n"
+    )
+    (row,) = tocsin("actions", "--json").json
+    assert (row["state"], row["attempts"], row["error"]) == ("running", 3, None)
+    assert f"action {id} is running" in tocsin("actions", "retry", id, exit_code=1).err
+    (audit,) = [one for one in tocsin("audit", "--json").json if one["kind"] == "action"]
+    assert (audit["who"], audit["verb"], audit["name"], audit["new"]) == ("ann", "retry", "book", {"id": id})
+
+
+def test_an_action_under_way_is_cancelled_once(tocsin: CommandLine, settings: Settings) -> None:
+    async def waiting(house: House) -> str:
+        await house.runbook("- wait: {for: 1h}")
+        await house.event()
+        return str((await house.action())["id"])
+
+    id = told(settings, waiting)
+    assert tocsin("actions", "cancel", id, "--by", "bob").out == f"cancelled action {id[:8]} (book)\n"
+    (row,) = tocsin("history", "--json").json
+    assert (row["state"], row["error"]) == ("cancelled", "cancelled by bob")
+    assert tocsin("timers", "--json").json == []
+    assert "has ended as cancelled" in tocsin("actions", "cancel", id, exit_code=1).err
+    assert "only one that failed or timed out" in tocsin("actions", "retry", id, exit_code=1).err
+
+
+def test_history_and_stats_tell_how_actions_ended(tocsin: CommandLine, settings: Settings) -> None:
+    async def several(house: House) -> None:
+        await failing(house)
+        await house.rules(
+            "action:\n  name: good\n  steps: [{wait: {for: 4s}}]\n" + rule("other", "good", 'type == "good"')
+        )
+        await house.event("good")
+        await house.event("good")
+        await house.pass_time("1m")
+        await house.event("good")
+
+    told(settings, several)
+    assert [one["state"] for one in tocsin("history", "--json").json] == ["completed", "completed", "failed"]
+    assert [one["name"] for one in tocsin("history", "--limit", "1", "--json").json] == ["good"]
+    assert tocsin("history", "--since", "2030-01-01T00:00Z").out == "no action has ended\n"
+    assert "is neither a duration" in tocsin("history", "--since", "soon", exit_code=1).err
+    found = tocsin("stats", "--json").json
+    assert (found["total"], found["states"], found["average_ms"]) == (
+        4,
+        {"failed": 1, "completed": 2, "running": 1},
+        4000,
+    )
+    assert found["rules"]["other"] == {
+        "total": 3,
+        "states": {"completed": 2, "running": 1},
+        "average_ms": 4000,
+    }
+    lines = [line.split() for line in tocsin("stats").lines]
+    assert lines[1] == ["all", "4", "1", "2", "1", "0", "0", "0", "4.0", "s"]
+    assert [line[0] for line in lines[2:]] == ["each", "other"]
+
+
+def test_stats_of_nothing_say_so(tocsin: CommandLine) -> None:
+    assert tocsin("stats").out == "no action has begun\n"
+    assert tocsin("stats", "--json").json == {"total": 0, "states": {}, "average_ms": None, "rules": {}}
+
+
+@pytest.mark.parametrize("kind", ["at", "every"])
+def test_a_schedule_shows_what_came_of_its_own_action(
+    tocsin: CommandLine, settings: Settings, kind: str
+) -> None:
+    recurrence = {"at": 'at: "2026-03-02T08:00:10Z"', "every": "every: 10s"}[kind]
+
+    async def own(house: House) -> str:
+        await house.rules(
+            f"schedule:\n  name: report\n  {recurrence}\n  owner: shop\n  action: book\n---\n"
+            "action: {name: book, record: {key: k, value: 1}, retries: {attempts: 2, first: 1s, jitter: 0}}\n"
+        )
+        await house.pass_time("15s")
+        (row,) = await all_rows(house.connection, "select status from tocsin.schedule")
+        return str(row["status"])
+
+    assert told(settings, own) == {"at": "failed", "every": "active"}[kind]
+    shown = tocsin("schedule", "get", "report", "--owner", "shop")
+    assert "  last result  failed in 1.0 s after 2 attempts: no stream takes datapoints" in shown.out
+    result = tocsin("schedule", "get", "report", "--owner", "shop", "--json").json["last_result"]
+    assert (result["state"], result["attempts"], result["took_ms"]) == ("failed", 2, 1000)
+    assert "failed in 1.0 s after 2 attempts" in tocsin("schedules").lines[1]
+
+
+def test_a_one_shot_whose_dead_action_is_tried_again_has_fired_after_all(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    async def own(house: House) -> str:
+        await house.rules(
+            'schedule:\n  name: report\n  at: "2026-03-02T08:00:10Z"\n  action: book\n---\n'
+            "action: {name: book, record: {key: k, value: 1}, retries: {attempts: 1}}\n"
+        )
+        await house.pass_time("15s")
+        return str((await house.action())["id"])
+
+    id = told(settings, own)
+    assert tocsin("schedule", "get", "report", "--json").json["status"] == "failed"
+    tocsin("actions", "retry", id)
+    assert tocsin("schedule", "get", "report", "--json").json["status"] == "fired"
