@@ -101,6 +101,7 @@ def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Ef
         return state, ()
     verdict = _standing(state, _OF_EVENTS, given.at)
     firing = fires(rule, activation, _is_held(state, verdict))
+    turn = Turn(given.at, given.owner, _OF_EVENTS, None)
     if firing and verdict is None:
         began = Verdict(
             since=given.at,
@@ -111,9 +112,7 @@ def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Ef
             event_id=str(given.facts.get("id") or ""),
             event_type=str(given.facts.get("type") or ""),
         )
-        turn = Turn(given.at, given.owner, _OF_EVENTS, None)
         return settle(rule, state, {**state.verdicts, _OF_EVENTS: began}, turn)
-    turn = Turn(given.at, given.owner, _OF_EVENTS, None)
     return _continued(rule, state, verdict, firing, rule.for_clear, turn)
 
 
