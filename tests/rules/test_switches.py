@@ -194,6 +194,47 @@ async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connect
     assert Switches([], []).rules_seq(0, at[0], 1) == 0
 
 
+async def test_batches_and_applies_at_once_never_mix_and_a_replay_agrees(
+    connection: Connection, sessions: Sessions
+) -> None:
+    await put(connection, both("0"))
+    for number in range(3):
+        await partition(connection, number)
+    judged: list[tuple[int, datetime, int, str]] = []
+    is_over = asyncio.Event()
+
+    async def drain(number: int) -> None:
+        own, book = await sessions("worker"), new_book()
+        seq = 0
+        while not is_over.is_set():
+            page = await newest(book, own)
+            assert page["a"] == page["b"], "a page of two applies"
+            at = T0 + timedelta(seconds=seq + 1)
+            async with own.transaction() as transaction:
+                await lock(own, number)
+                if await newest(book, own) is page:
+                    await read_until(own, number, seq + 1, at)
+                else:
+                    transaction.force_rollback = True
+            if not transaction.force_rollback:
+                seq += 1
+                judged.append((number, at, seq, page["a"]))
+
+    messages = {1: "0"}
+
+    async def apply_often() -> None:
+        own = await sessions("apply")
+        for count in range(1, 16):
+            messages[(await put(own, both(str(count)))).seq or 0] = str(count)
+        is_over.set()
+
+    await asyncio.gather(*(drain(number) for number in range(3)), apply_often())
+    switches = await read_switches(connection)
+    assert len({message for *_, message in judged}) > 5, "the applies came too late to meet a batch"
+    found = [messages[switches.rules_seq(number, at, seq)] for number, at, seq, _ in judged]
+    assert found == [message for *_, message in judged]
+
+
 @dataclass
 class Lane:
     """A partition as it lives: what was applied, what was read, by which rules."""
