@@ -99,6 +99,10 @@ class LogReader:
         row = await (await self.connection.execute(statement("cdc/read_lag"), {"seq": last})).fetchone()
         return float(row[0]) if row else 0.0
 
+    async def keep_plans(self) -> None:
+        """For a session that does nothing else than read the log, again and again."""
+        await self.connection.execute(statement("cdc/keep_plans"))
+
     async def listen(self) -> None:
         await self.connection.execute(statement("cdc/listen"))
 

@@ -81,6 +81,7 @@ class Publisher:
 
     async def _publish_while(self, lease: Lease, connection: Connection, bus: Client) -> None:
         reader = LogReader(connection)
+        await reader.keep_plans()
         await reader.listen()
         js = bus.jetstream(timeout=_ACK_S)
         chain = await Chain.open(bus, self._settings.subjects, f"tocsin/{self._settings.namespace}")
