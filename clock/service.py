@@ -18,6 +18,7 @@ import structlog
 
 from clock.kinds import AnyKind
 from clock.lease import Lease, campaigning
+from clock.pipeline import follow_pipeline
 from clock.registry import KINDS
 from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s
@@ -105,7 +106,8 @@ class Clock:
         return next_at
 
     async def _keep_house(self, watch: Connection, term: Term) -> None:
-        """The backstop scan, and the log's partitions, away from the connection that fires."""
+        """The backstop scan, the log's partitions and what to say of held verdicts, away from the connection that
+        fires."""
         extended_s = 0.0
         while True:
             if steady_s() - extended_s > _EXTEND_S:
@@ -113,6 +115,7 @@ class Clock:
                 await self._extend_log(watch)
             began_s = steady_s()
             await term.look_back(watch)
+            await follow_pipeline(watch, term.epoch)
             # A few percent duty, however long the scan takes.
             await asyncio.sleep(max(_BACKSTOP_S, 20 * (steady_s() - began_s)))
 

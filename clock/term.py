@@ -163,7 +163,7 @@ class Term:
 
     async def _after_error(self, kind: AnyKind, scan: Scan, error: psycopg.Error, now: datetime) -> None:
         """Returns if the batch may be tried again."""
-        _raise_if_deposed(error)
+        raise_if_deposed(error)
         if isinstance(error, pg_errors.DeadlockDetected | pg_errors.SerializationFailure):
             _log.warning("a batch lost to another transaction", kind=kind.kind, error=error)
             scan.retry()
@@ -200,7 +200,7 @@ class Term:
                 await self._fail(kind, first, error, now)
                 await self._connection.execute(statement("clock/prove_epoch"), {"epoch": self.epoch})
         except psycopg.Error as refused:
-            _raise_if_deposed(refused)
+            raise_if_deposed(refused)
             raise
 
     async def _fail(self, kind: AnyKind, name: _Name, error: str, now: datetime) -> None:
@@ -222,7 +222,7 @@ def _name(row: Timer) -> _Name:
     return _Name(row.ref, row.key, row.generation)
 
 
-def _raise_if_deposed(error: psycopg.Error) -> None:
+def raise_if_deposed(error: psycopg.Error) -> None:
     if error.sqlstate == _DEPOSED:
         raise Deposed(str(error).splitlines()[0]) from None
 

@@ -278,6 +278,12 @@ table log_head row security
     constraint log_head_partition_size_check CHECK ((partition_size > 0))
     constraint log_head_pkey PRIMARY KEY (only_row)
 
+table pipeline_report with (fillfactor=50)
+    only_row boolean not null default true
+    since timestamp with time zone
+    constraint pipeline_report_only_row_check CHECK (only_row)
+    constraint pipeline_report_pkey PRIMARY KEY (only_row)
+
 table rule_state with (fillfactor=70)
     event_rule text not null
     owner text not null

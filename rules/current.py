@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -129,6 +130,18 @@ async def applied_documents(connection: Connection, *kinds: type[BaseModel]) -> 
         for kind, _, _, document, holds in rows
         if kind in wanted and holds
     ]
+
+
+async def known_documents(connection: Connection, *kinds: type[BaseModel]) -> list[BaseModel]:
+    """Those of these kinds that are applied; without those that this version of Tocsin cannot read."""
+    rows = await (await connection.execute(statement("rules/list_newest_documents"))).fetchall()
+    wanted = {_KIND_OF[kind] for kind in kinds}
+    found = []
+    for kind, _, _, document, holds in rows:
+        if kind in wanted and holds:
+            with suppress(ValidationError):
+                found.append(KINDS[kind].model_validate(document))
+    return found
 
 
 async def known_names(connection: Connection) -> dict[str, frozenset[str]]:

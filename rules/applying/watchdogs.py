@@ -45,5 +45,5 @@ async def read_tolerances(
     """Of the keys that have ever been seen and whose tolerance changes."""
     if before.types == after.types:
         return {}
-    rows = await (await connection.execute(statement("rules.applying/list_keys"))).fetchall()
+    rows = await (await connection.execute(statement("rules.datapoints/list_keys"))).fetchall()
     return {key: after.deadline(key) for (key,) in rows if before.deadline(key) != after.deadline(key)}

@@ -10,6 +10,7 @@ import pytest
 
 from cdc.log_reader import Gap
 from cdc.report import Report
+from clock.pipeline import Held
 from rules.lanes.standing import Standing
 from tocsin.cli.findings import (
     Finding,
@@ -19,6 +20,7 @@ from tocsin.cli.findings import (
     leader,
     log_gaps,
     log_lag,
+    pipeline,
     system_tz_version,
     timers,
     tz_data,
@@ -159,4 +161,20 @@ def test_a_lane_that_nobody_drains_or_that_is_behind_is_red(
     found = lane("data", partitions, waiting)
     assert found.state == "red"
     assert said in found.text
+    assert "tocsin run worker" in found.remedy
+
+
+def test_verdicts_that_wait_for_the_pipeline_are_counted_and_red_after_a_while() -> None:
+    assert pipeline([]).state == "ok"
+    held = [
+        Held("data", 1, 3, _NOW - timedelta(seconds=2), _NOW),
+        Held("data", 5, 4, _NOW - timedelta(seconds=9), _NOW),
+    ]
+    found = pipeline(held)
+    assert found.state == "ok"
+    assert found.text == (
+        "7 verdicts wait (pipeline-behind), the oldest for 9.0 s; partitions: data 1, data 5"
+    )
+    found = pipeline([*held, Held("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
+    assert (found.state, found.text[:29]) == ("red", "10000 or more verdicts wait (")
     assert "tocsin run worker" in found.remedy

@@ -63,7 +63,16 @@ def datapoints_are_series(tocsin: CommandLine) -> None:
 
     eventually_sync(lambda: len(tocsin("series", "--json").json) == 3, "three series are listed", within=30)
     header, *lines = tocsin("series").lines
-    assert header.split() == ["OWNER", "KEY", "VALUE", "MEASURED", "ARRIVED", "FRESHNESS"]
+    assert header.split() == [
+        "OWNER",
+        "KEY",
+        "VALUE",
+        "MEASURED",
+        "ARRIVED",
+        "FRESHNESS",
+        "DEADLINE",
+        "CAUSE",
+    ]
     assert [line.split()[:2] for line in lines] == [["a", "number"], ["plant", "7"], ["plant", "7"]]
     assert '"7"' in lines[0]
     found = tocsin("series", "--owner", "plant 7", "--key", "dsp.*", "--json").json

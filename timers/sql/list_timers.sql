@@ -1,6 +1,8 @@
--- The working set, next first; optionally of one kind, or the parked ones only.
+-- The working set, next first; optionally of one kind, or the parked ones only. `cause` says why a due one waits.
 select kind, ref, key, fire_at, nominal_at, generation, attempts, last_error, parked_at,
-       (select s.name from tocsin.schedule s where t.kind = 'schedule-tick' and s.id::text = t.ref) as schedule
+       (select s.name from tocsin.schedule s where t.kind = 'schedule-tick' and s.id::text = t.ref) as schedule,
+       case when exists (select from tocsin.held_timer h where h.kind = t.kind and h.ref = t.ref and h.key = t.key)
+            then 'pipeline-behind' end as cause
 from tocsin.timer t
 where (%(kind)s::text is null or kind = %(kind)s) and (not %(parked)s or parked_at is not null)
 order by fire_at, kind, ref, key

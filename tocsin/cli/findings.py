@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from clock.pipeline import MOST_COUNTED, Held
 from rules.lanes.standing import Standing
 from tocsin.cli.printing import utc_text
 from tocsin.core.errors import TocsinError
@@ -182,6 +183,20 @@ def lane(name: str, partitions: Sequence[Standing], waiting: int | None) -> Find
         remedy = "start more workers with `tocsin run worker`, and read their logs"
         return Finding("red", subject, text, remedy)
     return Finding("ok", subject, text)
+
+
+def pipeline(held: Sequence[Held]) -> Finding:
+    """Verdicts that wait until their partition has been read."""
+    if not held:
+        return Finding("ok", "pipeline", "no verdict waits for data that is not read yet")
+    timers = sum(one.timers for one in held)
+    late_s = max((one.now - one.since).total_seconds() for one in held)
+    partitions = ", ".join(f"{one.lane} {one.partition}" for one in held)
+    shown = f"{timers}{' or more' if timers >= MOST_COUNTED else ''} verdicts wait"
+    text = f"{shown} (pipeline-behind), the oldest for {late_s:.1f} s; partitions: {partitions}"
+    if late_s > _BEHIND_S:
+        return Finding("red", "pipeline", text, "start workers with `tocsin run worker`, and read their logs")
+    return Finding("ok", "pipeline", text)
 
 
 def timers(parked: Sequence[str], more: bool, oldest_due: datetime | None, now: datetime) -> list[Finding]:

@@ -19,26 +19,49 @@ def series(
     key: Annotated[
         str | None, typer.Option("--key", help="Only this key, or pattern such as dsp.* or dsp.**.")
     ] = None,
+    type: Annotated[str | None, typer.Option("--type", help="Only of this datapoint_type.")] = None,
     stale: Annotated[bool, typer.Option("--stale", help="Only those whose data stopped.")] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Those that a document expects and that never spoke.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List series with their newest value.
+    """List series with their newest value, when they would be stale, and why a verdict waits.
 
     \b
     Examples:
       tocsin series --owner plant-7
       tocsin series --key 'dsp.**' --stale
+      tocsin series --unknown
     """
-    now, rows = finish(_series(owner, key, stale, limit))
+    if stale and unknown:
+        raise typer.BadParameter("a series that never spoke is not stale: keep one", param_hint="--unknown")
+    now, rows = finish(_series(owner, key, type, stale, unknown, limit))
     if as_json:
-        print_json([{**row, "age_s": (now - row["arrived_at"]).total_seconds()} for row in rows])
-        return
+        print_json([{**row, "age_s": _age_s(row, now)} for row in rows])
+    elif unknown:
+        _print_unknown(rows)
+    elif not rows:
+        is_any = not (owner or key or type or stale)
+        typer.echo("no datapoint has arrived yet" if is_any else "no such series")
+    else:
+        _print_series(rows, now)
+
+
+def _print_unknown(rows: list[dict[str, Any]]) -> None:
     if not rows:
-        typer.echo("no such series" if owner or key or stale else "no datapoint has arrived yet")
+        typer.echo("every series that is expected has been seen")
         return
     print_table(
-        ("OWNER", "KEY", "VALUE", "MEASURED", "ARRIVED", "FRESHNESS"),
+        ("OWNER", "KEY", "TYPE", "EXPECTED BY"),
+        ((row["owner"], row["key"], row["datapoint_type"] or "", row["by"]) for row in rows),
+    )
+
+
+def _print_series(rows: list[dict[str, Any]], now: datetime) -> None:
+    print_table(
+        ("OWNER", "KEY", "VALUE", "MEASURED", "ARRIVED", "FRESHNESS", "DEADLINE", "CAUSE"),
         (
             (
                 row["owner"],
@@ -47,6 +70,8 @@ def series(
                 utc_text(row["ts"]),
                 _ago(row["arrived_at"] - now),
                 row["freshness"],
+                "" if row["deadline"] is None else countdown(row["deadline"] - now),
+                row["cause"] or "",
             )
             for row in rows
         ),
@@ -58,13 +83,20 @@ def _ago(distance: timedelta) -> str:
     return shown if shown.endswith("ago") else "just now"
 
 
+def _age_s(row: dict[str, Any], now: datetime) -> float | None:
+    return None if row["arrived_at"] is None else (now - row["arrived_at"]).total_seconds()
+
+
 async def _series(
-    owner: str | None, key: str | None, stale: bool, limit: int
+    owner: str | None, key: str | None, type: str | None, stale: bool, unknown: bool, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
-    from rules.datapoints.listing import list_series
+    from rules.datapoints.listing import list_series, list_unknown
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
     async with database() as connection:
-        rows = await list_series(connection, owner=owner, key=key, stale=stale, limit=limit)
+        if unknown:
+            rows = await list_unknown(connection, owner=owner, key=key, type=type, limit=limit)
+        else:
+            rows = await list_series(connection, owner=owner, key=key, type=type, stale=stale, limit=limit)
         return await database_now(connection), rows

@@ -56,6 +56,8 @@ def timers(
 def _state(row: dict[str, Any]) -> str:
     if row["parked_at"] is not None:
         return f"parked: {row['last_error']}"
+    if row["cause"] is not None:
+        return f"held: {row['cause']}"
     return f"failing: {row['last_error']}" if row["last_error"] else "armed"
 
 

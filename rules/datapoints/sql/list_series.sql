@@ -1,8 +1,15 @@
--- Current values by owner and key. Index: current_value's key.
-select owner, key, value, ts, labels, arrived_at, first_arrived_at, freshness, stale_since, datapoint_type
-from tocsin.current_value
-where (%(owner)s::text is null or owner = %(owner)s)
-    and (%(key)s::text is null or key ~ %(key)s)
-    and (%(freshness)s::text is null or freshness = %(freshness)s)
-order by owner, key
+-- Current values by owner and key, with when they would be stale, and why a verdict that is due is not said. Index:
+-- the keys of current_value and timer.
+select c.owner, c.key, c.value, c.ts, c.labels, c.arrived_at, c.first_arrived_at, c.freshness, c.stale_since,
+       greatest(c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at) as deadline,
+       case when c.freshness = 'stale' then 'no-arrival'
+            when exists (select from tocsin.held_timer h where h.kind = t.kind and h.ref = t.ref and h.key = t.key)
+            then 'pipeline-behind' end as cause
+from tocsin.current_value c
+left join tocsin.timer t on t.kind = 'watchdog' and t.ref = tocsin.token(c.owner) and t.key = c.key
+where (%(owner)s::text is null or c.owner = %(owner)s)
+    and (%(key)s::text is null or c.key ~ %(key)s)
+    and (%(keys)s::text[] is null or c.key = any (%(keys)s))
+    and (%(freshness)s::text is null or c.freshness = %(freshness)s)
+order by c.owner, c.key
 limit %(limit)s
