@@ -31,7 +31,7 @@ class UnderWay(NamedTuple):
 def ended_rules(changes: Iterable[Change]) -> dict[str, str]:
     """Why, by the name of the action_rule that starts nothing any more."""
     return {
-        change.name: "rule-removed" if change.after is None else "rule-disabled"
+        change.name: "the rule was removed" if change.after is None else "the rule was disabled"
         for change in changes
         if change.kind == "action_rule" and (change.after is None or not change.after["enabled"])
     }

@@ -154,7 +154,7 @@ async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_run
     steps = await rows(connection, "action_step")
     assert {step["action_id"] for step in steps} == {gathering, queued}
     assert [(step["state"], step["result"]) for step in steps] == [
-        ("cancelled", {"reason": "rule-removed"})
+        ("cancelled", {"reason": "the rule was removed"})
     ] * 2
     # The versions end at the event, not at a step behind it.
     assert [(event["type"], event["seq"]) for event in await events(connection)][-1] == (
@@ -162,8 +162,35 @@ async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_run
         applied.seq,
     )
     row = await one_row(connection, "select * from tocsin.action where id = %s", (queued,))
-    assert (row["result"], row["active"]) == ({"reason": "rule-removed"}, {})
+    assert (row["error"], row["active"]) == ("the rule was removed", {})
     assert row["ended_at"] is not None
+
+
+async def test_what_dispatch_really_gathered_and_queued_is_cancelled(
+    connection: Connection, settings: Settings
+) -> None:
+    grouped = rule("grouped", "tell", extra="  group_by: [type]\n  group_wait: 1h\n")
+    queueing = rule("queueing", "tell", extra="  overlap: queue\n")
+    await put(connection, action("tell") + grouped + queueing)
+    for _ in range(3):
+        await note(connection)
+    await dispatch(settings, connection, await event_bodies(connection))
+    before = sorted((row["action_rule"], row["state"]) for row in await actions(connection))
+    assert before == [
+        ("grouped", "gathering"),
+        ("queueing", "queued"),
+        ("queueing", "queued"),
+        ("queueing", "running"),
+    ]
+    assert (await only(connection, action("tell"))).cancelled == 3
+    after = sorted((row["action_rule"], row["state"]) for row in await actions(connection))
+    assert after == [
+        ("grouped", "cancelled"),
+        ("queueing", "cancelled"),
+        ("queueing", "cancelled"),
+        ("queueing", "running"),
+    ]
+    assert await timers(connection) == []
 
 
 async def test_a_disabled_rule_begins_nothing_either(connection: Connection) -> None:
@@ -171,7 +198,7 @@ async def test_a_disabled_rule_begins_nothing_either(connection: Connection) -> 
     await begin(connection, "each", "gathering")
     await put(connection, rule("each", "tell", extra="  enabled: false\n"))
     (row,) = await rows(connection, "action")
-    assert (row["state"], row["result"]) == ("cancelled", {"reason": "rule-disabled"})
+    assert (row["state"], row["error"]) == ("cancelled", "the rule was disabled")
     await assert_nothing_is_orphaned(connection)
 
 

@@ -13,7 +13,7 @@ waiting as (
 )
 update tocsin.action a
 set state = 'cancelled', active = '{}', version = a.version + 1, ended_at = tocsin.instant(),
-    result = jsonb_build_object('reason', w.reason)
+    error = w.reason
 from waiting w
 where a.id = w.id
 returning a.id, a.name, a.owner, a.correlation_id, a.event_id, w.reason
