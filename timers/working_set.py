@@ -33,7 +33,7 @@ async def arm(
     """True if the timer is new, false if an armed one was moved."""
     if fire_at.tzinfo is None:
         raise InvalidInput(f"fire_at {fire_at.isoformat()} is naive: give an aware instant")
-    _check_kind(kind)
+    check_kind(kind)
     armed = await _value(
         connection, statement("timers/arm"), (kind, ref, key, fire_at, Jsonb(payload or {}), generation)
     )
@@ -54,7 +54,7 @@ async def list_timers(
     connection: Connection, *, kind: str | None = None, parked: bool = False, limit: int = 100
 ) -> list[dict[str, Any]]:
     if kind is not None:
-        _check_kind(kind)
+        check_kind(kind)
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(
             statement("timers/list_timers"), {"kind": kind, "parked": parked, "limit": limit}
@@ -77,7 +77,7 @@ async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]
     return row[0]
 
 
-def _check_kind(kind: str) -> None:
+def check_kind(kind: str) -> None:
     if kind not in KINDS:
         raise InvalidInput(f"unknown timer kind {kind!r}: use one of {', '.join(KINDS)}")
 

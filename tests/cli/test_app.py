@@ -28,7 +28,9 @@ def _commands() -> list[list[str]]:
     found: list[list[str]] = []
     for name, command in group.commands.items():  # type: ignore[attr-defined]
         below = getattr(command, "commands", None)
-        found += [[name]] if below is None else [[name, inner] for inner in below]
+        if below is None or command.invoke_without_command:
+            found.append([name])
+        found += [[name, inner] for inner in below or ()]
     return found
 
 

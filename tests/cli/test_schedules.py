@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
@@ -166,6 +167,27 @@ def test_timers_show_the_tick_of_each_schedule(tocsin: CommandLine) -> None:
     assert row.endswith("armed")
     assert tocsin("timers", "--json").json[0]["schedule"] == "one"
     assert "unknown timer kind 'tick'" in tocsin("timers", "--kind", "tick", exit_code=1).err
+
+
+def test_a_failed_timer_is_retried_by_name_and_the_audit_says_so(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    _add(tocsin, "one", "--every", "1h")
+    assert "has not failed" in tocsin("timers", "retry", "schedule-tick", "one", exit_code=1).err
+    with psycopg.connect(settings.postgres) as db:
+        db.execute(
+            "update tocsin.timer set attempts = 5, last_error = 'no luck', parked_at = tocsin.instant()"
+        )
+    assert tocsin("timers", "--parked").lines[1].endswith("parked: no luck")
+    answer = tocsin("timers", "retry", "schedule-tick", "one", "--by", "bob")
+    assert answer.out == "schedule-tick one is due again, after 5 failures: no luck\n"
+    assert tocsin("timers", "--parked").out == "no parked timers\n"
+    last = tocsin("audit", "one", "--json").json[-1]
+    assert (last["who"], last["via"], last["verb"], last["kind"]) == ("bob", "cli", "retry", "timer")
+    with psycopg.connect(settings.postgres) as db:
+        db.execute("update tocsin.timer set attempts = 1, last_error = 'again'")
+    assert tocsin("timers", "retry", "schedule-tick", "one", "--json").json["last_error"] == "again"
+    assert "there is no watchdog 'one'" in tocsin("timers", "retry", "watchdog", "one", "k", exit_code=1).err
 
 
 def test_pause_resume_and_cancel_change_the_status_and_are_audited(tocsin: CommandLine) -> None:

@@ -19,6 +19,7 @@ from nats.js.api import StreamConfig
 from clock import lease as lease_module
 from clock.lease import Lease, campaigning, current_holder
 from tests.waiting import eventually
+from tocsin.core import bus as bus_module
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers, embedded_nats
 
@@ -159,6 +160,20 @@ async def test_a_restart_of_nats_ends_the_lease_at_most_for_a_while(tmp_path: Pa
         async with asyncio.timeout(60):
             await lease.wait_until_held()
         await lease.stop()
+
+
+async def test_a_server_that_is_too_old_is_said_and_waited_out(
+    place: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus_module, "MINIMUM_VERSION", (99, 0))
+    with structlog.testing.capture_logs() as logs:
+        async with campaigning(place, "clock") as lease:
+            await until(lambda: bool(logs), "the lease complains")
+            assert "is too old: tocsin needs 99.0 or newer" in str(logs[0]["error"])
+            assert not lease.held
+            monkeypatch.setattr(bus_module, "MINIMUM_VERSION", (2, 11))
+            async with asyncio.timeout(60):
+                await lease.wait_until_held()
 
 
 async def test_a_renewal_whose_answer_was_lost_is_adopted(place: Settings, bus: Client) -> None:

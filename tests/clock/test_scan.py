@@ -40,7 +40,7 @@ def returns_at(scan: Scan, begins: float, ends: float) -> float | None:
     return None
 
 
-@pytest.mark.parametrize(("count", "after_s"), [(1, 0.05), (1_000, 0.05), (10_000, 0.5), (150_000, 5.0)])
+@pytest.mark.parametrize(("count", "after_s"), [(1, 0.05), (500, 0.05), (10_000, 1.0), (80_000, 5.0)])
 def test_the_more_are_held_the_later_the_scan_returns(count: int, after_s: float) -> None:
     scan = Scan(2_000_000)
     walked(scan, held(at(5), count), at(10))
@@ -51,20 +51,20 @@ def test_the_more_are_held_the_later_the_scan_returns(count: int, after_s: float
 def test_a_trailing_scan_does_not_put_off_the_return() -> None:
     """It walks over some of the held rows every 200 ms."""
     scan = Scan(100_000)
-    walked(scan, held(at(5), 20_000), at(10))
+    walked(scan, held(at(5), 10_000), at(10))
     for tenths in range(1, 10):
         scan.trail(at(10 + tenths / 10))
-        walked(scan, held(at(9), 19_000), at(10 + tenths / 10))
+        walked(scan, held(at(9), 9_500), at(10 + tenths / 10))
     assert returns_at(scan, 10.9, 12) == pytest.approx(11.0, abs=0.06)
 
 
 def test_the_return_begins_with_the_oldest_and_counts_anew() -> None:
     scan = Scan(100_000)
     walked(scan, held(at(5), 10_000), at(10))
-    assert returns_at(scan, 10, 11) == pytest.approx(10.5)
-    walked(scan, held(at(7), 1), at(10.5))
+    assert returns_at(scan, 10, 12) == pytest.approx(11)
+    walked(scan, held(at(7), 1), at(11))
     assert scan.watched_from == at(7)
-    scan.trail(at(10.55))
+    scan.trail(at(11.05))
     assert scan.mark == Position(at(7))
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import eventually
-from tocsin.core.bus import connect_bus
-from tocsin.core.errors import Unreachable
+from tocsin.core import bus as bus_module
+from tocsin.core.bus import connect_bus, refuse_old_nats
+from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.settings import Settings
 from tocsin.embedded import embedded_nats
 
@@ -80,6 +81,29 @@ async def test_a_second_server_of_the_list_will_do(settings: Settings) -> None:
     )
     assert bus.is_connected
     await bus.close()
+
+
+@pytest.mark.parametrize(("minimum", "refused"), [((99, 0), True), ((2, 99), True), ((2, 11), False)])
+async def test_a_server_that_is_too_old_is_refused_by_name(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, minimum: tuple[int, int], refused: bool
+) -> None:
+    monkeypatch.setattr(bus_module, "MINIMUM_VERSION", minimum)
+    if refused:
+        asked = f"tocsin needs {minimum[0]}.{minimum[1]} or newer"
+        with pytest.raises(Refused, match=rf"^nats 2\.\d+\.\d+ is too old: {asked}$"):
+            await connect_bus(settings, "test")
+    else:
+        await (await connect_bus(settings, "test")).close()
+
+
+async def test_the_connection_to_a_refused_server_is_closed(settings: Settings) -> None:
+    bus = await connect_bus(settings, "test")
+    found = bus.connected_server_version
+    await refuse_old_nats(bus, (found.major, found.minor))
+    assert bus.is_connected
+    with pytest.raises(Refused):
+        await refuse_old_nats(bus, (found.major, found.minor + 1))
+    assert bus.is_closed
 
 
 async def test_a_connection_outlives_a_restart_of_nats(tmp_path: Path) -> None:

@@ -89,6 +89,23 @@ async def test_a_session_gives_up_its_locks_and_never_waits_for_ever(settings: S
     }
 
 
+async def test_a_commit_of_ours_waits_for_the_disk_whatever_the_server_does(settings: Settings) -> None:
+    """A default of the server, the database, the role or the connection string must not weaken it."""
+    operator = await connect(settings, "operator")
+    database = psycopg.sql.Identifier(operator.info.dbname)
+    off = psycopg.sql.SQL("alter role current_user in database {} set synchronous_commit = off")
+    await operator.execute(off.format(database))
+    await operator.close()
+    stranger = await psycopg.AsyncConnection.connect(settings.postgres)
+    assert (await one_row(stranger, "select current_setting('synchronous_commit') as v"))["v"] == "off"
+    await stranger.close()
+    for own in ("", "-c synchronous_commit=off"):
+        conninfo = psycopg.conninfo.make_conninfo(settings.postgres, options=own)
+        connection = await connect(settings.model_copy(update={"postgres": conninfo}), "test")
+        assert (await one_row(connection, "select current_setting('synchronous_commit') as v"))["v"] == "on"
+        await connection.close()
+
+
 async def test_the_operators_own_options_are_kept(settings: Settings) -> None:
     own = psycopg.conninfo.make_conninfo(settings.postgres, options="-c work_mem=7MB -c lock_timeout=9s")
     connection = await connect(settings.model_copy(update={"postgres": own}), "test")

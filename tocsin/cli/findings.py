@@ -209,7 +209,7 @@ def timers(parked: Sequence[str], more: bool, oldest_due: datetime | None, now: 
                 "red",
                 "timers",
                 text,
-                "`tocsin timers --parked` shows their errors; mend and `schedule add --replace` arms anew",
+                "`tocsin timers --parked` shows their errors; mend, then `tocsin timers retry KIND REF`",
             )
         )
     if oldest_due is not None and now - oldest_due > _OVERDUE:

@@ -1,4 +1,4 @@
-"""`tocsin timers`: the working set, with what failed and what was parked."""
+"""`tocsin timers`: the working set, with what failed and what was parked; `tocsin timers retry` brings one back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.failures import finish
-from tocsin.cli.options import Json
+from tocsin.cli.options import CreatedBy, Json, person
 from tocsin.cli.printing import due_text, print_json, print_table, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-def timers(
+timers = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+@timers.callback()
+def listing(
+    context: typer.Context,
     kind: Annotated[
         str | None, typer.Option("--kind", help="schedule-tick, for-sustain, runbook-wait or watchdog.")
     ] = None,
@@ -24,12 +29,14 @@ def timers(
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List the pending timers, the next to fire first.
+    """List the pending timers, the next to fire first; or retry one that failed.
 
     \b
     Example:
       tocsin timers --kind schedule-tick
     """
+    if context.invoked_subcommand is not None:
+        return
     now, rows = finish(_timers(kind, parked, limit))
     if as_json:
         print_json(rows)
@@ -53,6 +60,30 @@ def timers(
     )
 
 
+@timers.command("retry")
+def retry(
+    kind: Annotated[str, typer.Argument(help="schedule-tick, for-sustain, runbook-wait or watchdog.")],
+    ref: Annotated[
+        str, typer.Argument(help="Its ref, as `tocsin timers --json` shows it; or the name of a schedule.")
+    ],
+    key: Annotated[str, typer.Argument(help="Its key, if it has one.")] = "",
+    by: CreatedBy = None,
+    as_json: Json = False,
+) -> None:
+    """Make a timer that failed due again, after its cause was mended; its failures are forgotten.
+
+    \b
+    Example:
+      tocsin timers retry schedule-tick daily-digest
+    """
+    found = finish(_retry(kind, ref, key, by or person()))
+    if as_json:
+        print_json(found)
+        return
+    failures = f"{found['attempts']} failure{'' if found['attempts'] == 1 else 's'}"
+    typer.echo(f"{kind} {ref} is due again, after {failures}: {found['last_error']}")
+
+
 def _state(row: dict[str, Any]) -> str:
     if row["parked_at"] is not None:
         return f"parked: {row['last_error']}"
@@ -68,3 +99,13 @@ async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime,
     async with database() as connection:
         rows = await list_timers(connection, kind=kind, parked=parked, limit=limit)
         return await database_now(connection), rows
+
+
+async def _retry(kind: str, ref: str, key: str, who: str) -> dict[str, Any]:
+    from timers.retry import retry_timer
+    from timers.schedule_spec import Act
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        return await retry_timer(connection, kind, ref, key, Act(who, "cli", await database_now(connection)))

@@ -3,7 +3,7 @@
 The first attempt is a TCP probe of ours, because nats-py answers a refused first attempt with a sleep of
 two seconds, sixty times. Once connected, the client reconnects without limit: an outage of NATS is
 ordinary, and every caller has its own timeout.
-On failure: `Unreachable` names the address and the variable that sets it.
+On failure: `Unreachable` names the address and the variable that sets it, `Refused` a server that is too old.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from tocsin.core.errors import Unreachable
+from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
+# The first with a time to live for each message, which the leases are made of.
+MINIMUM_VERSION = (2, 11)
 _PROBE_S = 2.0
 _CONNECT_S = 5.0
 
@@ -45,7 +47,7 @@ async def connect_bus(
 
     try:
         async with asyncio.timeout(_CONNECT_S):
-            return await nats.connect(
+            client = await nats.connect(
                 servers=urls,
                 name=f"tocsin {name}",
                 allow_reconnect=True,
@@ -62,6 +64,16 @@ async def connect_bus(
     except (NatsError, OSError, TimeoutError) as error:
         # A timeout says less than what the server answered, such as a refused password.
         raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
+    await refuse_old_nats(client, MINIMUM_VERSION)
+    return client
+
+
+async def refuse_old_nats(client: Client, minimum: tuple[int, int]) -> None:
+    found = client.connected_server_version
+    if (found.major, found.minor) < minimum:
+        await client.close()
+        version = f"{found.major}.{found.minor}.{found.patch}"
+        raise Refused(f"nats {version} is too old: tocsin needs {minimum[0]}.{minimum[1]} or newer")
 
 
 def _credentials(urls: list[str]) -> dict[str, str]:

@@ -100,7 +100,8 @@ async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
 def _session(settings: Settings, name: str) -> dict[str, Any]:
     """Half the lease TTL is the longest that a frozen process of ours may keep its locks.
 
-    Read committed, whatever the server's default is: `tocsin.append` must see what the last holder of the log did.
+    Whatever the server's defaults are: read committed, because `tocsin.append` must see what the last holder of the log
+    did; and a commit that waits for the disk, because what was published must not be taken back by a crash.
     """
     frozen_ms = int(settings.lease_ttl_s * 500)
     options = {
@@ -109,6 +110,7 @@ def _session(settings: Settings, name: str) -> dict[str, Any]:
         "timezone": "UTC",
         "default_transaction_isolation": r"read\ committed",
         "search_path": "tocsin,public",
+        "synchronous_commit": "on",
     }
     return {
         "application_name": f"tocsin {name}",

@@ -1,0 +1,63 @@
+"""A timer that failed is brought back: parked or backing off, it is due at once, and its failures are forgotten.
+
+Guarantee: nothing else about it changes, so what it fires is what it would have fired (a late tick by its `catch_up`);
+the act is in `audit` with who and via what, and the error that was there. What fails again backs off again.
+
+On failure: `Refused` says that there is no such timer, several, or one that has not failed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from timers.schedule_spec import Act
+from timers.working_set import check_kind
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import Refused
+
+
+async def retry_timer(connection: Connection, kind: str, ref: str, key: str, act: Act) -> dict[str, Any]:
+    """The timer as it was found. `ref` may be the name of a schedule if the kind is `schedule-tick`."""
+    check_kind(kind)
+    async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement("timers/find_failed_timers"), {"kind": kind, "ref": ref, "key": key})
+        found = _only(await cursor.fetchall(), kind, ref, key)
+        named = {name: found[name] for name in ("kind", "ref", "key")}
+        await cursor.execute(statement("timers/retry_timer"), {**named, "now": act.now})
+        if await cursor.fetchone() is None:
+            raise Refused(
+                f"{kind} {ref!r} has not failed, it is due at {found['fire_at']:%Y-%m-%d %H:%M:%S}Z: "
+                "there is nothing to retry"
+            )
+        await cursor.execute(statement("timers/insert_audit"), _audit(found, act))
+    return found
+
+
+def _only(rows: list[dict[str, Any]], kind: str, ref: str, key: str) -> dict[str, Any]:
+    if not rows:
+        of_key = f" with the key {key!r}" if key else ""
+        raise Refused(f"there is no {kind} {ref!r}{of_key}: `tocsin timers --parked --json` lists them")
+    if len(rows) > 1:
+        choices = ", ".join(f"{row['ref']} (owner {row['owner']!r})" for row in rows)
+        raise Refused(f"several schedules are called {ref!r}, give the ref of one: {choices}")
+    return rows[0]
+
+
+def _audit(found: dict[str, Any], act: Act) -> dict[str, Any]:
+    failed = {"attempts": found["attempts"], "last_error": found["last_error"]}
+    parked_at = found["parked_at"] and found["parked_at"].isoformat()
+    return {
+        "at": act.now,
+        "who": act.who,
+        "via": act.via,
+        "verb": "retry",
+        "kind": "timer",
+        "owner": found["owner"] or "",
+        "name": found["name"]
+        or "/".join(part for part in (found["kind"], found["ref"], found["key"]) if part),
+        "old": Jsonb({**failed, "parked_at": parked_at, "fire_at": found["fire_at"].isoformat()}),
+        "new": Jsonb({"attempts": 0, "last_error": None, "parked_at": None, "fire_at": act.now.isoformat()}),
+    }
