@@ -72,7 +72,6 @@ app.command("apply")(rules_files.apply)
 app.command("schema")(schema.schema)
 app.command("upcoming")(schedules.upcoming)
 app.command("schedules")(schedules.schedules)
-app.add_typer(timers.timers, name="timers")
 app.command("events")(events.events)
 app.command("tail")(tail.tail)
 app.command("alarms")(alarms.alarms)
@@ -91,12 +90,11 @@ app.command("next")(next_times.next_times)
 app.command("when")(next_times.when)
 app.command("audit")(audit.audit)
 
-action = typer.Typer(
-    help="List actions, the newest first; show, retry or cancel one.",
-    invoke_without_command=True,
-    callback=actions.actions,
-    rich_markup_mode=None,
-)
+timer = typer.Typer(invoke_without_command=True, callback=timers.timers, rich_markup_mode=None)
+timer.command("retry")(timers.retry)
+app.add_typer(timer, name="timers")
+
+action = typer.Typer(invoke_without_command=True, callback=actions.actions, rich_markup_mode=None)
 action.command("show")(actions.show)
 action.command("retry")(actions.retry)
 action.command("cancel")(actions.cancel)

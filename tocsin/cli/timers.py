@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-timers = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
-
-
-@timers.callback()
-def listing(
+def timers(
     context: typer.Context,
     kind: Annotated[
         str | None, typer.Option("--kind", help="schedule-tick, for-sustain, runbook-wait or watchdog.")
@@ -60,7 +56,6 @@ def listing(
     )
 
 
-@timers.command("retry")
 def retry(
     kind: Annotated[str, typer.Argument(help="schedule-tick, for-sustain, runbook-wait or watchdog.")],
     ref: Annotated[
