@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from rules.current import RuleSet
+from rules.delivery.templates import fill_text
 from rules.judging import Judge
-from rules.loading import load_files
+from rules.loading import load_files, recurrence_of
 from rules.runbook import Completed
+from schemas.documents import ActionDocument, ScheduleDocument
 from schemas.severities import level
 from tests.rules.engine.scenario import Scenario
 from tests.rules.runbook.simulating import Simulation
@@ -31,6 +33,35 @@ def scenario(name: str) -> Scenario:
 def simulation(name: str, action: str, **given: Any) -> Simulation:
     (document,) = [one for one in load_files([EXAMPLES / f"{name}.yaml"]).documents if one.name == action]
     return Simulation(yaml.safe_dump(document.data["steps"]), **given)
+
+
+def test_the_digest_is_due_at_eight_on_both_sides_of_the_change_of_clocks() -> None:
+    (document,) = load_files([EXAMPLES / "digest.yaml"]).of_kind("schedule")
+    assert isinstance(document.model, ScheduleDocument)
+    recurrence = recurrence_of(document.model, anchor=None, hash_id=document.name)
+    start = datetime(2026, 3, 6, 0, 0, tzinfo=UTC)
+    found = [one.at.isoformat() for one in recurrence.occurrences(start, start + timedelta(days=9), 3)]
+    assert found == [f"2026-03-{at}:00:00+00:00" for at in ("06T13", "09T12", "10T12")]
+
+
+def test_the_digest_lists_what_is_open_and_what_is_silent() -> None:
+    (document,) = load_files([EXAMPLES / "digest.yaml"]).of_kind("action")
+    assert isinstance(document.model, ActionDocument)
+    digest = document.model.digest
+    assert digest is not None
+    since = datetime(2026, 3, 9, 11, 30, tzinfo=UTC)
+    alarm = {"severity": "high", "rule": "dsp-hot", "owner": "plant-7", "since": since, "message": "hot"}
+    data = {
+        "open_alarms": [alarm],
+        "stale_series": [{"key": "meter.a.power", "owner": "plant-9"}],
+        "counts": {"open_alarms": 1, "stale_series": 1},
+    }
+    assert fill_text(digest.subject or "", data) == "1 alarms are open, 1 series are silent"
+    said = fill_text(digest.text or "", data).split("\n")
+    assert [line for line in said if line] == [
+        "HIGH dsp-hot (plant-7) since Mon 07:30: hot",
+        "silent: meter.a.power of plant-9",
+    ]
 
 
 def test_a_threshold_must_hold_for_ten_minutes() -> None:
