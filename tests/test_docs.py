@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rules.loading import load_text
+from rules.simulation.rule_tests import RuleTests, load_tests
 from tocsin.core.db import Connection
 from tocsin.core.settings import read_settings
 
@@ -21,7 +22,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-_FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```(\w+(?: \w+)?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#]+)\)")
 _COMMAND = re.compile(r"(?:^|`)tocsin ([a-z]+)(?: ([a-z]+))?", re.MULTILINE)
 
@@ -36,6 +37,16 @@ def snippets(language: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "text"), list(snippets("yaml")))
 def test_every_yaml_snippet_loads(page: str, text: str) -> None:
     assert load_text(text, file=page).documents
+
+
+@pytest.mark.parametrize(("page", "text"), list(snippets("yaml test")))
+def test_every_rule_test_in_the_docs_passes(tmp_path: Path, page: str, text: str) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "docs" / page).with_suffix(".yaml").write_text(text)
+    (test,) = load_tests([(tmp_path / "docs" / page).with_suffix(".yaml")])
+    verdict = RuleTests().run(test)
+    assert verdict.passed, (verdict.missing, verdict.unexpected, verdict.error)
 
 
 def commands() -> list[str]:

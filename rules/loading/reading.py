@@ -4,13 +4,17 @@ Guarantee: a document that is wrong costs only itself: the others are validated,
 counts as declared, so that one mistake is not reported again at every place that refers to it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from pydantic import BaseModel
 
 from rules.loading.files import SourceFile
 from rules.loading.problems import Problem
 from rules.loading.validation import Validated, title, validate
 from rules.loading.yaml_tree import YamlInvalid, YamlNode, read_documents, split_lines
+from schemas.documents import KINDS
 
 
 class Placed(NamedTuple):
@@ -42,7 +46,7 @@ class Read:
     is_cut_short: bool = False
 
 
-def read_source(source: SourceFile, read: Read) -> None:
+def read_source(source: SourceFile, read: Read, kinds: Mapping[str, type[BaseModel]] = KINDS) -> None:
     lines = split_lines(source.text)
     is_empty = True
     try:
@@ -50,18 +54,22 @@ def read_source(source: SourceFile, read: Read) -> None:
             if node.value is None:
                 continue
             is_empty = False
-            _read_document(source.name, lines, node, read)
+            _read_document(source.name, lines, node, read, kinds)
     except YamlInvalid as error:
         read.problems.append(Problem(source.name, error.line, error.column, error.message))
         read.is_cut_short = True
         return
     if is_empty:
-        message = "the file holds no document, write a schedule or a rule"
+        message = (
+            f"the file holds no document, write {'a test' if 'test' in kinds else 'a schedule or a rule'}"
+        )
         read.problems.append(Problem(source.name, 1, 1, message))
 
 
-def _read_document(file: str, lines: list[str], node: YamlNode, read: Read) -> None:
-    validated, problems = validate(file, node)
+def _read_document(
+    file: str, lines: list[str], node: YamlNode, read: Read, kinds: Mapping[str, type[BaseModel]]
+) -> None:
+    validated, problems = validate(file, node, kinds)
     read.problems += problems
     if validated is not None:
         read.placed.append(Placed(file, lines, validated))

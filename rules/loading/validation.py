@@ -7,7 +7,7 @@ Why pydantic's own messages are mostly replaced: they speak of inputs and types;
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -16,7 +16,11 @@ from pydantic_core import ErrorDetails
 from rules.loading.problems import Problem
 from rules.loading.yaml_tree import Path, YamlNode
 from schemas.documents import KINDS
+from schemas.rule_test_document import RuleTestDocument
 
+TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
+"""The kinds of a file of rule tests."""
+_MODELS = {**KINDS, **TESTS}
 _NAME_HINT = "use letters, digits, '_' and '-', at most 128 of them"
 _EXPECTED = {
     "string_type": "a text",
@@ -38,17 +42,19 @@ class Validated(NamedTuple):
     """The kind's key: where the document starts."""
 
 
-def validate(file: str, document: YamlNode) -> tuple[Validated | None, list[Problem]]:
+def validate(
+    file: str, document: YamlNode, kinds: Mapping[str, type[BaseModel]] = KINDS
+) -> tuple[Validated | None, list[Problem]]:
     def refuse(node: YamlNode, message: str) -> tuple[None, list[Problem]]:
         return None, [Problem(file, node.line + 1, node.column + 1, message)]
 
     if not isinstance(document.value, dict) or not document.keys:
-        return refuse(document, f"a document must be a mapping with one kind: {_kinds()}")
+        return refuse(document, f"a document must be a mapping with one kind: {', '.join(kinds)}")
     kind, key = next(iter(document.keys.items()))
     for other, other_key in document.keys.items():
-        if other not in KINDS:
-            near = difflib.get_close_matches(other, KINDS, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"the kinds are {_kinds()}"
+        if other not in kinds:
+            near = difflib.get_close_matches(other, kinds, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"the kinds are {', '.join(kinds)}"
             return refuse(other_key, f"unknown kind '{other}', {hint}")
     if len(document.keys) > 1:
         second = list(document.keys)[1]
@@ -59,7 +65,7 @@ def validate(file: str, document: YamlNode) -> tuple[Validated | None, list[Prob
     if not isinstance(body.value, dict):
         return refuse(body if body.value is not None else key, f"'{kind}' must be a mapping with a 'name'")
     try:
-        model = KINDS[kind].model_validate(body.value)
+        model = kinds[kind].model_validate(body.value)
     except ValidationError as error:
         return None, list(_problems(file, kind, body, key, error))
     return Validated(kind, model, body, key), []
@@ -67,10 +73,6 @@ def validate(file: str, document: YamlNode) -> tuple[Validated | None, list[Prob
 
 def title(kind: str, name: object) -> str:
     return f"{kind} '{name}'" if isinstance(name, str) else kind
-
-
-def _kinds() -> str:
-    return ", ".join(KINDS)
 
 
 def _problems(
@@ -135,7 +137,7 @@ def _nearest_key(details: ErrorDetails, kind: str) -> str | None:
 
 
 def _keys_at(kind: str, path: Path) -> list[str]:
-    model: Any = KINDS[kind]
+    model: Any = _MODELS[kind]
     for step in path:
         if not isinstance(step, str):
             continue

@@ -31,7 +31,7 @@ async def perform_digest(task: Task) -> Outcome:
     assert step is not None
     async with task.world.sessions() as connection:
         found = await look_up(connection, task, step)
-    message = _message(task, step, found)
+    message = digest_of(task, step, found)
     counts = found["counts"]
     if step.channel is not None:
         outcome = await send_through(task, step.channel, message)
@@ -69,7 +69,7 @@ _SHOWN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 }
 
 
-def _message(task: Task, step: DigestStep, found: dict[str, Any]) -> Message:
+def digest_of(task: Task, step: DigestStep, found: dict[str, Any]) -> Message:
     """The author's own text replaces all of ours."""
     ours, data = digest_message(found), {**task.data, **found}
     return Message(

@@ -19,6 +19,7 @@ from tocsin.cli import (
     explain,
     migrate,
     next_times,
+    rule_tests,
     rules_files,
     run,
     schedule_add,
@@ -69,6 +70,7 @@ app.command("run")(run.run)
 app.command("check")(rules_files.check)
 app.command("plan")(rules_files.plan)
 app.command("apply")(rules_files.apply)
+app.command("test")(rule_tests.run_tests)
 app.command("schema")(schema.schema)
 app.command("upcoming")(schedules.upcoming)
 app.command("schedules")(schedules.schedules)

@@ -1,0 +1,123 @@
+"""Rule tests in YAML: what they accept, what they find, and that the examples hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rules.loading import RulesInvalid
+from rules.simulation.rule_tests import RuleTests, Verdict, load_tests
+from schemas.rule_test_document import expand
+from tocsin.core.errors import InvalidInput
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "tests"
+RULES = "event_rule: {name: hot, datapoint: a.b, above: 5, for: 2m}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0 70x3 _x2 1+2x3", [0, 70, 70, 70, None, None, 1, 3, 5]),
+        ("-1.5 true false", [-1.5, True, False]),
+        ('"a b"x2', ["a b", "a b"]),
+        ("10-2.5x3", [10, 7.5, 5.0]),
+    ],
+)
+def test_the_notation_of_series(text: str, values: list[object]) -> None:
+    assert expand(text) == values
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x3", "70x", "_+1", "true+1x2", "1 2 three", "1x9999999", "1x99999 1x99999", "12x2x3"]
+)
+def test_what_is_no_series_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        expand(text)
+
+
+def verdict(folder: Path, body: str) -> Verdict:
+    (folder / "rules.yaml").write_text(RULES)
+    lines = "\n".join(f"  {line}" for line in body.splitlines())
+    (folder / "t.test.yaml").write_text(f"test:\n  name: it\n  rules: [rules.yaml]\n{lines}\n")
+    (test,) = load_tests([folder / "t.test.yaml"])
+    return RuleTests().run(test)
+
+
+HOT = "given: [{series: a.b, owner: x, every: 1m, values: 9x5 0}]\nuntil: 10m\n"
+OPENS = "{at: 2m, opened: hot, owner: x, says: above 5}"
+RESOLVES = "{at: 5m, resolved: hot}"
+
+
+def test_what_happens_as_expected_passes(tmp_path: Path) -> None:
+    assert verdict(tmp_path, f"{HOT}expect: [{OPENS}, {RESOLVES}]").passed
+
+
+def test_an_alarm_that_nobody_expected_is_a_failure(tmp_path: Path) -> None:
+    found = verdict(tmp_path, f"{HOT}expect: [{OPENS}]")
+    assert not found.passed
+    assert [(one.kind, one.name) for one in found.unexpected] == [("resolved", "hot")]
+    assert len(verdict(tmp_path, HOT).unexpected) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "{at: 3m, opened: hot}",
+        "{at: 2m, opened: cold}",
+        "{at: 2m, opened: hot, owner: y}",
+        "{at: 2m, opened: hot, says: below}",
+    ],
+)
+def test_an_expectation_that_is_not_met_is_missing(tmp_path: Path, wrong: str) -> None:
+    found = verdict(tmp_path, f"{HOT}expect: [{wrong}, {RESOLVES}]")
+    assert [one.kind for one in found.missing] == ["opened"]
+    assert [one.kind for one in found.unexpected] == ["opened"]
+
+
+def test_absolute_instants_and_any_time_are_accepted(tmp_path: Path) -> None:
+    body = "start: 2026-03-04T10:00:00Z\n" + HOT
+    at = "{at: '2026-03-04T10:02:00Z', opened: hot}"
+    assert verdict(tmp_path, f"{body}expect: [{at}, {{resolved: hot}}]").passed
+
+
+def test_an_act_that_makes_no_sense_fails_with_a_sentence(tmp_path: Path) -> None:
+    found = verdict(tmp_path, "given: [{at: 1m, acknowledge: hot, owner: x}]\nuntil: 10m")
+    assert found.error is not None
+    assert found.error.startswith("no alarm of 'hot' is open for 'x' at 2026-01-05T00:01:00")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("until: ten", "'until' of test 'it': 'ten' is not a duration"),
+        ("untill: 10m", "unknown key 'untill' in test 'it', did you mean 'until'?"),
+        ("until: 1m\ngiven: [{at: 1m}]", "says nothing: give one of series, event, acknowledge, fail"),
+        ("until: 1m\ngiven: [{series: a.b}]", "has 'series' without 'values' and 'every'"),
+        ("until: 1m\nexpect: [{at: 1m, opened: a, resolved: b}]", "has opened, resolved: give one of opened"),
+    ],
+)
+def test_a_wrong_test_is_refused_with_its_place(tmp_path: Path, body: str, says: str) -> None:
+    with pytest.raises(RulesInvalid) as refused:
+        verdict(tmp_path, body)
+    assert says in str(refused.value)
+    assert "t.test.yaml:" in str(refused.value)
+
+
+def test_wrong_rules_are_said_with_their_own_place(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("event_rule: {name: hot}\n")
+    (tmp_path / "t.test.yaml").write_text("test: {name: it, rules: [rules.yaml], until: 1m}\n")
+    (test,) = load_tests([tmp_path / "t.test.yaml"])
+    with pytest.raises(RulesInvalid) as refused:
+        RuleTests().run(test)
+    assert "the rules of test 'it' are wrong" in str(refused.value)
+    assert "rules.yaml:1:1" in str(refused.value)
+
+
+@pytest.mark.parametrize("test", load_tests([EXAMPLES]), ids=lambda test: test.document.name)
+def test_an_example_holds(test: object) -> None:
+    from rules.simulation.rule_tests import RuleTest
+
+    assert isinstance(test, RuleTest)
+    found = RuleTests().run(test)
+    assert found.passed, (found.missing, found.unexpected, found.error)
