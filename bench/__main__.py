@@ -6,6 +6,9 @@ import importlib
 import json
 import sys
 
+from tocsin.core.logs import configure_logs
+from tocsin.core.settings import Settings
+
 NAMES = (
     "fire",
     "append",
@@ -19,6 +22,8 @@ NAMES = (
     "engine",
     "ingest",
     "check",
+    "cdc",
+    "exactly-once",
 )
 
 
@@ -27,9 +32,11 @@ def main() -> int:
     if not arguments or arguments[0] not in (*NAMES, "all"):
         print(f"usage: python -m bench {'|'.join(NAMES)}|all [--json] [options]", file=sys.stderr)
         return 2
+    # Logs to stderr: stdout is the report and nothing else.
+    configure_logs(Settings(log_level="error"))
     chosen = NAMES if arguments[0] == "all" else (arguments[0],)
     for name in chosen:
-        report = importlib.import_module(f"bench.{name}").run(arguments[1:])
+        report = importlib.import_module(f"bench.{name.replace('-', '_')}").run(arguments[1:])
         if "--json" in sys.argv:
             print(json.dumps(report, default=str))
         else:

@@ -25,7 +25,7 @@ async def read_stream(
     settings: Settings, count: int, *, after: int = 0, within: float = 30.0
 ) -> list[Stored]:
     """The next `count` messages of the record stream; fails when they do not come."""
-    bus = await nats.connect(settings.nats)
+    bus = await nats.connect(settings.nats.split(","))
     try:
         js = bus.jetstream()
         async with asyncio.timeout(within):

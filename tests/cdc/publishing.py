@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
-import nats
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
@@ -126,29 +126,34 @@ async def append_steps(connection: Connection, count: int, result: str = "{}") -
 async def write(settings: Settings, seed: int, transactions: int, stop: asyncio.Event | None = None) -> int:
     """A writer of events and steps that rolls back a fifth of its transactions; how many it committed."""
     chance = random.Random(seed)
-    committed = 0
     connection = await connect(patient(settings), f"test writer {seed}")
     try:
+        committed = 0
         for number in range(transactions):
             if stop is not None and stop.is_set():
                 break
-            count = chance.randint(1, 5)
-            is_kept = chance.random() > 0.2
-            async with connection.transaction():
-                if chance.random() < 0.7:
-                    payload = {"writer": seed, "number": number, "text": "é" * chance.randint(0, 300)}
-                    note = NewEvent(T0, "caused", "noted", payload, owner=f"writer.{seed}")
-                    await append_events(
-                        connection, [NewEvent(**{**vars(note), "id": uuid.uuid4()}) for _ in range(count)]
-                    )
-                else:
-                    await append_steps(connection, count, json.dumps({"writer": seed}))
-                if not is_kept:
-                    raise Rollback
-            committed += count if is_kept else 0
+            committed += await write_some(connection, chance, seed, number)
     finally:
         await connection.close()
     return committed
+
+
+async def write_some(connection: Connection, chance: random.Random, writer: int, number: int) -> int:
+    """One transaction; how many records it committed."""
+    count = chance.randint(1, 5)
+    is_kept = chance.random() > 0.2
+    async with connection.transaction():
+        if chance.random() < 0.7:
+            payload = {"writer": writer, "number": number, "text": "é" * chance.randint(0, 300)}
+            note = NewEvent(T0, "caused", "noted", payload, owner=f"writer.{writer}")
+            await append_events(
+                connection, [NewEvent(**{**vars(note), "id": uuid.uuid4()}) for _ in range(count)]
+            )
+        else:
+            await append_steps(connection, count, json.dumps({"writer": writer}))
+        if not is_kept:
+            raise Rollback
+    return count if is_kept else 0
 
 
 async def head(connection: Connection) -> int:
@@ -157,7 +162,7 @@ async def head(connection: Connection) -> int:
 
 async def last_sequence(settings: Settings) -> int:
     """-1 as long as there is no stream."""
-    bus = await nats.connect(settings.nats)
+    bus = await connect_bus(settings, "test")
     try:
         return int((await bus.jetstream().stream_info(settings.stream)).state.last_seq)
     except NotFoundError:
@@ -176,13 +181,47 @@ async def published(settings: Settings, connection: Connection, within: float = 
     rows = await log(connection)
     stored = await read_stream(settings, len(rows), after=rows[0]["seq"] - 1 if rows else 0)
     assert [message.seq for message in stored] == [row["seq"] for row in rows]
-    for message, row in zip(stored, rows, strict=True):
-        body = json.loads(message.data)
-        assert (body["seq"], body["id"]) == (row["seq"], str(row["id"]))
-        assert body["data"] == row.get("payload", row.get("result"))
-        assert message.subject == subject_of(settings, row)
-        assert message.headers["Nats-Expected-Last-Sequence"] == str(row["seq"] - 1)
+    assert difference(settings, stored, rows) == Difference()
+    for message in stored:
+        assert message.headers["Nats-Expected-Last-Sequence"] == str(message.seq - 1)
     return stored
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Between the stream and the log."""
+
+    lost: int = 0
+    duplicated: int = 0
+    out_of_order: int = 0
+    wrong_bodies: int = 0
+
+
+def difference(settings: Settings, stored: list[Stored], rows: list[dict[str, Any]]) -> Difference:
+    """Messages in the order of the stream, records in the order of their commits."""
+    seen = [json.loads(message.data) for message in stored]
+    ids = [body["id"] for body in seen]
+    expected = {str(row["id"]): row for row in rows}
+    return Difference(
+        lost=len(expected.keys() - set(ids)),
+        duplicated=len(ids) - len(set(ids)),
+        out_of_order=sum(later["seq"] <= earlier["seq"] for earlier, later in pairwise(seen)),
+        wrong_bodies=sum(
+            not _is_as_written(settings, message, body, expected.get(body["id"]))
+            for message, body in zip(stored, seen, strict=True)
+        ),
+    )
+
+
+def _is_as_written(
+    settings: Settings, message: Stored, body: dict[str, Any], row: dict[str, Any] | None
+) -> bool:
+    return (
+        row is not None
+        and body["seq"] == row["seq"] == message.seq
+        and body["data"] == row.get("payload", row.get("result"))
+        and message.subject == subject_of(settings, row)
+    )
 
 
 async def log(connection: Connection) -> list[dict[str, Any]]:

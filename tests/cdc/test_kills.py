@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 
 import pytest
 
+from tests.cdc.publishers import kill, start
 from tests.cdc.publishing import published, smaller, write
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -17,28 +16,11 @@ from tocsin.core.settings import Settings
 KILLS = 5
 
 
-def environment(settings: Settings) -> dict[str, str]:
-    given = settings.model_dump(include={"postgres", "nats", "namespace", "cdc_chunk", "cdc_in_flight"})
-    return {**os.environ, **{f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}}
-
-
-async def start(settings: Settings) -> Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.cdc.publisher_process", env=environment(settings), stdout=PIPE
-    )
-
-
 async def wait_for_lines(process: Process, count: int) -> None:
     assert process.stdout is not None
     for _ in range(count):
         async with asyncio.timeout(60):
             assert await process.stdout.readline(), "the publisher ended by itself"
-
-
-async def kill(process: Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
 
 
 @pytest.mark.parametrize("seed", [20260302])
