@@ -53,9 +53,12 @@ async def _measure(servers: Servers, backlog: int, rate: int, seconds: float) ->
     async with migrated(servers) as (settings, connection):
         bus = await connect_bus(settings, "bench")
         await _fill(connection, backlog)
-        alone, chain = await one_by_one(bus, _ONE_BY_ONE), await raw_chain(bus, backlog)
+        alone = await one_by_one(bus, _ONE_BY_ONE)
+        before_s = time.process_time()
+        chain = await raw_chain(bus, backlog)
+        chain_us = 1e6 * (time.process_time() - before_s) / backlog
         with running(settings, "cdc") as (publisher,):
-            drained = await _drain(bus, settings, backlog)
+            drained, cost_us = await _drain(bus, settings, publisher, backlog)
             idle = await _idle_percent(publisher, seconds)
             wake = await _latencies(bus, settings, publisher, rate=4, seconds=seconds)
             steady = await _latencies(bus, settings, publisher, rate=rate, seconds=seconds)
@@ -68,6 +71,8 @@ async def _measure(servers: Servers, backlog: int, rate: int, seconds: float) ->
         "raw_chain_per_s": chain,
         "one_by_one_per_s": alone,
         "drain_to_one_by_one": drained / alone,
+        "drain_cpu_us_per_record": cost_us,
+        "raw_chain_cpu_us_per_message": chain_us,
         **sustained,
         "rate": rate,
         "commit_to_consumer_p50_ms": steady[0],
@@ -104,12 +109,15 @@ async def _until(bus: Client, settings: Settings, seq: int) -> int:
             await asyncio.sleep(0.01)
 
 
-async def _drain(bus: Client, settings: Settings, backlog: int) -> float:
-    """Records a second, from the first look at which it has begun."""
+async def _drain(
+    bus: Client, settings: Settings, publisher: subprocess.Popen[bytes], backlog: int
+) -> tuple[float, float]:
+    """Records a second, from the first look at which it has begun, and the publisher's processor time for each."""
     first = await _until(bus, settings, 1)
-    began = time.perf_counter()
+    began, before_s = time.perf_counter(), _cpu_s(publisher)
     await _until(bus, settings, backlog)
-    return (backlog - first) / (time.perf_counter() - began)
+    count = backlog - first
+    return count / (time.perf_counter() - began), 1e6 * (_cpu_s(publisher) - before_s) / count
 
 
 async def _idle_percent(publisher: subprocess.Popen[bytes], seconds: float) -> float:

@@ -133,3 +133,13 @@ def test_instants_are_written_in_utc() -> None:
     there = datetime(2026, 3, 2, 9, 0, 0, 1500, tzinfo=timezone(timedelta(hours=1)))
     assert instant_text(there) == "2026-03-02T08:00:00.001500Z"
     assert instant_text(datetime(2026, 3, 2, tzinfo=UTC)) == "2026-03-02T00:00:00Z"
+
+
+@pytest.mark.parametrize("changed", [{}, FULL, {**FULL, "schedule": "", "severity": 0}])
+def test_the_body_is_the_compact_json_of_its_attributes(changed: dict[str, Any]) -> None:
+    """Byte for byte what the standard library makes of them, whatever the texts contain."""
+    awkward = 'é "\\\n\t\x01 \u2028 😀'
+    row = event_row(**{**changed, "type": awkward, **({"owner": awkward} if changed else {})})
+    text = row.body(f"tocsin/{awkward}").decode()
+    assert text == json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
+    assert json.loads(text)["type"] == awkward
