@@ -9,7 +9,7 @@ runs that it has; they are locked before anything is written, and a run that beg
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -201,6 +201,9 @@ class StartActions(Writes):
             await connection.execute(
                 statement("rules/arm_groups"), {"refs": list(groups), "at": list(groups.values())}
             )
+
+    def actions(self) -> Iterable[uuid.UUID]:
+        return [run.id for run in self._policies.runs]
 
     async def entities(self, connection: Connection) -> None:
         if not self._starts:

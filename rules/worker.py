@@ -11,6 +11,7 @@ import asyncio
 from rules.actions.cancelling import AlarmEndings
 from rules.actions.event_waits import EventWaits
 from rules.actions.reports import Reports
+from rules.actions.turns import Turns
 from rules.alarms.event_alarms import EventAlarms
 from rules.alarms.series_alarms import SeriesAlarms
 from rules.catching import Catcher
@@ -31,7 +32,9 @@ class Worker:
         lanes = Lanes(
             self._settings,
             [
-                RecordLane(self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEndings()]),
+                RecordLane(
+                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEndings(), Turns()]
+                ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],
         )

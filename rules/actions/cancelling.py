@@ -7,7 +7,7 @@ rest, or finds the action cancelled and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -51,6 +51,9 @@ class CancelActions(Writes):
             await connection.execute(
                 statement("rules.actions/remove_all_waits"), {"refs": [str(id) for id in self._reasons]}
             )
+
+    def actions(self) -> Iterable[UUID]:
+        return self._reasons
 
     async def entities(self, connection: Connection) -> None:
         if not self._reasons:

@@ -9,7 +9,7 @@ Why the lane and not the workers: it sees every event once and in order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -109,6 +109,9 @@ class WakeActions(Writes):
     def __init__(self, met: Sequence[Met]) -> None:
         self._met = met
         self._steps: list[NewStep] = []
+
+    def actions(self) -> Iterable[UUID]:
+        return {one.wait.action_id for one in self._met}
 
     async def entities(self, connection: Connection) -> None:
         if not self._met:

@@ -1,16 +1,40 @@
 """Actions that take turns (`overlap: queue`): the next one begins when the one before it has ended.
 
 Guarantee: of one (action_rule, group key), the oldest queued action begins in the transaction that ends the one under
-way. One that was queued at the very moment in which the other ended is found by the record lane, which looks again.
+way. One that somebody else held at that very moment is found by the record lane (`Turns`): the end of the other is a
+record, so the lane has a batch after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clock.record_log import NewStep
+from clock.record_log import NewStep, Records
 from rules.actions.reading import Action
+from rules.lanes.phases import Writes
+from schemas.event import Event
 from tocsin.core.db import Connection, statement
+
+
+class Turns:
+    """Joins the record lane: begins what is queued behind nothing."""
+
+    async def plan(self, connection: Connection, events: Sequence[Event]) -> BeginQueued:
+        rows = await connection.execute(statement("rules.actions/find_turns"))
+        return BeginQueued([(rule, group) for rule, group in await rows.fetchall()])
+
+
+class BeginQueued(Writes):
+    def __init__(self, turns: Sequence[tuple[str, str]]) -> None:
+        self._turns = turns
+        self._steps: list[NewStep] = []
+
+    async def entities(self, connection: Connection) -> None:
+        if self._turns:
+            self._steps = await begin_queued(connection, self._turns)
+
+    def records(self) -> Records:
+        return Records(steps=self._steps)
 
 
 async def begin_turns(connection: Connection, ended: Sequence[Action]) -> list[NewStep]:

@@ -2,15 +2,17 @@
 
 Guarantee: however many kinds of work join a batch, its transaction locks in the order of the house and appends once,
 last. Each kind of work locks its own rows in key order; `works` come in the order of the entities that they lock
-(current_value, rule_state, alarm, action).
+(current_value, rule_state, alarm, action). Actions are changed by several kinds of work, so they are locked together,
+in key order, before the first of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from clock.record_log import Records, append_records
-from tocsin.core.db import Connection
+from tocsin.core.db import Connection, statement
 
 
 class Writes:
@@ -22,6 +24,10 @@ class Writes:
 
     async def timers(self, connection: Connection) -> None:
         """Lock, delete, arm: in the order of (kind, ref, key)."""
+
+    def actions(self) -> Iterable[UUID]:
+        """Actions that are there already and that `entities` will lock."""
+        return ()
 
     async def entities(self, connection: Connection) -> None:
         """In key order, verified by version."""
@@ -42,6 +48,10 @@ class PhasedPlan:
     async def write(self, connection: Connection) -> None:
         for work in self._works:
             await work.timers(connection)
+        unlocked = sorted({id for work in self._works for id in work.actions()})
         for work in self._works:
+            if unlocked and any(work.actions()):
+                await connection.execute(statement("rules.lanes/lock_actions"), {"ids": unlocked})
+                unlocked = []
             await work.entities(connection)
         await append_records(connection, Records.joined(work.records() for work in self._works))

@@ -19,12 +19,12 @@ from clock.term import Term, begin_term
 from clock.time_source import VirtualClock
 from rules.actions.cancelling import AlarmEndings
 from rules.actions.event_waits import EventWaits
+from rules.actions.turns import Turns
 from rules.dispatch import Dispatcher
 from rules.lanes.lane import Message
 from rules.perform import perform
 from rules.record_lane import RecordLane
 from schemas.duration import format_duration, parse_duration
-from schemas.event import EventRow
 from schemas.step import StepRow
 from tests.rules.applying import put, rule
 from tests.rules.performing import world_of
@@ -41,9 +41,10 @@ class House:
         self.clock = VirtualClock(START)
         self.world = world_of(settings, connection, bus)
         self._term = term
-        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEndings()])
+        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEndings(), Turns()])
         self._subjects = settings.subjects
         self._read = 0
+        self._performed = 0
 
     @classmethod
     async def open(cls, settings: Settings, connection: Connection, bus: Client) -> House:
@@ -60,11 +61,15 @@ class House:
         await self.rules(f"action:\n  name: book\n  steps:\n{indented}" + rule("each", "book", when, keys))
 
     async def event(self, type: str = "noted", **fields: Any) -> int:
-        """Something happens; its seq."""
-        given = {"ts": self.clock.now(), "origin": "caught", "type": type, **fields}
-        seq = await append_events(self.connection, [NewEvent(**given)])
+        """Something happens, and everybody reacts; its seq."""
+        seq = await self.happen(type, **fields)
         await self.settle()
         return seq
+
+    async def happen(self, type: str, **fields: Any) -> int:
+        """Something happens, and nobody has seen it yet."""
+        given = {"ts": self.clock.now(), "origin": "caught", "type": type, **fields}
+        return await append_events(self.connection, [NewEvent(**given)])
 
     async def alarm(self, rule: str = "hot", owner: str = "plant-7") -> UUID:
         """An alarm opens."""
@@ -108,26 +113,41 @@ class House:
 
     async def settle(self) -> None:
         """Until nothing is due: the lane judges what is new in the log, workers perform what is due."""
-        while True:
-            records = await LogReader(self.connection).read(self._read, 1000)
-            if not records:
-                return
+        while await self.read_lane():
+            await self.perform_due()
+
+    async def read_lane(self) -> bool:
+        """What the record lane does; true if there was anything new."""
+        records = await LogReader(self.connection).read(self._read, 1000)
+        if records:
             self._read = records[-1].seq
-            events = [
-                Message(one.seq, self.clock.now(), one.subject(self._subjects), one.body("s"))
-                for one in records
-                if isinstance(one, EventRow)
-            ]
-            await self._lane_reads(events)
-            for one in records:
-                if isinstance(one, StepRow):
-                    await perform(self.world, one.body("s"))
+            now = self.clock.now()
+            await self._lane_reads(
+                [Message(one.seq, now, one.subject(self._subjects), one.body("s")) for one in records]
+            )
+        return bool(records)
+
+    async def perform_due(self) -> None:
+        """What workers do with the steps that they have not seen yet."""
+        for one in await LogReader(self.connection).read(self._performed, 1000):
+            self._performed = one.seq
+            if isinstance(one, StepRow):
+                await perform(self.world, one.body("s"))
 
     async def _lane_reads(self, messages: list[Message]) -> None:
         plan = await self._lane.plan(self.connection, 0, messages)
         async with self.connection.transaction():
             await plan.stage(self.connection)
             await plan.write(self.connection)
+
+    async def with_its_time(self, connection: Connection) -> Connection:
+        """Another session, at the same instant."""
+        await _set_now(connection, self.clock.now())
+        return connection
+
+    async def be_at(self, duration: str) -> None:
+        """Later, without anything having happened yet."""
+        await self._be_at(self.clock.now() + parse_duration(duration))
 
     async def _be_at(self, instant: datetime) -> None:
         self.clock.jump(instant - self.clock.now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from rules.actions.cancelling import cancel_actions
 from rules.actions.reviving import retry_action
 from tests.rules.house import House
 from tests.rules.receiving import receiver
@@ -228,3 +229,37 @@ async def test_an_action_that_would_start_itself_again_is_suppressed_and_said(ho
     assert second["error"] == "suppressed: it would start itself again, each -> each"
     assert (await house.story())[-1] == "0s 0 skipped"
     assert len(await all_rows(house.connection, "select * from tocsin.event where type = 'noted'")) == 2
+
+
+async def test_an_event_that_ends_a_wait_takes_its_deadline_with_it(house: House) -> None:
+    await house.runbook(
+        "- wait: {until_event: 'type == \"go\"', timeout: 1h, on_timeout: stop}\n- wait: {for: 10m}"
+    )
+    await house.event()
+    await house.event("go")
+    (timer,) = await all_rows(house.connection, "select key from tocsin.timer")
+    assert timer["key"] == "1"
+
+
+async def test_an_event_that_was_committed_before_the_wait_began_does_not_end_it(house: House) -> None:
+    """However late the lane reads it."""
+    await house.runbook("- log: {message: a}\n- wait: {until_event: 'type == \"go\"'}")
+    await house.happen("noted")
+    await house.read_lane()
+    await house.happen("go")
+    await house.perform_due()
+    await house.perform_due()
+    assert (await house.story())[-1] == "0s 1 waiting"
+    await house.settle()
+    assert (await house.action())["state"] == "running"
+    await house.event("go")
+    assert (await house.action())["state"] == "completed"
+
+
+async def test_a_cancelled_action_waits_for_no_event(house: House) -> None:
+    await house.runbook("- wait: {until_event: 'type == \"go\"'}")
+    await house.event()
+    assert await cancel_actions(house.connection, {(await house.action())["id"]: "enough"})
+    assert await all_rows(house.connection, "select * from tocsin.action_wait") == []
+    await house.event("go")
+    assert await house.story() == ["0s 0 waiting", "0s 0 cancelled"]

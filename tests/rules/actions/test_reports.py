@@ -1,0 +1,124 @@
+"""Reports: over NATS and in SQL, counted once, and set aside when they can never count."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from rules.actions.reports import Reports, report_stream_config, take_report
+from rules.dead_letters import read_dead_letters
+from tests.rules.house import House
+from tests.rules.lanes.laning import jetstream
+from tests.waiting import eventually
+from tocsin.client import InvalidInput, report_completed, report_failed
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+from tocsin.core.streams import ensure
+
+
+async def dispatched(house: House, settings: Settings) -> str:
+    await house.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1h}}")
+    await house.event()
+    return str((await house.action())["id"])
+
+
+async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes(
+    house: House, settings: Settings
+) -> None:
+    action = await dispatched(house, settings)
+    subject = f"{settings.subjects}.report.{action}.0"
+    body = json.dumps({"state": "completed", "result": {"files": 7}}).encode()
+    async with jetstream(settings) as js:
+        await ensure(js, report_stream_config(settings))
+        await js.publish(subject, body)
+        await js.publish(subject, body)
+        async with running(Service("reports", Reports(settings).run)):
+
+            async def are_taken() -> bool:
+                consumers = await js.consumers_info(settings.report_stream)
+                return [one.ack_floor and one.ack_floor.stream_seq for one in consumers] == [2]
+
+            await eventually(are_taken, "both reports are taken")
+    # Reported by a session on real time: the timer lies beyond the house's instant.
+    await house.connection.execute("update tocsin.timer set fire_at = tocsin.instant()")
+    await house.fire()
+    await house.settle()
+    row = await house.action()
+    assert (row["state"], row["result"]) == ("completed", {"files": 7})
+    assert await house.story() == ["0s 0 waiting", "0s 0 completed"]
+    assert not await take_report(house.connection, subject, body)
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "reason"),
+    [
+        ("ACTION.0", b"not json", "the body: "),
+        ("ACTION.0", b'{"state": "done"}', "state: input should be 'completed' or 'failed'"),
+        ("ACTION.0", b'{"state": "completed", "result": []}', "result: "),
+        (
+            "ACTION.0",
+            b'{"state": "completed", "result": {"k": "\\u0000"}}',
+            "result.k holds the character U+0000",
+        ),
+        ("ACTION.7", b'{"state": "completed"}', "has no step 7 that was reached"),
+        ("ACTION.x", b'{"state": "completed"}', "names no step"),
+        ("none.0", b'{"state": "completed"}', "names no step"),
+        (f"{uuid4()}.0", b'{"state": "completed"}', "has no step 0 that was reached"),
+    ],
+)
+async def test_a_report_that_can_never_count_is_refused_with_its_reason(
+    house: House, settings: Settings, subject: str, body: bytes, reason: str
+) -> None:
+    action = await dispatched(house, settings)
+    where = f"{settings.subjects}.report.{subject.replace('ACTION', action)}"
+    with pytest.raises(InvalidInput) as refused:
+        await take_report(house.connection, where, body)
+    assert reason in str(refused.value)
+
+
+async def test_a_refused_report_is_a_dead_letter_and_holds_up_nothing(
+    house: House, settings: Settings
+) -> None:
+    action = await dispatched(house, settings)
+    async with jetstream(settings) as js:
+        await ensure(js, report_stream_config(settings))
+        await js.publish(f"{settings.subjects}.report.{action}.7", b'{"state": "completed"}')
+        await js.publish(f"{settings.subjects}.report.{action}.0", b'{"state": "completed"}')
+        async with running(Service("reports", Reports(settings).run)):
+
+            async def is_armed() -> bool:
+                return await house.timers() == 2
+
+            await eventually(is_armed, "the good report is taken")
+        (letter,) = await read_dead_letters(js, settings, "report", limit=10)
+    assert "has no step 7 that was reached" in letter["reason"]
+
+
+async def test_a_report_commits_with_the_work_of_its_transaction_or_not_at_all(
+    house: House, settings: Settings
+) -> None:
+    action, connection = UUID(await dispatched(house, settings)), house.connection
+    async with connection.transaction(force_rollback=True):
+        assert await report_completed(connection, action, 0)
+    assert await house.timers() == 1
+    async with connection.transaction():
+        with pytest.raises(InvalidInput, match="that was reached"):
+            await report_failed(connection, uuid4(), 0, "no")
+        assert await report_failed(connection, action, 0, "disk full", attempt=1)
+    assert await house.timers() == 2
+
+
+async def test_the_function_refuses_what_is_no_report(house: House, settings: Settings) -> None:
+    action = await dispatched(house, settings)
+    for given in (
+        "'done'",
+        "null",
+        "'completed', '[]'",
+        "'completed', jsonb_build_object('k', repeat('x', 70000))",
+    ):
+        with pytest.raises(psycopg.Error) as refused:
+            await house.connection.execute(f"select tocsin.report('{action}', 0, {given})".encode())
+        assert refused.value.sqlstate == "TS002"
