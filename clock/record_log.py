@@ -5,75 +5,15 @@ The last thing a transaction does: the log stays locked until it commits.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from clock.records import NewCalculated, NewEvent, NewStep, Records
 from tocsin.core.db import Connection, statement
 
-
-@dataclass(frozen=True)
-class NewEvent:
-    ts: datetime
-    origin: str
-    type: str
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    schedule: str = ""
-    rule: str = ""
-    action: str = ""
-    owner: str = ""
-    alarm_id: uuid.UUID | None = None
-    severity: int | None = None
-    source_event_id: uuid.UUID | None = None
-    correlation_id: uuid.UUID | None = None
-    id: uuid.UUID = field(default_factory=uuid.uuid4)
-
-
-@dataclass(frozen=True)
-class NewStep:
-    action_id: uuid.UUID
-    name: str
-    owner: str
-    step: int
-    attempt: int
-    state: str
-    correlation_id: uuid.UUID
-    source_event_id: uuid.UUID | None = None
-    result: Mapping[str, Any] = field(default_factory=dict)
-    id: uuid.UUID = field(default_factory=uuid.uuid4)
-
-
-@dataclass(frozen=True)
-class NewCalculated:
-    owner: str
-    key: str
-    ts: datetime
-    verdict: str
-    payload: Mapping[str, Any]
-    id: uuid.UUID
-    correlation_id: uuid.UUID | None = None
-
-
-@dataclass(frozen=True)
-class Records:
-    """What one transaction appends: events first, then steps, then calculated datapoints, each in their order."""
-
-    events: Sequence[NewEvent] = ()
-    steps: Sequence[NewStep] = ()
-    calculated: Sequence[NewCalculated] = ()
-
-    @classmethod
-    def joined(cls, parts: Iterable[Records]) -> Records:
-        parts = list(parts)
-        return cls(
-            [event for part in parts for event in part.events],
-            [step for part in parts for step in part.steps],
-            [one for part in parts for one in part.calculated],
-        )
+__all__ = ["NewCalculated", "NewEvent", "NewStep", "Records", "append_events", "append_records"]
 
 
 _EVENT = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from clock.record_log import NewEvent
+from clock.records import NewEvent
 
 
 @dataclass(frozen=True)
