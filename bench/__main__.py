@@ -20,6 +20,7 @@ NAMES = (
     "snapshot",
     "oracle",
     "engine",
+    "rules",
     "ingest",
     "check",
     "cdc",

@@ -8,7 +8,8 @@ Guarantee: `instant_of(microseconds_of(x)) == x` for every aware instant; any te
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +36,21 @@ def plain_texts(values: Iterable[str]) -> str:
 
 def texts(values: Iterable[str | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
+
+
+def column(values: Iterable[object]) -> str:
+    """Any column: instants, uuids, numbers and texts as Postgres reads them, maps and lists as JSON."""
+    return texts([None if value is None else _plain(value) for value in values])
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value if not isinstance(value, Mapping) else dict(value), ensure_ascii=False)
+    return str(value)
 
 
 def _quoted(value: str) -> str:

@@ -6,10 +6,8 @@ The last thing a transaction does: the log stays locked until it commits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from psycopg.types.json import Jsonb
-
+from clock.columns import column
 from clock.records import NewCalculated, NewEvent, NewStep, Records
 from tocsin.core.db import Connection, statement
 
@@ -28,7 +26,7 @@ async def append_events(
     connection: Connection, events: Sequence[NewEvent], *, epoch: int | None = None
 ) -> int:
     """The seq of the last one. With `epoch`, also the proof that we still lead."""
-    columns = {**_columns(events, _EVENT), "payload": [Jsonb(dict(event.payload)) for event in events]}
+    columns = {**_columns(events, _EVENT), "payload": column(event.payload for event in events)}
     row = await (
         await connection.execute(statement("clock/append_events"), {**columns, "epoch": epoch})
     ).fetchone()
@@ -42,16 +40,16 @@ async def append_records(connection: Connection, records: Records) -> int | None
         return None
     parameters = {
         **_columns(records.events, _EVENT, "event_"),
-        "event_payload": [Jsonb(dict(event.payload)) for event in records.events],
+        "event_payload": column(event.payload for event in records.events),
         **_columns(records.steps, _STEP, "step_"),
-        "step_result": [Jsonb(dict(step.result)) for step in records.steps],
+        "step_result": column(step.result for step in records.steps),
         **_columns(records.calculated, _CALCULATED, "calculated_"),
-        "calculated_payload": [Jsonb(dict(one.payload)) for one in records.calculated],
+        "calculated_payload": column(one.payload for one in records.calculated),
     }
     row = await (await connection.execute(statement("clock/append_records"), parameters)).fetchone()
     assert row is not None
     return int(row[0])
 
 
-def _columns(rows: Sequence[object], names: Sequence[str], prefix: str = "") -> dict[str, list[Any]]:
-    return {f"{prefix}{name}": [getattr(row, name) for row in rows] for name in names}
+def _columns(rows: Sequence[object], names: Sequence[str], prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}{name}": column(getattr(row, name) for row in rows) for name in names}

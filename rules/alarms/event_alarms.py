@@ -48,7 +48,7 @@ class EventAlarms:
                     judgement.hear(rule, event.owner, given, event.correlationid)
             if event.seq in switches:
                 judgement.switch(switches[event.seq], event.recordedat)
-        return judgement
+        return judgement.prepare()
 
     def _fates(self, seq: int) -> dict[str, Fate]:
         """What the apply at a seq meant for the rules of this lane."""

@@ -12,14 +12,13 @@ cancelled within it never reaches the table; the edges of an alarm all do, in th
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from psycopg.types.json import Jsonb
-
+from clock.columns import column
 from clock.record_log import NewEvent, Records
 from rules.alarms.fates import Fate, switch
 from rules.engine import (
@@ -98,6 +97,9 @@ async def read_states(connection: Connection, subjects: Iterable[Subject]) -> di
 
 
 class Judgement(Writes):
+    """`prepare` it before the transaction, where a batch may be large: a thousand alarms are a second of work for a
+    busy machine, and a session that is idle inside of a transaction for that long is ended."""
+
     def __init__(self, lane: str, partition: int, seen: Mapping[Subject, Seen]) -> None:
         self._lane = lane
         self._partition = partition
@@ -105,6 +107,8 @@ class Judgement(Writes):
         self._states: dict[Subject, RuleState] = {}
         self._alarms: dict[uuid.UUID, _Held] = {}
         self._dropped: list[uuid.UUID] = []
+        self._columns: dict[str, dict[str, Any]] = {}
+        self._gone = 0
         self.events: list[NewEvent] = []
         """The edges, in the order in which they happened."""
 
@@ -155,7 +159,8 @@ class Judgement(Writes):
             held = self._alarms[alarm.id] = _Held(alarm, known or alarm.id, stored)
         return held
 
-    async def timers(self, connection: Connection) -> None:
+    def prepare(self) -> Judgement:
+        """Everything has been heard: what is to be written, as columns."""
         gone: list[Sustain] = []
         armed: list[Sustain] = []
         for subject, after in self._states.items():
@@ -164,62 +169,62 @@ class Judgement(Writes):
                 gone.append(was)
             if now is not None and (was is None or was != now):
                 armed.append(now)
-        await self._cancel(connection, gone)
-        if armed:
-            await connection.execute(
-                statement("rules/arm_sustains"),
-                {
-                    "refs": [one.ref for one in armed],
-                    "keys": [one.key for one in armed],
-                    "at": [one.at for one in armed],
-                    "payloads": [Jsonb(dict(one.payload)) for one in armed],
-                },
-            )
-
-    async def _cancel(self, connection: Connection, gone: list[Sustain]) -> None:
-        ended = [str(id) for id, held in self._alarms.items() if held.state == "resolved" and held.stored]
-        if not gone and not ended:
-            return
         # An alarm that ends may be snoozed, or not: nothing depends on it.
-        refs = [*(one.ref for one in gone), *ended]
-        keys = [*(one.key for one in gone), *("snooze" for _ in ended)]
-        row = await (
-            await connection.execute(statement("rules/cancel_sustains"), {"refs": refs, "keys": keys})
-        ).fetchone()
-        if row is None or row[0] != len(gone):
-            raise Overtaken("a sustain fired while its end was being judged")
+        ended = [str(id) for id, held in self._alarms.items() if held.state == "resolved" and held.stored]
+        self._gone = len(gone)
+        self._columns = {
+            "gone": {
+                "refs": column([*(one.ref for one in gone), *ended]),
+                "keys": column([*(one.key for one in gone), *("snooze" for _ in ended)]),
+            }
+            if gone or ended
+            else {},
+            "armed": _sustain_columns(armed) if armed else {},
+            "states": self._state_columns() if self._states else {},
+            "alarms": _alarm_columns(self._alarms.values()) if self._alarms else {},
+        }
+        return self
+
+    async def timers(self, connection: Connection) -> None:
+        if not self._columns:
+            self.prepare()
+        if self._columns["gone"]:
+            row = await (
+                await connection.execute(statement("rules/cancel_sustains"), self._columns["gone"])
+            ).fetchone()
+            if row is None or row[0] != self._gone:
+                raise Overtaken("a sustain fired while its end was being judged")
+        if self._columns["armed"]:
+            await connection.execute(statement("rules/arm_sustains"), self._columns["armed"])
 
     async def entities(self, connection: Connection) -> None:
-        if self._states:
-            await self._put_states(connection)
+        if self._columns["states"]:
+            row = await (
+                await connection.execute(statement("rules/put_rule_states"), self._columns["states"])
+            ).fetchone()
+            if row is None or row[0] != len(self._states):
+                raise Overtaken("the state of a rule changed while it was being judged")
         if self._dropped:
             await connection.execute(statement("rules/drop_pending_alarms"), {"ids": self._dropped})
-        if self._alarms:
-            await connection.execute(statement("rules/put_alarms"), _alarm_columns(self._alarms.values()))
+        if self._columns["alarms"]:
+            await connection.execute(statement("rules/put_alarms"), self._columns["alarms"])
 
     def records(self) -> Records:
         return Records(events=self.events)
 
-    async def _put_states(self, connection: Connection) -> None:
+    def _state_columns(self) -> dict[str, Any]:
         subjects = list(self._states)
-        states = [self._states[subject] for subject in subjects]
-        row = await (
-            await connection.execute(
-                statement("rules/put_rule_states"),
-                {
-                    "lane": self._lane,
-                    "partition": self._partition,
-                    "rules": [rule for rule, _ in subjects],
-                    "owners": [owner for _, owner in subjects],
-                    "phases": [state.phase for state in states],
-                    "alarm_ids": [None if state.alarm is None else state.alarm.id for state in states],
-                    "states": [Jsonb(state.to_json()) for state in states],
-                    "versions": [self._seen.get(subject, _NOT_SEEN).version for subject in subjects],
-                },
-            )
-        ).fetchone()
-        if row is None or row[0] != len(subjects):
-            raise Overtaken("the state of a rule changed while it was being judged")
+        states = list(self._states.values())
+        return {
+            "lane": self._lane,
+            "partition": self._partition,
+            "rules": column(rule for rule, _ in subjects),
+            "owners": column(owner for _, owner in subjects),
+            "phases": column(state.phase for state in states),
+            "alarm_ids": column(None if state.alarm is None else state.alarm.id for state in states),
+            "states": column(state.to_json() for state in states),
+            "versions": column(self._seen.get(subject, _NOT_SEEN).version for subject in subjects),
+        }
 
 
 def _sustain(state: RuleState) -> Sustain | None:
@@ -248,19 +253,28 @@ def _edge(held: _Held, edge: Any, at: datetime, payload: Mapping[str, Any]) -> N
     )
 
 
-def _alarm_columns(alarms: Iterable[_Held]) -> dict[str, list[Any]]:
+def _sustain_columns(armed: Sequence[Sustain]) -> dict[str, Any]:
+    return {
+        "refs": column(one.ref for one in armed),
+        "keys": column(one.key for one in armed),
+        "at": column(one.at for one in armed),
+        "payloads": column(one.payload for one in armed),
+    }
+
+
+def _alarm_columns(alarms: Iterable[_Held]) -> dict[str, Any]:
     held = list(alarms)
     return {
-        "ids": [one.alarm.id for one in held],
-        "rules": [one.alarm.rule for one in held],
-        "owners": [one.alarm.owner for one in held],
-        "states": [one.state for one in held],
-        "severities": [one.alarm.severity for one in held],
-        "since": [one.alarm.since for one in held],
-        "opened_at": [one.opened_at for one in held],
-        "resolved_at": [one.resolved_at for one in held],
-        "reasons": [one.reason for one in held],
-        "payloads": [Jsonb(one.alarm.payload) for one in held],
-        "source_event_ids": [one.alarm.source_event_id for one in held],
-        "correlation_ids": [one.correlation_id for one in held],
+        "ids": column(one.alarm.id for one in held),
+        "rules": column(one.alarm.rule for one in held),
+        "owners": column(one.alarm.owner for one in held),
+        "states": column(one.state for one in held),
+        "severities": column(one.alarm.severity for one in held),
+        "since": column(one.alarm.since for one in held),
+        "opened_at": column(one.opened_at for one in held),
+        "resolved_at": column(one.resolved_at for one in held),
+        "reasons": column(one.reason for one in held),
+        "payloads": column(one.alarm.payload for one in held),
+        "source_event_ids": column(one.alarm.source_event_id for one in held),
+        "correlation_ids": column(one.correlation_id for one in held),
     }

@@ -60,7 +60,7 @@ async def judge(
     for given in timeline:
         for rule in rules.for_key(given.key):
             judgement.hear(rule, given.owner, given)
-    return SeriesJudgement(judgement, silences.changed(), calculated)
+    return SeriesJudgement(judgement.prepare(), silences.changed(), calculated)
 
 
 class SeriesJudgement(Writes):
