@@ -61,6 +61,9 @@ class Records:
     events: Sequence[NewEvent] = ()
     steps: Sequence[NewStep] = ()
     calculated: Sequence[NewCalculated] = ()
+    touched: Sequence[str] = ()
+    """Owners of whose series something changed, at `touched_at`, that has no record: health may follow."""
+    touched_at: datetime | None = None
 
     @classmethod
     def joined(cls, parts: Iterable[Records]) -> Records:
@@ -69,4 +72,6 @@ class Records:
             [event for part in parts for event in part.events],
             [step for part in parts for step in part.steps],
             [one for part in parts for one in part.calculated],
+            [owner for part in parts for owner in part.touched],
+            max((part.touched_at for part in parts if part.touched_at is not None), default=None),
         )

@@ -367,6 +367,31 @@ type step_input
     source_event_id uuid
     result jsonb
 
+table system_health with (fillfactor=50)
+    system text not null
+    health text not null default 'unknown'::text
+    reason text
+    since timestamp with time zone
+    degraded_at smallint not null
+    outage_at smallint not null
+    dirty boolean not null default true
+    constraint system_health_health_check CHECK ((health = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'unknown'::text])))
+    constraint system_health_pkey PRIMARY KEY (system)
+    constraint system_health_reason_check CHECK ((reason = ANY (ARRAY['stale'::text, 'no-data'::text, 'uncovered'::text])))
+    constraint system_health_system_check CHECK (((length(system) >= 1) AND (length(system) <= 128)))
+
+table system_member with (fillfactor=70)
+    system text not null
+    owner text not null
+    key text not null
+    type text not null default ''::text
+    required boolean not null
+    covered boolean not null
+    condition text not null default 'no-data'::text
+    constraint system_member_condition_check CHECK ((condition = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'stale'::text, 'no-data'::text, 'uncovered'::text])))
+    constraint system_member_pkey PRIMARY KEY (system, owner, key, type)
+    constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES system_health(system) ON DELETE CASCADE
+
 table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.05)
     kind text not null
     ref text not null
@@ -410,6 +435,8 @@ CREATE UNIQUE INDEX alarm_held ON tocsin.alarm USING btree (event_rule, owner) W
 
 CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC)
 
+CREATE INDEX alarm_open_owner ON tocsin.alarm USING btree (owner) WHERE (state = 'open'::text)
+
 CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id)
 
 CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, stale_since) WHERE (freshness = 'stale'::text)
@@ -425,6 +452,8 @@ CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kin
 CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
 
 CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq)
+
+CREATE INDEX system_member_owner ON tocsin.system_member USING btree (owner)
 
 CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref, key) WHERE (parked_at IS NULL)
 
@@ -464,7 +493,7 @@ end
 $function$
 rights {owner=X/owner}
 
-CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[])
+CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[], touched text[] DEFAULT '{}'::text[], touched_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS bigint
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -474,7 +503,8 @@ declare
     current_epoch bigint;
     head bigint;
     at timestamptz;
-    records integer := cardinality(events) + cardinality(steps) + cardinality(calculated);
+    given integer := cardinality(events) + cardinality(steps) + cardinality(calculated);
+    records integer;
 begin
     -- An older snapshot would see an older epoch and an older head.
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -489,10 +519,25 @@ begin
         raise exception 'deposed: epoch % was superseded by %', expected_epoch, current_epoch
             using errcode = 'TS001';
     end if;
-    if records = 0 then
+    if given = 0 and cardinality(touched) = 0 then
         return head;
     end if;
     at := tocsin.instant();
+    if exists (select from tocsin.system_health) then
+        calculated := calculated || (
+            select tocsin.roll_up(coalesce(array_agg(distinct c.owner), '{}'), coalesce(max(c.ts), at))
+            from (
+                select e.owner, e.ts from unnest(events) e where e.alarm_id is not null
+                union all
+                select v.owner, v.ts from unnest(calculated) v
+                union all
+                select t.owner, touched_at from unnest(touched) as t (owner)
+            ) c);
+    end if;
+    records := cardinality(events) + cardinality(steps) + cardinality(calculated);
+    if records = 0 then
+        return head;
+    end if;
     if cardinality(events) > 0 then
         insert into tocsin.event (seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at,
                                   alarm_id, severity, source_event_id, correlation_id, payload, epoch)
@@ -520,7 +565,7 @@ begin
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     values (head + records, head + 1, at, expected_epoch);
     perform pg_notify('tocsin_log', '');
-    return head + records;
+    return head + given;
 end
 $function$
 rights {owner=X/owner}
@@ -722,6 +767,32 @@ AS $function$
     where c.relnamespace = 'tocsin'::regnamespace and c.relkind = 'p'
 $function$
 
+CREATE OR REPLACE FUNCTION tocsin.member_condition(member system_member)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select case
+        when a.severity >= h.outage_at then 'outage'
+        when a.severity >= h.degraded_at then 'degraded'
+        when c.owner is null then 'no-data'
+        when c.freshness = 'stale' then 'stale'
+        when not member.covered then 'uncovered'
+        else 'ok'
+    end
+    from tocsin.system_health h
+    left join tocsin.current_value c on c.owner = member.owner and c.key = member.key
+    left join lateral (
+        select max(one.severity) as severity
+        from tocsin.alarm one
+        join tocsin.rule_state s on s.event_rule = one.event_rule and s.owner = one.owner and s.alarm_id = one.id
+        where one.owner = member.owner and one.state = 'open' and s.state -> 'verdicts' ? member.key
+          and (s.phase = 'clearing' or s.state #>> array['verdicts', member.key, 'clear_due_at'] is null)
+          and (c.stale_since is null or one.since < c.stale_since)
+    ) a on true
+    where h.system = member.system
+$function$
+
 CREATE OR REPLACE FUNCTION tocsin.move_records(after_seq bigint, shift bigint)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -869,6 +940,91 @@ begin
     return true;
 end
 $function$
+
+CREATE OR REPLACE FUNCTION tocsin.roll_up(owners text[], at timestamp with time zone)
+ RETURNS calculated_input[]
+ LANGUAGE plpgsql
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    systems text[];
+    verdicts tocsin.calculated_input[];
+begin
+    select array_agg(distinct s.system) into systems
+    from (
+        select m.system from tocsin.system_member m where m.owner = any (owners)
+        union all
+        select h.system from tocsin.system_health h where h.dirty
+    ) s;
+    if systems is null then
+        return '{}';
+    end if;
+    update tocsin.system_member m
+    set condition = n.condition
+    from (
+        select o.system, o.owner, o.key, o.type, tocsin.member_condition(o) as condition
+        from tocsin.system_member o
+        join tocsin.system_health h on h.system = o.system
+        where o.system = any (systems) and (o.owner = any (owners) or h.dirty)
+    ) n
+    where m.system = n.system and m.owner = n.owner and m.key = n.key and m.type = n.type
+      and m.condition <> n.condition;
+    with counted as (
+        select m.system,
+               count(*) filter (where m.condition = 'outage' and m.required) as outage,
+               count(*) filter (where m.condition = 'stale' and m.required) as stale,
+               count(*) filter (where m.condition = 'degraded'
+                                or (m.condition in ('outage', 'stale') and not m.required)) as degraded,
+               count(*) filter (where m.condition = 'ok' and m.required) as ok,
+               count(*) filter (where m.condition = 'no-data' and m.required) as no_data
+        from tocsin.system_member m
+        where m.system = any (systems)
+          and not (m.key = '' and exists (
+              select from tocsin.system_member seen
+              where seen.system = m.system and seen.owner = m.owner and seen.type = m.type and seen.key <> ''))
+        group by m.system
+    ),
+    judged as (
+        select c.*,
+               case when c.outage > 0 then 'outage' when c.stale > 0 then 'unknown' when c.degraded > 0 then 'degraded'
+                    when c.ok > 0 then 'ok' else 'unknown' end as health,
+               case when c.outage > 0 then null when c.stale > 0 then 'stale' when c.degraded + c.ok > 0 then null
+                    when c.no_data > 0 then 'no-data' else 'uncovered' end as reason
+        from counted c
+    ),
+    changed as (
+        update tocsin.system_health h
+        set health = j.health, reason = j.reason, dirty = false,
+            since = case when (h.health, h.reason) is distinct from (j.health, j.reason) or h.since is null
+                         then roll_up.at else h.since end
+        from judged j, (select * from tocsin.system_health) before
+        where h.system = j.system and before.system = h.system
+          and (h.dirty or (h.health, h.reason) is distinct from (j.health, j.reason))
+        returning h.system, h.health, h.reason, before.health as was, before.since is null as is_new,
+                  (before.health, before.reason) is distinct from (h.health, h.reason) as is_other
+    )
+    select array_agg(
+        row(gen_random_uuid(), c.system, 'system.health', roll_up.at, 'health', null,
+            jsonb_build_object(
+                'health', c.health, 'reason', c.reason, 'was', case when not c.is_new then c.was end,
+                'members', (
+                    select coalesce(jsonb_agg(jsonb_build_object('owner', t.owner, 'key', t.key, 'type', t.type,
+                                                                 'required', t.required, 'condition', t.condition)), '[]')
+                    from (
+                        select * from tocsin.system_member m
+                        where m.system = c.system and m.condition <> 'ok'
+                        order by array_position(array['outage', 'stale', 'degraded', 'no-data', 'uncovered'], m.condition),
+                                 not m.required, m.owner, m.key
+                        limit 10
+                    ) t)))::tocsin.calculated_input
+        order by c.system)
+        into verdicts
+    from changed c
+    where c.is_new or c.is_other;
+    return coalesce(verdicts, '{}');
+end
+$function$
+rights {owner=X/owner}
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS boolean

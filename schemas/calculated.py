@@ -17,6 +17,8 @@ from schemas.event import instant_text
 from schemas.subjects import calculated_subject
 
 Verdict = Literal["stale", "fresh", "health"]
+HEALTH_KEY = "system.health"
+"""The key of the series that holds a system's health; its owner is the system."""
 
 
 class CalculatedRow(NamedTuple):

@@ -26,4 +26,6 @@ select tocsin.append(
      from unnest(%(calculated_id)s::uuid[], %(calculated_owner)s::text[], %(calculated_key)s::text[],
                  %(calculated_ts)s::timestamptz[], %(calculated_verdict)s::text[],
                  %(calculated_correlation_id)s::uuid[], %(calculated_payload)s::jsonb[])
-         with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)))
+         with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)),
+    %(touched)s::text[],
+    %(touched_at)s)

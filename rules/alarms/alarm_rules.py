@@ -1,4 +1,4 @@
-"""The event_rules and datapoint_types of one page of the rule book, compiled.
+"""The event_rules, datapoint_types and systems of one page of the rule book, compiled.
 
 Guarantee: what did not change since the page before is not compiled again. On failure: a stored rule that this version
 of the engine refuses is set aside, and said: the others still hold.
@@ -10,7 +10,8 @@ import structlog
 
 from rules.current import RuleSet
 from rules.engine import CompiledRules, Rule, RuleInvalid, TypeIndex, compile_rule
-from schemas.documents import DatapointTypeDocument, EventRuleDocument
+from rules.health.members import Members
+from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDocument
 
 _log = structlog.get_logger()
 
@@ -18,9 +19,10 @@ _log = structlog.get_logger()
 class AlarmRules(CompiledRules):
     """`RuleBook(AlarmRules, *AlarmRules.KINDS)`"""
 
-    KINDS = (EventRuleDocument, DatapointTypeDocument)
+    KINDS = (EventRuleDocument, DatapointTypeDocument, SystemDocument)
 
     def __init__(self, rules: RuleSet, before: AlarmRules | None = None) -> None:
+        self.members = Members(rules.of(SystemDocument).values())
         types = tuple(rules.of(DatapointTypeDocument).values())
         known: dict[str, Rule] = {}
         index = TypeIndex(types)

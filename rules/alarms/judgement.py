@@ -130,6 +130,14 @@ class Judgement(Writes):
         for effect in effects:
             self._note(subject, effect, correlation_id)
 
+    def regrouped(self) -> set[str]:
+        """Owners of whose series others than before hold an alarm."""
+        return {
+            subject[1]
+            for subject, after in self._states.items()
+            if self._seen.get(subject, _NOT_SEEN).state.holding != after.holding
+        }
+
     def _state(self, subject: Subject) -> RuleState:
         known = self._states.get(subject)
         return known if known is not None else self._seen.get(subject, _NOT_SEEN).state

@@ -21,11 +21,14 @@ from rules.alarms.silences import Series, Silence, Silences, StoredSeries, is_wa
 from rules.current import RuleBook
 from rules.datapoints.lane import DataBatch, Verdict
 from rules.engine import Arrival, CompiledRules, WentStale
+from rules.health.members import MemberRow, Members
+from rules.health.writing import member_columns
 from rules.lanes.lane import Overtaken
 from rules.lanes.phases import Writes
 from timers.staleness_id import verdict_id
 from tocsin.core.db import Connection, statement
 
+_NO_MEMBERS = Members()
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -35,7 +38,8 @@ class SeriesAlarms:
 
     async def plan(self, connection: Connection, batch: DataBatch) -> SeriesJudgement:
         await self._book.refresh(connection, batch.rules_seq + 1)
-        return await judge(connection, batch.partition, batch.inputs, self._book.at(batch.rules_seq + 1))
+        rules = self._book.at(batch.rules_seq + 1)
+        return await judge(connection, batch.partition, batch.inputs, rules, rules.members)
 
 
 class Due(NamedTuple):
@@ -49,10 +53,16 @@ Given = Arrival | Verdict | Due
 
 
 async def judge(
-    connection: Connection, partition: int, inputs: Sequence[Given], rules: CompiledRules
+    connection: Connection,
+    partition: int,
+    inputs: Sequence[Given],
+    rules: CompiledRules,
+    members: Members = _NO_MEMBERS,
 ) -> SeriesJudgement:
     """Read and decide, without a lock."""
     stored = await _read_series(connection, inputs) if inputs else []
+    begun = _first_arrivals(inputs, stored)
+    joined = [(given, members.of_series(given.owner, given.key, rules)) for given in begun]
     silences = Silences(stored, rules.types)
     timeline, calculated = _timeline(inputs, silences)
     seen = await read_states(connection, _subjects(rules, timeline))
@@ -60,16 +70,31 @@ async def judge(
     for given in timeline:
         for rule in rules.for_key(given.key):
             judgement.hear(rule, given.owner, given)
-    return SeriesJudgement(judgement.prepare(), silences.changed(), calculated)
+    typed = [row for _, rows in joined for row in rows if row.type]
+    begun_owners = {given.owner for given, rows in joined if rows}
+    regrouped = judgement.regrouped().intersection(members.owners)
+    records = Records(
+        events=judgement.events,
+        calculated=calculated,
+        # A first datapoint and a series that joins an open alarm are no records, and may change a system's health.
+        touched=sorted(begun_owners | regrouped),
+        touched_at=max((_due(given).until for given in inputs), default=None),
+    )
+    return SeriesJudgement(judgement.prepare(), silences.changed(), typed, records)
 
 
 class SeriesJudgement(Writes):
     def __init__(
-        self, judgement: Judgement, changed: Sequence[Series], calculated: Sequence[NewCalculated]
+        self,
+        judgement: Judgement,
+        changed: Sequence[Series],
+        joined: Sequence[MemberRow],
+        records: Records,
     ) -> None:
         self._judgement = judgement
         self._changed = changed
-        self._calculated = calculated
+        self._joined = joined
+        self._records = records
 
     async def timers(self, connection: Connection) -> None:
         await self._judgement.timers(connection)
@@ -116,9 +141,11 @@ class SeriesJudgement(Writes):
                 },
             )
         await self._judgement.entities(connection)
+        if self._joined:
+            await connection.execute(statement("rules.health/insert_members"), member_columns(self._joined))
 
     def records(self) -> Records:
-        return Records(events=self._judgement.events, calculated=self._calculated)
+        return self._records
 
 
 def _timeline(
@@ -138,6 +165,17 @@ def _timeline(
                 calculated.append(_fresh(given))
             heard.append(given)
     return heard, calculated
+
+
+def _first_arrivals(inputs: Sequence[Given], stored: Sequence[StoredSeries]) -> list[Arrival]:
+    """Of series that were never seen before."""
+    seen = {(one.owner, one.key) for one in stored}
+    found = []
+    for given in inputs:
+        if isinstance(given, Arrival) and (given.owner, given.key) not in seen:
+            seen.add((given.owner, given.key))
+            found.append(given)
+    return found
 
 
 def _due(given: Given) -> Due:

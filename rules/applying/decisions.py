@@ -15,10 +15,11 @@ from pydantic import BaseModel, ValidationError
 from rules.alarms.fates import Fate, fates
 from rules.applying.plan import Key, Plan, Stored
 from rules.engine import CompiledRules, Rule, TypeIndex, compile_rule
-from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument
+from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
 from tocsin.core.errors import InvalidInput, Refused
 
 _OF_ALARMS = ("event_rule", "datapoint_type")
+_OF_HEALTH = (*_OF_ALARMS, "system")
 _NO_RULES = CompiledRules(())
 
 
@@ -29,6 +30,8 @@ class Decided(NamedTuple):
     """By the name of every rule whose states do not simply go on."""
     before: CompiledRules = _NO_RULES
     after: CompiledRules = _NO_RULES
+    systems: Sequence[SystemDocument] | None = None
+    """Those that hold after the plan; None if nothing changes that their health depends on."""
 
 
 def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
@@ -36,7 +39,8 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
 
     Refuses a change after which a rule that is applied already would not hold.
     """
-    if not any(change.kind in _OF_ALARMS for change in planned.effective):
+    changed = {change.kind for change in planned.effective}
+    if not changed.intersection(_OF_HEALTH):
         return Decided({})
     before = {(one.kind, one.name): one.document for one in stored if one.holds}
     after: dict[Key, Any] = {**before, **{change.key: change.after for change in planned.effective}}
@@ -45,7 +49,14 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
         for change in planned.of_kind("event_rule")
         if change.after is not None and not change.after["enabled"]
     ]
+    systems = [
+        model
+        for key, document in after.items()
+        if isinstance(model := _model(key[0], document), SystemDocument)
+    ]
     former, _ = _compiled(before)
+    if not changed.intersection(_OF_ALARMS):
+        return Decided({}, former, former, systems)
     latter, unusable = _compiled(after, former)
     for name, error in unusable.items():
         if name in former.rules:
@@ -53,7 +64,7 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
                 f"event_rule {name!r}, which is applied already, would not hold any more ({error}): change it in "
                 "the same apply"
             )
-    return Decided(fates(former, latter, disabled), former, latter)
+    return Decided(fates(former, latter, disabled), former, latter, systems)
 
 
 def _compiled(
@@ -79,5 +90,5 @@ def _compiled(
 def _model(kind: str, document: Any) -> BaseModel | None:
     """One that this version of Tocsin cannot read is set aside by the workers, too."""
     with suppress(ValidationError):
-        return KINDS[kind].model_validate(document) if kind in _OF_ALARMS and document is not None else None
+        return KINDS[kind].model_validate(document) if kind in _OF_HEALTH and document is not None else None
     return None

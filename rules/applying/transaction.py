@@ -31,6 +31,7 @@ from rules.applying.plan import Change, Key, Plan, plan, read_stored
 from rules.applying.schedules import change_schedules, refuse_orphans
 from rules.applying.silences import hear_silences, settle_silences
 from rules.applying.switches import lock_partitions, record_switches
+from rules.applying.systems import read_systems
 from rules.applying.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.current import newest_rules
 from rules.lanes.lane import Overtaken
@@ -119,8 +120,11 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     for work in works:
         await work.entities(connection)
     heard = await hear_silences(connection, complete, decided)
+    systems = await read_systems(connection, decided, act.now)
+    for system in systems:
+        await system.entities(connection)
     applied = Records([_applied_event(planned, act)])
-    records = Records.joined([settled, *(work.records() for work in works), applied, heard])
+    records = Records.joined([settled, *(work.records() for work in (*works, *systems)), applied, heard])
     seq = await _record(connection, planned.effective, records, len(heard.events))
     return Applied(planned, seq, next_at, alarms.resolved, len(actions.steps))
 

@@ -153,12 +153,24 @@ class Opened:
         try:
             series = series_of(owner, key)
             if message.source_seq is not None:
-                calculated = CalculatedDatapoint.model_validate_json(message.data)
-                self.inputs.append(Verdict(message.at, message.seq, calculated))
+                self._take_verdict(message, CalculatedDatapoint.model_validate_json(message.data))
             else:
                 self._take_datapoints(message, series)
         except (ValueError, ValidationError) as error:
             self.refused.append((message, str(error)))
+
+    def _take_verdict(self, message: Message, calculated: CalculatedDatapoint) -> None:
+        """The health of a system is a datapoint of its own; staleness is about a series that has its datapoints."""
+        if calculated.verdict != "health":
+            self.inputs.append(Verdict(message.at, message.seq, calculated))
+            return
+        health, reason = str(calculated.data["health"]), calculated.data.get("reason")
+        labels = {} if reason is None else {"reason": str(reason)}
+        arrival = Arrival(
+            message.at, message.seq, calculated.owner, calculated.key, health, calculated.time, labels
+        )
+        self.inputs.append(arrival)
+        self.datapoints.append(Placed(0, arrival))
 
     def _take_datapoints(self, message: Message, series: Series) -> None:
         found, problems = read_datapoints(series.key, message.data, message.at, self._bounds)

@@ -3,9 +3,9 @@
 Guarantee: all messages of one owner, and the verdicts about its series, are in one partition, in one order. The server
 does it with a transform of the subject, so producers know nothing of partitions and cannot get them wrong.
 
-The record stream's staleness subjects are sourced into the same partitions: consumers of the data lane see one
-lane, and there is no second writer. After a rebuild of the record stream sourced messages come again; their sequence in
-the record stream tells (`Message.source_seq`).
+The record stream's subjects of staleness and health are sourced into the same partitions: consumers of the data lane
+see one lane, and there is no second writer. After a rebuild of the record stream sourced messages come again; their
+sequence in the record stream tells (`Message.source_seq`).
 
 On failure: a stream with another number of partitions, or another configuration, is refused by name.
 """
@@ -40,7 +40,10 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
         sources=[
             StreamSource(
                 name=settings.stream,
-                subject_transforms=[SubjectTransform(src=f"{prefix}.staleness.*.>", dest=partitioned)],
+                subject_transforms=[
+                    SubjectTransform(src=f"{prefix}.{verdict}.*.>", dest=partitioned)
+                    for verdict in ("staleness", "health")
+                ],
             )
         ],
         retention=RetentionPolicy.LIMITS,

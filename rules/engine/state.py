@@ -74,6 +74,13 @@ class RuleState(NamedTuple):
         """With what is remembered of a series; this runs for every datapoint of a rule that looks back."""
         return RuleState._make((*self[:7], fingerprint, self.verdicts, {**self.tracks, key: track}))
 
+    @property
+    def holding(self) -> frozenset[str]:
+        """The series that hold the alarm: those that fire; while it is clearing, those that did."""
+        if self.phase == "clearing":
+            return frozenset(self.verdicts)
+        return frozenset(key for key, verdict in self.verdicts.items() if verdict.clear_due_at is None)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "phase": self.phase,

@@ -1,7 +1,8 @@
 """Which datapoint_type holds for a key.
 
-Guarantee: of several types that cover a key the most specific one holds (part by part, text before `*` before
-`**`), then the first by name: never a matter of the order of files.
+Guarantee: of several types that cover a key the most specific one holds (part by part, text before `*` before `**`),
+then the first by name: never a matter of the order of files. The health of a system has no type: it is ours, speaks
+when it changes, and is never stale.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import lru_cache
 
 from rules.engine.patterns import MOST_KEPT, PatternIndex
 from rules.expressions.series import ValueKind
+from schemas.calculated import HEALTH_KEY
 from schemas.datapoint_type_document import DatapointTypeDocument
 from schemas.key_pattern import overlap, specificity
 
@@ -23,7 +25,7 @@ class TypeIndex:
 
         @lru_cache(maxsize=MOST_KEPT)
         def of(key: str) -> DatapointTypeDocument | None:
-            return next(iter(index.find(key)), None)
+            return None if key == HEALTH_KEY else next(iter(index.find(key)), None)
 
         self.of = of
 

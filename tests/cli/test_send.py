@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +143,19 @@ def test_without_a_worker_send_says_what_to_start(
     monkeypatch.setattr("tocsin.cli.send._PATIENCE_S", 0.0)
     for words in (("send", "plant", "a", "1"), ("emit", "a")):
         assert "start a worker with `tocsin run worker`" in tocsin(*words, exit_code=2).err
+
+
+def test_health_is_listed_with_what_makes_it_so(tocsin: CommandLine, tmp_path: Path) -> None:
+    assert tocsin("health").out.startswith("no systems are applied")
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("system:\n  name: cooling\n  members:\n    - {owner: plant-7, key: pump.flow}\n")
+    tocsin("apply", str(rules))
+    header, line = tocsin("health").lines
+    assert header.split() == ["SYSTEM", "HEALTH", "REASON", "SINCE", "MEMBERS"]
+    assert line.split()[:3] == ["cooling", "unknown", "no-data"]
+    assert line.endswith("pump.flow of plant-7: no-data")
+    (found,) = tocsin("health", "--json").json
+    assert (found["system"], found["health"], found["members"]) == ("cooling", "unknown", 1)
+    (unknown,) = tocsin("series", "--unknown", "--json").json
+    assert (unknown["owner"], unknown["key"], unknown["by"]) == ("plant-7", "pump.flow", "system cooling")
+    assert tocsin("series", "--unknown").lines[1].split() == ["plant-7", "pump.flow", "system", "cooling"]

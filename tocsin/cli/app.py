@@ -17,6 +17,7 @@ from tocsin.cli import (
     doctor,
     events,
     explain,
+    health,
     migrate,
     next_times,
     rule_tests,
@@ -85,6 +86,7 @@ app.command("explain")(explain.explain)
 app.command("send")(send.send)
 app.command("emit")(send.emit)
 app.command("series")(series.series)
+app.command("health")(health.health)
 app.command("dead")(dead.dead)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from cdc.publisher import Publisher
+from rules.alarms.series_alarms import SeriesAlarms
 from rules.datapoints.lane import DataBatch
 from rules.dead_letters import read_dead_letters
 from rules.lanes.phases import Writes
@@ -17,7 +19,7 @@ from tests.rules.lanes.laning import jetstream, lane_worker, make_stream, wait_f
 from tests.sql import all_rows
 from tests.waiting import eventually
 from tocsin.core.db import Connection
-from tocsin.core.service import running
+from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
 TYPES = "---\ndatapoint_type:\n  name: temperature\n  key: temperature\n  value: number\n"
@@ -205,3 +207,35 @@ async def test_the_bounds_of_ts_are_settings(
         await publish(settings, "plant.b", {"value": 2})
         await wait_for_rows(connection, "tocsin.datapoint", stored + 1)
     assert len(await rows(connection, "datapoint")) == stored + 1
+
+
+async def test_the_health_of_a_system_arrives_as_a_datapoint_and_rules_judge_it(
+    settings: Settings, connection: Connection
+) -> None:
+    system = "---\nsystem:\n  name: cooling\n  members:\n    - {owner: plant-7, key: temperature}\n"
+    ill = (
+        "---\nevent_rule:\n  name: ill\n  datapoint: system.health\n  fire: 'value == \"outage\"'\n"
+        "---\nevent_rule:\n  name: hot\n  datapoint: temperature\n  above: 65\n  severity: high\n"
+    )
+    # A type that covers everything does not cover health: it is ours, and never stale.
+    everything = "---\ndatapoint_type:\n  name: all\n  key: '**'\n  interval: 1h\n"
+    await put(connection, TYPES + everything + system + ill)
+
+    async def are_all(state: str) -> bool:
+        found = await rows(connection, "alarm", "event_rule")
+        return [(row["event_rule"], row["state"]) for row in found] == [("hot", state), ("ill", state)]
+
+    await make_stream(settings)
+    async with running(Service("cdc", Publisher(settings).run), lane_worker("one", settings, SeriesAlarms())):
+        await publish(settings, "plant-7.temperature", {"value": 70})
+        await eventually(lambda: are_all("open"), "health opens an alarm", within=60)
+        await publish(settings, "plant-7.temperature", {"value": 1})
+        await eventually(lambda: are_all("resolved"), "and resolves it", within=60)
+    (health,) = await all_rows(connection, "select * from tocsin.current_value where key = 'system.health'")
+    assert (health["owner"], health["value"], health["labels"]) == ("cooling", "ok", {})
+    timers = await all_rows(connection, "select key from tocsin.timer where kind = 'watchdog'")
+    assert timers == []
+    stored = await all_rows(
+        connection, "select value from tocsin.datapoint where owner = 'cooling' order by arrived_at"
+    )
+    assert [row["value"] for row in stored] == ["unknown", "outage", "ok"]
