@@ -13,6 +13,7 @@ from tocsin.cli import (
     cdc_repair,
     cdc_status,
     cdc_verify,
+    channels,
     dead,
     doctor,
     events,
@@ -103,6 +104,10 @@ action.command("show")(actions.show)
 action.command("retry")(actions.retry)
 action.command("cancel")(actions.cancel)
 app.add_typer(action, name="actions")
+
+channel = typer.Typer(help="Channels: try one.", no_args_is_help=True, rich_markup_mode=None)
+channel.command("test")(channels.try_channel)
+app.add_typer(channel, name="channel")
 
 schedule = typer.Typer(
     help="Add, pause, resume, cancel, run and inspect single schedules.",

@@ -146,7 +146,7 @@ async def test_a_channel_that_is_gone_fails_the_step_and_says_what_to_do(house: 
         "update tocsin.rule_version set until_seq = from_seq where kind = 'channel'"
     )
     await house.event()
-    assert (await house.action())["error"] == "there is no channel 'ops': apply one, and try the action again"
+    assert (await house.action())["error"] == "there is no channel 'ops': apply one, then try again"
 
 
 async def test_a_text_of_the_authors_own_replaces_every_form_of_ours(
