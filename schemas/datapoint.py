@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
 from pydantic_core import from_json
 
+from schemas.duration import format_duration
 from schemas.key_pattern import Key, check_key
 from schemas.subjects import series_tokens, text_of, token
 from tocsin.core.errors import InvalidInput
@@ -229,11 +230,12 @@ def _instant(text: object) -> datetime:
 def _outside(ts: datetime, arrived_at: datetime, bounds: Bounds) -> str:
     if ts > arrived_at:
         return (
-            f"ts {ts.isoformat()} lies {ts - arrived_at} after its arrival, at most {bounds.future} are accepted: "
+            f"ts {ts.isoformat()} lies more than {format_duration(bounds.future)} after its arrival: "
             "correct the producer's clock"
         )
     return (
-        f"ts {ts.isoformat()} lies more than {bounds.past} before its arrival: it is outside of the retention"
+        f"ts {ts.isoformat()} lies more than {bounds.past.days} days before its arrival: "
+        "it is outside of the retention"
     )
 
 

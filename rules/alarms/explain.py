@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -52,10 +53,11 @@ def explained(
     alarm: Row, events: Sequence[Row], actions: Sequence[Row], sustains: Sequence[Row], now: datetime
 ) -> Explained:
     says = alarm["payload"]
-    history = [f"{instant_text(alarm['since'])}  the condition began{_value(says)}"]
-    history += [_edge(event) for event in events]
-    history += [_action(action) for action in actions]
-    history += [_sustain(one, now) for one in sustains]
+    told = [(alarm["since"], f"the condition began{_value(says)}")]
+    told += [(event["ts"], _edge(event)) for event in events]
+    told += [(action["started_at"], _action(action)) for action in actions]
+    # What is to come lies behind what was, also where it is overdue.
+    told = sorted(told, key=itemgetter(0)) + [(one["nominal_at"], _sustain(one, now)) for one in sustains]
     facts = {
         "alarm": str(alarm["id"]),
         "rule": alarm["event_rule"],
@@ -67,7 +69,11 @@ def explained(
     }
     sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}"
     message = says.get("message")
-    return Explained(f"{sentence}: {message}" if message else sentence, tuple(history), facts)
+    return Explained(
+        f"{sentence}: {message}" if message else sentence,
+        tuple(f"{instant_text(at)}  {text}" for at, text in told),
+        facts,
+    )
 
 
 def _value(says: dict[str, Any]) -> str:
@@ -76,11 +82,11 @@ def _value(says: dict[str, Any]) -> str:
 
 def _edge(event: Row) -> str:
     payload = event["payload"]
-    text = f"{instant_text(event['ts'])}  {_SAYS.get(event['type'], event['type'])}"
+    text = str(_SAYS.get(event["type"], event["type"]))
     if payload.get("who"):
         text += f" by {payload['who']}"
     if payload.get("until"):
-        text += f" until {payload['until']}"
+        text += f" until {instant_text(datetime.fromisoformat(payload['until']))}"
     if payload.get("note"):
         text += f": {payload['note']}"
     if event["type"] == "alarm-resolved" and payload.get("reason"):
@@ -90,14 +96,13 @@ def _edge(event: Row) -> str:
 
 
 def _action(action: Row) -> str:
-    at, name = instant_text(action["started_at"]), action["name"]
-    text = f"{at}  started {name} by {action['action_rule']}, {action['state']}"
+    text = f"started {action['name']} by {action['action_rule']}, {action['state']}"
     return f"{text}: {action['error']}" if action["error"] else text
 
 
 def _sustain(one: Row, now: datetime) -> str:
     does = _NEXT.get(one["key"], one["key"])
-    text = f"{instant_text(one['nominal_at'])}  {does}, unless the condition changes before"
+    text = f"{does}, unless the condition changes before"
     if one["parked_at"] is not None:
         return f"{text}; the timer is parked: {one['last_error']}"
     if one["nominal_at"] > now or one["key"] == "snooze":

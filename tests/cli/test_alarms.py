@@ -42,7 +42,7 @@ def test_an_alarm_is_listed_acknowledged_and_silenced(tocsin: CommandLine) -> No
     assert "was acknowledged by bob at" in tocsin("ack", "aaaaaaaa", "--by", "ann").out
     silent = tocsin("snooze", "aaaaaaaa", "2h", "--by", "bob", "--json").json
     assert silent["seq"] == 2
-    assert "open (acknowledged by bob, snoozed, in " in tocsin("alarms").lines[1]
+    assert "open (acknowledged by bob, snoozed for " in tocsin("alarms").lines[1]
     assert tocsin("snooze", "aaaaaaaa", "--off").out.endswith("speaks again, seq 3\n")
     assert [act["verb"] for act in tocsin("audit", "dsp-hot", "--json").json] == [
         "acknowledge",

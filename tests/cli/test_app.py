@@ -9,6 +9,7 @@ import textwrap
 from importlib.metadata import version
 from pathlib import Path
 
+import psycopg
 import pytest
 import typer
 
@@ -96,13 +97,12 @@ def test_a_setting_out_of_range_is_named_with_its_value(tocsin: CommandLine) -> 
     )
 
 
+@pytest.mark.parametrize("kind", [psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout])
 def test_a_session_that_postgres_ends_in_the_middle_is_one_line(
-    tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch
+    kind: type[psycopg.Error], tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(*_: object, **__: object) -> None:
-        import psycopg
-
-        raise psycopg.OperationalError("server closed the connection\nsecond line")
+        raise kind("server closed the connection\nsecond line")
 
     monkeypatch.setattr("timers.working_set.database_now", lost)
     assert tocsin("upcoming", exit_code=2).err == (
@@ -119,7 +119,7 @@ def test_a_defect_keeps_its_traceback(tocsin: CommandLine, monkeypatch: pytest.M
         tocsin("upcoming")
 
 
-def test_commands_find_the_servers_of_an_up_in_the_same_directory(
+def test_commands_find_the_servers_of_an_up_in_the_same_directory_or_the_one_that_is_named(
     settings: Settings, alone: CommandLine, tmp_path: Path
 ) -> None:
     from tocsin.cli.addresses import noted_addresses
@@ -129,7 +129,10 @@ def test_commands_find_the_servers_of_an_up_in_the_same_directory(
         assert alone("schedules").out.startswith("no schedules: ")
         alone.environment["TOCSIN_POSTGRES"] = f"postgresql:///other?host={tmp_path}"
         assert f"{tmp_path}:5432/other" in alone("schedules", exit_code=2).err
-    alone.environment["TOCSIN_POSTGRES"] = None
+        alone.environment |= {"TOCSIN_POSTGRES": None, "TOCSIN_DATA": str(tmp_path)}
+        assert "no postgres is named" in alone("schedules", exit_code=2).err
+        alone.environment["TOCSIN_DATA"] = str(tmp_path / ".tocsin")
+        assert alone("schedules").out.startswith("no schedules: ")
     assert "no postgres is named" in alone("schedules", exit_code=2).err
     (tmp_path / ".tocsin" / "addresses.json").write_text("{")
     assert "no postgres is named" in alone("schedules", exit_code=2).err

@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tocsin.cli.printing import compact, countdown, due_text, local_text, printable, table_lines, utc_text
+from tocsin.cli.printing import (
+    compact,
+    countdown,
+    due_text,
+    local_text,
+    printable,
+    since_text,
+    table_lines,
+    utc_text,
+)
 
 _AT = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 
@@ -34,6 +43,14 @@ def test_a_countdown_has_its_two_largest_units(seconds: float, text: str) -> Non
 def test_what_is_pending_and_past_is_due_now() -> None:
     assert due_text(timedelta(seconds=-8)) == "due now"
     assert due_text(timedelta(seconds=8)) == "in 8s"
+
+
+def test_what_is_past_never_lies_ahead() -> None:
+    assert [since_text(timedelta(seconds=one)) for one in (-8, -0.5, 0.2)] == [
+        "8s ago",
+        "just now",
+        "just now",
+    ]
 
 
 def test_instants_have_milliseconds_only_where_there_are_some() -> None:

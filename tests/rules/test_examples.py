@@ -22,6 +22,10 @@ def test_an_example_loads_on_its_own(path: Path) -> None:
     assert load_files([path]).documents
 
 
+def test_all_examples_may_be_applied_together() -> None:
+    assert load_files(sorted(EXAMPLES.glob("*.yaml"))).documents
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_an_editor_accepts_an_example(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tocsin.cli.printing import compact, countdown, print_json, print_table, printable, title, utc_text
+from tocsin.cli.printing import (
+    compact,
+    countdown,
+    print_json,
+    print_table,
+    printable,
+    since_text,
+    title,
+    utc_text,
+)
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,7 +50,7 @@ def actions_table(rows: list[dict[str, Any]], now: datetime, nothing: str) -> No
                 title(row["owner"], row["name"]),
                 row["state"],
                 row["rule"],
-                countdown(row["started_at"] - now),
+                since_text(row["started_at"] - now),
                 _took(row),
                 str(row["attempts"]),
                 _shortened(row["error"] or ""),

@@ -11,7 +11,7 @@ import typer
 
 from tocsin.cli.failures import finish
 from tocsin.cli.options import CreatedBy, Json, instant_option, person
-from tocsin.cli.printing import countdown, print_json, print_table, printable, utc_text
+from tocsin.cli.printing import countdown, print_json, print_table, printable, since_text, utc_text
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def alarms(
                 _state_text(row, now),
                 row["event_rule"],
                 row["owner"],
-                countdown(row["since"] - now),
+                since_text(row["since"] - now),
                 str(row["payload"].get("message", "")),
             )
             for row in rows
@@ -133,7 +133,7 @@ def _state_text(row: dict[str, Any], now: datetime) -> str:
     if row["acknowledged_at"] is not None and row["state"] == "open":
         marks.append(f"acknowledged by {row['acknowledged_by']}")
     if row["snoozed_until"] is not None and row["snoozed_until"] > now and row["state"] == "open":
-        marks.append(f"snoozed, {countdown(row['snoozed_until'] - now)}")
+        marks.append(f"snoozed for {countdown(row['snoozed_until'] - now).removeprefix('in ')}")
     return f"{row['state']} ({', '.join(marks)})" if marks else str(row["state"])
 
 

@@ -43,7 +43,7 @@ def finish(work: Coroutine[Any, Any, Result]) -> Result:
 
     try:
         return asyncio.run(work)
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
         raise Unreachable(f"postgres went away or did not answer ({_first_line(error)}): try again") from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise Refused(

@@ -84,6 +84,11 @@ def due_text(distance: timedelta) -> str:
     return countdown(distance) if distance >= timedelta(0) else "due now"
 
 
+def since_text(distance: timedelta) -> str:
+    """How long ago something was. It lies in the past, also where two clocks disagree by a moment."""
+    return countdown(distance) if distance <= timedelta(seconds=-1) else "just now"
+
+
 def title(owner: str, name: str) -> str:
     """How a schedule is called on a screen."""
     return f"{owner}/{name}" if owner else name

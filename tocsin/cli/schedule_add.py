@@ -92,6 +92,8 @@ class Edit:
 
 
 async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
+    # Loaded before the transaction: on a busy machine it takes longer than a session may idle inside of one.
+    import rules.applying.schedules  # noqa: F401
     from tocsin.cli.session import database
     from tocsin.core.db import retrying
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.addresses import DEFAULT_DATA, noted_addresses
+from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, noted_addresses
 from tocsin.cli.failures import finish
 
 if TYPE_CHECKING:
@@ -35,12 +35,16 @@ def up(
     files: Annotated[
         list[Path] | None, typer.Argument(help="More rules files.", metavar="[FILES]...")
     ] = None,
-    data: Annotated[Path, typer.Option("--data", help="Directory that keeps the data.")] = DEFAULT_DATA,
+    data: Annotated[
+        Path, typer.Option("--data", envvar=DATA_VARIABLE, help="Directory that keeps the data.")
+    ] = DEFAULT_DATA,
     rules: Annotated[
         list[Path] | None, typer.Option("--rules", help="Rules file to apply; may be repeated.")
     ] = None,
 ) -> None:
     """Run everything here, with its own Postgres and NATS, and show each fire as it happens.
+
+    Other commands find it from the same directory, or by TOCSIN_DATA.
 
     \b
     Example:

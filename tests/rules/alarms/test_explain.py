@@ -66,7 +66,7 @@ def test_a_parked_sustain_is_said() -> None:
     assert told.history[-1].endswith("; the timer is parked: ValueError: bad")
 
 
-def test_the_history_cites_seq_epoch_person_and_note() -> None:
+def test_the_history_is_in_the_order_of_time_and_cites_seq_epoch_person_and_note() -> None:
     action = {
         "name": "page",
         "action_rule": "escalate",
@@ -79,7 +79,7 @@ def test_the_history_cites_seq_epoch_person_and_note() -> None:
         [
             event(4, "alarm-opened", 600, epoch=2),
             event(6, "alarm-acknowledged", 660, who="bob", note="on it"),
-            event(7, "alarm-snoozed", 661, who="bob", until="2026-03-02T09:00:00Z"),
+            event(7, "alarm-snoozed", 661, who="bob", until="2026-03-02T10:00:00+01:00"),
             event(9, "alarm-resolved", 900, reason="clear"),
         ],
         [action],
@@ -88,8 +88,8 @@ def test_the_history_cites_seq_epoch_person_and_note() -> None:
     )
     assert told.history[1:] == (
         "2026-03-02T08:10:00Z  opened (seq 4, by the clock in epoch 2)",
+        "2026-03-02T08:10:01Z  started page by escalate, failed: 410 gone",
         "2026-03-02T08:11:00Z  acknowledged by bob: on it (seq 6)",
         "2026-03-02T08:11:01Z  snoozed by bob until 2026-03-02T09:00:00Z (seq 7)",
         "2026-03-02T08:15:00Z  resolved, clear (seq 9)",
-        "2026-03-02T08:10:01Z  started page by escalate, failed: 410 gone",
     )
