@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
@@ -28,6 +29,7 @@ from tocsin.core.settings import Settings
 
 # Sessions of Postgres: a step needs one only to read and to commit.
 _SESSIONS = 8
+_FLUSH_S = 1
 
 
 class Performer:
@@ -52,18 +54,19 @@ class Performer:
                 await bus.close()
 
     async def _work(self, world: World, puller: Puller) -> None:
-        free = asyncio.Semaphore(self._settings.worker_concurrency)
         keeping = asyncio.create_task(self._keep(), name="keep")
         try:
             while True:
-                for message in await puller.next_batch():
-                    await free.acquire()
-                    task = asyncio.create_task(_one(world, message), name="step")
-                    task.add_done_callback(lambda _: free.release())
-                    self._held[task] = message
                 self._raise_failure(keeping)
+                # What is taken is begun at once: nothing waits here while its ack wait runs out.
+                room = self._settings.worker_concurrency - len(self._held)
+                if room == 0:
+                    await asyncio.wait([keeping, *self._held], return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                for message in await puller.next_batch(at_most=room):
+                    self._held[asyncio.create_task(_one(world, message), name="step")] = message
         finally:
-            await self._give_back(keeping)
+            await self._give_back(world.bus, puller, keeping)
 
     def _raise_failure(self, keeping: asyncio.Task[None]) -> None:
         for task in [task for task in self._held if task.done()]:
@@ -80,14 +83,17 @@ class Performer:
                 if not task.done():
                     await message.in_progress()
 
-    async def _give_back(self, keeping: asyncio.Task[None]) -> None:
+    async def _give_back(self, bus: Client, puller: Puller, keeping: asyncio.Task[None]) -> None:
         """Steps that are not done are for others, at once."""
         undone = [message for task, message in self._held.items() if not task.done()]
         await end_tasks([keeping, *self._held])
         self._held.clear()
-        with suppress(NatsError, OSError):
+        with suppress(NatsError, OSError, TimeoutError):
+            # First the request is withdrawn, or what is given back would come back to us.
+            undone += await puller.drain()
             for message in undone:
                 await message.nak()
+            await bus.flush(timeout=_FLUSH_S)
 
 
 async def _one(world: World, message: Msg) -> None:
