@@ -11,6 +11,7 @@ from tocsin.core.settings import Settings
 
 NAMES = (
     "fire",
+    "kinds",
     "append",
     "burst",
     "lateness",

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from clock.columns import column, plain_texts
 from clock.kinds import Bounds, Plan
 from clock.record_log import NewEvent, append_events
 from tocsin.core.db import Connection, statement
@@ -80,26 +81,26 @@ class Sustains:
         return plan
 
     async def write(self, connection: Connection, plan: SustainPlan, now: datetime, epoch: int) -> None:
-        await connection.execute(statement("clock/remove_timers"), {"ctids": plan.consumed})
+        await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(plan.consumed)})
         stated = [row for row in plan.moved if row.key != "snooze"]
         if stated:
             await connection.execute(
                 statement("clock/move_rule_states"),
                 {
-                    "alarm_ids": [row.ref for row in stated],
-                    "rules": [row.event_rule for row in stated],
-                    "owners": [row.owner for row in stated],
-                    "keys": [row.key for row in stated],
+                    "alarm_ids": column(row.ref for row in stated),
+                    "rules": column(row.event_rule for row in stated),
+                    "owners": column(row.owner for row in stated),
+                    "keys": column(row.key for row in stated),
                 },
             )
         if plan.moved:
             await connection.execute(
                 statement("clock/move_alarms"),
                 {
-                    "alarm_ids": [row.ref for row in plan.moved],
-                    "keys": [row.key for row in plan.moved],
-                    "at": [row.nominal_at for row in plan.moved],
-                    "reasons": [row.payload.get("reason") for row in plan.moved],
+                    "alarm_ids": column(row.ref for row in plan.moved),
+                    "keys": column(row.key for row in plan.moved),
+                    "at": column(row.nominal_at for row in plan.moved),
+                    "reasons": column(row.payload.get("reason") for row in plan.moved),
                 },
             )
         await append_events(connection, [_event(row) for row in plan.moved], epoch=epoch)

@@ -81,12 +81,16 @@ class Watchdogs:
             await connection.execute(statement("clock/move_timers"), moved)
         if plan.consumed:
             await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(plan.consumed)})
-        columns = {
-            "owners": texts(row.owner for row in plan.stale),
-            "keys": texts(row.key for row in plan.stale),
-        }
-        if plan.stale:
-            deadlines = numbers(microseconds_of(row.nominal_at) for row in plan.stale)
-            await connection.execute(statement("clock/mark_stale"), {**columns, "deadlines": deadlines})
-        ids = plain_texts(str(verdict_id("stale", row.owner, row.key, row.nominal_at)) for row in plan.stale)
-        await connection.execute(statement("clock/append_staleness"), {**columns, "ids": ids, "epoch": epoch})
+        stale = plan.stale
+        await connection.execute(
+            statement("clock/append_staleness"),
+            {
+                "ids": plain_texts(
+                    str(verdict_id("stale", row.owner, row.key, row.deadline)) for row in stale
+                ),
+                "owners": texts(row.owner for row in stale),
+                "keys": texts(row.key for row in stale),
+                "deadlines": numbers(microseconds_of(row.deadline) for row in stale),
+                "epoch": epoch,
+            },
+        )

@@ -1,13 +1,21 @@
--- The last statement before COMMIT: a calculated datapoint for each series that went stale, with its last value and age, through
--- tocsin.append, which proves the epoch.
+-- Series whose deadline passed (in microseconds): the last value stays, its freshness does not, and a calculated datapoint
+-- with the last value and its age is appended for each. The last statement before COMMIT: tocsin.append proves the epoch.
+-- The rows are locked by lock_due_watchdogs.
+with marked as (
+    update tocsin.current_value c
+    set freshness = 'stale', stale_since = timestamptz 'epoch' + d.deadline * interval '1 microsecond',
+        version = c.version + 1
+    from unnest(%(ids)s::uuid[], %(owners)s::text[], %(keys)s::text[], %(deadlines)s::bigint[])
+        with ordinality as d (id, owner, key, deadline, position)
+    where c.owner = d.owner and c.key = d.key
+    returning d.position, d.id, c.owner, c.key, c.stale_since, c.value, c.ts, c.labels, c.arrived_at
+)
 select tocsin.append(
     expected_epoch => %(epoch)s,
     calculated => coalesce(array_agg(
-        row(d.id, c.owner, c.key, c.stale_since, 'stale', d.id,
+        row(m.id, m.owner, m.key, m.stale_since, 'stale', m.id,
             jsonb_build_object(
-                'value', c.value, 'ts', c.ts, 'labels', c.labels, 'arrived_at', c.arrived_at,
-                'age_s', extract(epoch from c.stale_since - c.arrived_at)))::tocsin.calculated_input
-        order by d.position), '{}'))
-from unnest(%(ids)s::uuid[], %(owners)s::text[], %(keys)s::text[]) with ordinality as d (id, owner, key, position)
-cross join lateral (
-    select * from tocsin.current_value one where one.owner = d.owner and one.key = d.key offset 0) c
+                'value', m.value, 'ts', m.ts, 'labels', m.labels, 'arrived_at', m.arrived_at,
+                'age_s', extract(epoch from m.stale_since - m.arrived_at)))::tocsin.calculated_input
+        order by m.position), '{}'))
+from marked m

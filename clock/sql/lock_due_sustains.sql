@@ -1,6 +1,7 @@
 -- Due sustains with their alarms, oldest first. Those that may fire are locked; one beyond what its partition has read,
 -- or that somebody else has, comes back as held and is not. Index: timer_due; the keys of alarm, rule_state and
 -- ingest_partition. The state of an alarm is safe to read here: whoever changes it removes or moves its timer first.
+-- Row by row: told nothing about the size of the batch, the planner would compare every row with every other.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t
@@ -10,12 +11,14 @@ with due as materialized (
       and t.fire_at <= %(now)s
     order by t.fire_at, t.ref, t.key
     limit %(limit)s
-),
-taken as materialized (
-    select t.ctid as row_id, t.nominal_at, t.generation, t.payload
-    from due
-    join tocsin.timer t on t.ctid = due.row_id
-    where t.kind = 'for-sustain' and t.ref = due.ref and t.key = due.key
+)
+select due.row_id::text, due.ref, due.key, due.fire_at, taken.nominal_at, taken.generation, taken.payload,
+       taken.generation is null, a.event_rule, a.owner, a.state, a.severity, a.correlation_id, a.source_event_id
+from due
+left join lateral (
+    select t.nominal_at, t.generation, t.payload
+    from tocsin.timer t
+    where t.ctid = due.row_id and t.kind = 'for-sustain' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
       and (t.key = 'snooze' or not exists (
           select from tocsin.alarm a
@@ -35,10 +38,8 @@ taken as materialized (
                          where c.owner = a.owner and c.freshness = 'stale' and c.stale_since <= t.nominal_at
                            and c.heard_stale_since is distinct from c.stale_since))))))
     for update of t skip locked
-)
-select due.row_id::text, due.ref, due.key, due.fire_at, taken.nominal_at, taken.generation, taken.payload,
-       taken.row_id is null, a.event_rule, a.owner, a.state, a.severity, a.correlation_id, a.source_event_id
-from due
-left join taken using (row_id)
-left join lateral (select * from tocsin.alarm one where one.id = due.ref::uuid offset 0) a on taken.row_id is not null
+) taken on true
+left join lateral (
+    select * from tocsin.alarm one where one.id = due.ref::uuid offset 0
+) a on taken.generation is not null
 order by due.fire_at, due.ref, due.key

@@ -1,5 +1,6 @@
 -- Due runbook waits, oldest first. One that somebody else has (a cancel is under way) comes back as held, and is not
 -- waited for. Index: timer_due.
+-- Row by row, as in lock_due_sustains.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t
@@ -9,16 +10,14 @@ with due as materialized (
       and t.fire_at <= %(now)s
     order by t.fire_at, t.ref, t.key
     limit %(limit)s
-),
-taken as materialized (
-    select t.ctid as row_id, t.generation, t.payload
-    from due
-    join tocsin.timer t on t.ctid = due.row_id
-    where t.kind = 'runbook-wait' and t.ref = due.ref and t.key = due.key
+)
+select due.row_id::text, due.ref, due.key, due.fire_at, taken.generation, taken.payload::text, taken.generation is null
+from due
+left join lateral (
+    select t.generation, t.payload
+    from tocsin.timer t
+    where t.ctid = due.row_id and t.kind = 'runbook-wait' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
     for update of t skip locked
-)
-select due.row_id::text, due.ref, due.key, due.fire_at, taken.generation, taken.payload::text, taken.row_id is null
-from due
-left join taken using (row_id)
+) taken on true
 order by due.fire_at, due.ref, due.key

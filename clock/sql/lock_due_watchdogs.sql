@@ -2,6 +2,7 @@
 -- current value; one that lapsed beyond what its partition has read, one whose series is being written, or that
 -- somebody else has, comes back as held. A watchdog of a series that is gone is consumed.
 -- Index: timer_due; the keys of current_value and ingest_partition.
+-- Row by row, as in lock_due_sustains.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t
@@ -11,35 +12,31 @@ with due as materialized (
       and t.fire_at <= %(now)s
     order by t.fire_at, t.ref, t.key
     limit %(limit)s
-),
-taken as materialized (
-    select t.ctid as row_id, t.nominal_at, t.generation, c.owner, c.freshness,
+)
+select due.row_id::text, due.ref, due.key, due.fire_at, coalesce(taken.nominal_at, orphan.nominal_at),
+       coalesce(taken.generation, orphan.generation), taken.owner, coalesce(taken.freshness, 'gone'), taken.deadline,
+       taken.generation is null and orphan.generation is null
+from due
+left join lateral (
+    select t.nominal_at, t.generation, c.owner, c.freshness,
            c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' as deadline
-    from due
-    join tocsin.timer t on t.ctid = due.row_id
+    from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
     join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
-    where t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
+    where t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
       and (c.freshness = 'stale'
            or c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' > t.nominal_at
            or p.complete_until >= t.nominal_at)
     for update of t, c skip locked
-),
-orphans as materialized (
-    select t.ctid as row_id, t.nominal_at, t.generation
-    from due
-    join tocsin.timer t on t.ctid = due.row_id
-    where t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
+) taken on true
+left join lateral (
+    select t.nominal_at, t.generation
+    from tocsin.timer t
+    where t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
       and not exists (
           select from tocsin.current_value c where c.owner = t.payload ->> 'owner' and c.key = t.key)
     for update of t skip locked
-)
-select due.row_id::text, due.ref, due.key, due.fire_at, coalesce(taken.nominal_at, orphans.nominal_at),
-       coalesce(taken.generation, orphans.generation), taken.owner,
-       coalesce(taken.freshness, 'gone'), taken.deadline, taken.row_id is null and orphans.row_id is null
-from due
-left join taken using (row_id)
-left join orphans using (row_id)
+) orphan on taken.generation is null
 order by due.fire_at, due.ref, due.key
