@@ -1,10 +1,10 @@
 """A recurrence: the nominal times of a schedule, as a pure function of an instant.
 
 Guarantee: `next_after` is strictly increasing and depends on nothing but the specification and the tz
-data. Results are shared: equal recurrences are one object (see `parse`), which remembers its last answer.
+data. Equal recurrences are one object (see `parse`), so what it has worked out is shared by all schedules that have it.
 
-Why that one: a thousand schedules with one expression come due at one instant and ask the same question. A hundred
-thousand different ones each ask a new question every time, and a longer memory would only fill.
+Why no memory of answers: equal ticks of a batch are decided once by the clock, and a hundred thousand different
+recurrences each ask a new question every time.
 
 On failure: a naive instant is `InvalidInput`. The end of the calendar, of the rule, or of `ends_at` is None.
 """
@@ -25,7 +25,7 @@ _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 class Recurrence:
     """Immutable; equal when the canonical specifications are equal."""
 
-    __slots__ = ("_answered", "_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
+    __slots__ = ("_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
 
     def __init__(self, source: Source, spec: Mapping[str, object], key: str, bounds: "Bounds") -> None:
         self._source = source
@@ -33,8 +33,6 @@ class Recurrence:
         self._key = key
         self.tz = str(spec["tz"])
         self._starts_after, self._ends_at = bounds
-        # One tuple, so that threads never see a question with the answer to another.
-        self._answered: tuple[datetime, Occurrence | None] | None = None
 
     @property
     def spec(self) -> dict[str, object]:
@@ -48,12 +46,7 @@ class Recurrence:
     def occurrence_after(self, instant: datetime) -> Occurrence | None:
         if instant.tzinfo is not UTC:
             instant = as_utc(instant, "instant")
-        answered = self._answered
-        if answered is not None and answered[0] == instant:
-            return answered[1]
-        found = self._find(instant)
-        self._answered = (instant, found)
-        return found
+        return self._find(instant)
 
     def occurrences(self, after: datetime, until: datetime, limit: int) -> list[Occurrence]:
         """Those in (after, until], oldest first, at most `limit`."""
@@ -163,4 +156,4 @@ def as_utc(instant: datetime, what: str) -> datetime:
 
 
 def format_instant(instant: datetime) -> str:
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    return instant.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"

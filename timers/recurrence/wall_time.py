@@ -22,7 +22,13 @@ from timers.recurrence.transitions import next_transition, offset_at, transition
 from timers.recurrence.zones import zone
 
 _ZERO = timedelta(0)
+# Wall time and instants are turned into each other by arithmetic: `replace` costs eight times as much.
+_EPOCH_WALL = datetime(1970, 1, 1)  # noqa: DTZ001 - naive wall time
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
+# The end of the calendar is looked at wall time by wall time.
+_LAST_STEADY_YEAR = 9_990
 _SAMPLE_YEARS = range(2007, 2038)
 # Clocks move by whole minutes: a change cannot bring times on whole minutes closer than one.
 _FINEST_SHIFT = timedelta(minutes=1)
@@ -37,17 +43,30 @@ class Resolved(NamedTuple):
 
 
 def to_wall(instant: datetime, tz: ZoneInfo) -> datetime:
-    return instant.astimezone(tz).replace(tzinfo=None, fold=0)
+    return _EPOCH_WALL + (instant - _EPOCH + (instant.astimezone(tz).utcoffset() or _ZERO))
+
+
+def to_instant(wall: datetime, offset: timedelta) -> datetime:
+    return _EPOCH + (wall - offset - _EPOCH_WALL)
+
+
+@lru_cache(maxsize=16_384)
+def _is_steady(tz: str, year: int, month: int) -> bool:
+    """Whether the zone keeps its offset in this month of wall time and next to it: no gap, no fold."""
+    if year > _LAST_STEADY_YEAR:
+        return False
+    start = datetime(year, month, 1, tzinfo=UTC) - 2 * _DAY
+    return next_transition(tz, start, start + 35 * _DAY) is None
 
 
 def resolve(wall: datetime, tz: ZoneInfo) -> Resolved:
-    before = wall.replace(tzinfo=tz).utcoffset() or _ZERO
-    after = wall.replace(tzinfo=tz, fold=1).utcoffset() or _ZERO
+    before = tz.utcoffset(wall) or _ZERO
+    after = tz.utcoffset(wall.replace(fold=1)) or _ZERO
     if before == after:
-        return Resolved((wall - before).replace(tzinfo=UTC), None, None)
+        return Resolved(to_instant(wall, before), None, None)
     if before > after:
-        return Resolved((wall - before).replace(tzinfo=UTC), (wall - after).replace(tzinfo=UTC), None)
-    end = _gap_end(tz.key, (wall - after).replace(tzinfo=UTC), (wall - before).replace(tzinfo=UTC))
+        return Resolved(to_instant(wall, before), to_instant(wall, after), None)
+    end = _gap_end(tz.key, to_instant(wall, after), to_instant(wall, before))
     return Resolved(end, None, to_wall(end, tz))
 
 
@@ -82,17 +101,18 @@ class FixedTime:
     def _after_in_pass(self, instant: datetime, fold: int) -> Occurrence | None:
         tz = self._zone
         local = instant.astimezone(tz)
-        wall: datetime | None = local.replace(tzinfo=None, fold=0)
+        offset = local.utcoffset() or _ZERO
+        wall: datetime | None = _EPOCH_WALL + (instant - _EPOCH + offset)
         assert wall is not None
         if fold and not local.fold:
             # In the first pass of a fold, the second instants of earlier wall times are still to come.
-            wall -= max((local.utcoffset() or _ZERO) - (local.replace(fold=1).utcoffset() or _ZERO), _ZERO)
+            wall -= max(offset - (local.replace(fold=1).utcoffset() or _ZERO), _ZERO)
         next_wall = self._pattern.next_wall
         while (wall := next_wall(wall)) is not None:
-            # The zone is asked directly: an aware copy of the wall time costs as much as the answer.
-            before = tz.utcoffset(wall)
-            if before == tz.utcoffset(wall.replace(fold=1)):
-                at = (wall - (before or _ZERO)).replace(tzinfo=UTC)
+            # The zone is asked directly: an aware copy of the wall time costs more than the answer.
+            before = tz.utcoffset(wall) or _ZERO
+            if _is_steady(tz.key, wall.year, wall.month) or before == tz.utcoffset(wall.replace(fold=1)):
+                at = _EPOCH + (wall - before - _EPOCH_WALL)
                 if at > instant:
                     return Occurrence(at, wall, 0, None)
                 continue
@@ -136,18 +156,21 @@ class IntervalLike:
             # Between two transitions the offset is constant, and wall time is plain arithmetic.
             local = start.astimezone(tz)
             offset = local.utcoffset() or _ZERO
-            wall = self._pattern.next_wall(local.replace(tzinfo=None, fold=0) - step)
+            wall = self._pattern.next_wall(_EPOCH_WALL + (start - _EPOCH + offset - step))
             if wall is None:
                 return None
-            at = (wall - offset).replace(tzinfo=UTC)
+            at = to_instant(wall, offset)
             transition = next_transition(tz.key, start, at)
             if transition is None:
                 return self._occurrence(at, wall, offset)
             start, step = transition, _INSTANT  # the transition itself may match
 
     def _occurrence(self, at: datetime, wall: datetime, offset: timedelta) -> Occurrence:
-        other = wall.replace(tzinfo=self._zone).utcoffset()
-        if other == offset and wall.replace(tzinfo=self._zone, fold=1).utcoffset() == offset:
+        tz = self._zone
+        if _is_steady(tz.key, wall.year, wall.month):
+            return Occurrence(at, None, 0, None)
+        other = tz.utcoffset(wall)
+        if other == offset and tz.utcoffset(wall.replace(fold=1)) == offset:
             return Occurrence(at, None, 0, None)
         fold = int(other != offset)
         note = f"{_clock(wall)} comes twice on this day: this is the {'second' if fold else 'first'} time"

@@ -100,19 +100,6 @@ def test_an_instant_in_another_zone_is_the_same_instant_and_the_answer_is_utc() 
     assert found.tzinfo is UTC
 
 
-def test_the_last_answer_is_remembered_and_only_for_its_question() -> None:
-    recurrence = build({"cron": "11 8 * * *"})
-    assert recurrence.occurrence_after(START) is recurrence.occurrence_after(START)
-    day = timedelta(days=1)
-    first = recurrence.next_after(START)
-    assert first is not None
-    assert [recurrence.next_after(START + days * day) for days in (1, 0, 1)] == [
-        first + day,
-        first,
-        first + day,
-    ]
-
-
 def test_the_beginning_of_the_calendar_is_an_instant_like_any_other() -> None:
     first = datetime.min.replace(tzinfo=UTC)
     for kind in KINDS:

@@ -152,3 +152,21 @@ def test_the_shortest_distance_counts_changes_of_the_clocks(
     cron: str, fold: str, tz: str, shortest: timedelta
 ) -> None:
     assert parse(cron=cron, tz=tz, dst_fold=fold).minimum_distance() == shortest
+
+
+@pytest.mark.parametrize(
+    ("tz", "cron", "at", "note"),
+    [
+        # At 00:00 on June 1, which is May 31 in UTC.
+        ("Asia/Karachi", "30 0 1 6 *", datetime(2008, 5, 31, 19, 0, tzinfo=UTC), "00:30 does not exist"),
+        # At 24:00 on September 30, which is October 1 in UTC.
+        ("America/Guatemala", "30 23 30 9 *", datetime(2006, 10, 1, 4, 30, tzinfo=UTC), "23:30 comes twice"),
+    ],
+)
+def test_a_change_of_the_clocks_at_the_edge_of_a_month_is_seen(
+    tz: str, cron: str, at: datetime, note: str
+) -> None:
+    found = parse(cron=cron, tz=tz).occurrence_after(at - timedelta(hours=12))
+    assert found is not None
+    assert found.at == at
+    assert (found.note or "").startswith(note)
