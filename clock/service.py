@@ -20,6 +20,7 @@ from clock.kinds import AnyKind
 from clock.lease import Lease, campaigning
 from clock.pipeline import follow_pipeline
 from clock.registry import KINDS
+from clock.retention.hourly import keep_pruning
 from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s
 from migrations.runner import refuse_unmigrated
@@ -71,11 +72,13 @@ class Clock:
             if self.on_leading is not None:
                 self.on_leading(term.epoch)
             housekeeping = asyncio.create_task(self._keep_house(watch, term))
+            retention = asyncio.create_task(keep_pruning(self._settings))
             try:
                 await self._fire_while(lease, term, housekeeping)
             finally:
-                housekeeping.cancel()
-                await asyncio.wait({housekeeping})
+                for task in (housekeeping, retention):
+                    task.cancel()
+                await asyncio.wait({housekeeping, retention})
 
     async def _session(self, sessions: AsyncExitStack, name: str) -> Connection:
         connection = await connect(self._settings, name)

@@ -216,6 +216,26 @@ type event_input
     correlation_id uuid
     payload jsonb
 
+table event_kept
+    seq bigint not null
+    id uuid not null
+    ts timestamp with time zone not null
+    recorded_at timestamp with time zone not null
+    origin text not null
+    type text not null
+    schedule text not null default ''::text
+    rule text not null default ''::text
+    action text not null default ''::text
+    owner text not null default ''::text
+    fire_at timestamp with time zone
+    alarm_id uuid
+    severity smallint
+    source_event_id uuid
+    correlation_id uuid not null
+    payload jsonb not null
+    epoch bigint
+    constraint event_kept_pkey PRIMARY KEY (seq)
+
 table event_lineage
     event_id uuid not null
     lineage text[] not null
@@ -274,6 +294,7 @@ table log_head row security
     holder_pid integer
     holder_backend_start timestamp with time zone
     taken_at timestamp with time zone
+    horizon bigint not null default 1
     constraint log_head_only_row_check CHECK (only_row)
     constraint log_head_partition_size_check CHECK ((partition_size > 0))
     constraint log_head_pkey PRIMARY KEY (only_row)
@@ -443,9 +464,13 @@ CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, sta
 
 CREATE INDEX datapoint_series ON ONLY tocsin.datapoint USING btree (owner, key, arrived_at)
 
+CREATE INDEX event_kept_of_rule ON tocsin.event_kept USING btree (rule, seq)
+
 CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text)
 
 CREATE INDEX event_of_alarm ON ONLY tocsin.event USING btree (alarm_id, seq) WHERE (alarm_id IS NOT NULL)
+
+CREATE INDEX event_of_rule ON ONLY tocsin.event USING btree (rule, seq) WHERE (rule <> ''::text)
 
 CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL)
 
@@ -729,6 +754,27 @@ begin
 end
 $function$
 
+CREATE OR REPLACE FUNCTION tocsin.forget_commits(most integer)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    gone bigint;
+begin
+    delete from tocsin.log_commit c
+    where c.last_seq in (
+        select o.last_seq from tocsin.log_commit o, tocsin.log_head h
+        where o.last_seq < h.horizon
+        order by o.last_seq
+        limit most);
+    get diagnostics gone = row_count;
+    return gone;
+end
+$function$
+rights {owner=X/owner}
+
 CREATE OR REPLACE FUNCTION tocsin.guard(log_table text)
  RETURNS void
  LANGUAGE plpgsql
@@ -851,6 +897,50 @@ begin
     where h.epoch = expected_epoch
     returning h.epoch into taken;
     return taken;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.raise_horizon(until_seq bigint, per_rule integer)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    kept bigint;
+    head bigint;
+begin
+    select max(c.last_seq) into head from tocsin.log_commit c;
+    if until_seq > coalesce(head, 0) then
+        raise exception 'the horizon cannot be raised to %: the log is at %', until_seq, coalesce(head, 0)
+            using errcode = 'TS005';
+    end if;
+    insert into tocsin.event_kept
+    select e.*
+    from (select distinct o.rule from tocsin.event o where o.rule <> '' and o.seq < until_seq) r
+    cross join lateral (
+        select count(*) as newer
+        from (select from tocsin.event n where n.rule = r.rule and n.seq >= until_seq limit per_rule) n
+    ) c
+    cross join lateral (
+        select * from tocsin.event o
+        where o.rule = r.rule and o.seq < until_seq
+        order by o.seq desc
+        limit greatest(per_rule - c.newer, 0)
+    ) e
+    on conflict do nothing;
+    get diagnostics kept = row_count;
+    delete from tocsin.event_kept k
+    using (
+        select o.seq, row_number() over (partition by o.rule order by o.seq desc) + (
+            select count(*) from (select from tocsin.event n where n.rule = o.rule and n.seq >= until_seq limit per_rule) n
+        ) as place
+        from tocsin.event_kept o
+    ) p
+    where p.seq = k.seq and p.place > per_rule;
+    update tocsin.log_head h set horizon = until_seq where h.horizon < until_seq;
+    return kept;
 end
 $function$
 rights {owner=X/owner}

@@ -159,3 +159,13 @@ def test_health_is_listed_with_what_makes_it_so(tocsin: CommandLine, tmp_path: P
     (unknown,) = tocsin("series", "--unknown", "--json").json
     assert (unknown["owner"], unknown["key"], unknown["by"]) == ("plant-7", "pump.flow", "system cooling")
     assert tocsin("series", "--unknown").lines[1].split() == ["plant-7", "pump.flow", "system", "cooling"]
+
+
+def test_prune_says_what_would_go_and_what_holds_the_rest(tocsin: CommandLine) -> None:
+    shown = tocsin("prune", "--dry-run").lines
+    assert shown == [
+        "nothing is old enough to be dropped",
+        "kept records 0 to 999999: records are still added to it",
+    ]
+    found = tocsin("prune", "--json").json
+    assert (found["ranges"], found["days"], found["dropped"]) == ([], [], [])

@@ -21,6 +21,7 @@ from tocsin.cli import (
     health,
     migrate,
     next_times,
+    prune,
     rule_tests,
     rules_files,
     run,
@@ -91,6 +92,7 @@ app.command("health")(health.health)
 app.command("dead")(dead.dead)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)
+app.command("prune")(prune.prune)
 app.command("next")(next_times.next_times)
 app.command("when")(next_times.when)
 app.command("audit")(audit.audit)

@@ -120,7 +120,15 @@ class Settings(BaseSettings):
     )
     datapoint_retention_d: Annotated[float, Field(ge=1.0, le=36_500.0)] = Field(
         default=30.0,
-        description="days: a datapoint whose ts is older when it arrives is set aside",
+        description="days that datapoints are kept; one whose ts is older when it arrives is set aside",
+    )
+    record_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
+        default=90.0,
+        description="days that the record log is kept; how far back a backtest can reach",
+    )
+    keep_events_per_rule: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        default=100,
+        description="newest events of each rule that outlive the log's retention",
     )
     datapoint_future_s: Annotated[float, Field(ge=0.0, le=86_400.0)] = Field(
         default=300.0,

@@ -1,0 +1,10 @@
+-- The partitions of the log, also those that are being detached, with their range, their size, and when the last record of the range was
+-- committed if the log has gone beyond it. Index: log_commit's key.
+select c.relname::text, substring(c.relname from '_([0-9]+)$')::bigint as start, h.partition_size,
+       pg_total_relation_size(c.oid)::bigint,
+       (select m.recorded_at from tocsin.log_commit m
+        where m.last_seq >= substring(c.relname from '_([0-9]+)$')::bigint + h.partition_size - 1
+        order by m.last_seq limit 1) as newest_at
+from tocsin.log_head h, unnest(tocsin.log_tables()) as t (name)
+join pg_class c on c.relnamespace = 'tocsin'::regnamespace and c.relkind = 'r' and c.relname ~ ('^' || t.name || '_[0-9]+$')
+order by start, c.relname

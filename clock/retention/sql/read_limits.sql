@@ -1,0 +1,7 @@
+-- How far those have come who need the log and the datapoints. Locks nothing.
+select tocsin.instant(),
+       (select r.last_seq from tocsin.cdc_report r),
+       (select min(p.last_seq) from tocsin.ingest_partition p where p.lane = 'record'),
+       (select min(a.event_seq) from tocsin.action a where a.state in ('gathering', 'queued', 'running')),
+       (select case when count(*) = count(p.complete_until) then min(p.complete_until) end
+        from tocsin.ingest_partition p where p.lane = 'data')
