@@ -93,9 +93,10 @@ async def _drop(connection: Connection, table: str, bytes: int, done: Pruned, te
             await connection.execute(statement("clock.retention/read_parent"), {"table": table})
         ).fetchone()
         if parent is not None:
-            name = "clock.retention/finish_detach" if parent[1] else "clock.retention/detach"
-            await connection.execute(_named(name, parent=parent[0], table=table))
-        await connection.execute(_named("clock.retention/drop_table", table=table))
+            begun = statement("clock.retention/finish_detach")
+            detach = begun if parent[1] else statement("clock.retention/detach")
+            await connection.execute(_named(detach, parent=parent[0], table=table))
+        await connection.execute(_named(statement("clock.retention/drop_table"), table=table))
     except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
         done.left.append(Kept(table, f"somebody uses it: {str(error).splitlines()[0]}"))
         _log.warning("a partition could not be dropped, trying again later", table=table, error=error)
@@ -106,9 +107,9 @@ async def _drop(connection: Connection, table: str, bytes: int, done: Pruned, te
         tell(table)
 
 
-def _named(name: str, **tables: str) -> sql.Composed:
+def _named(query: bytes, **tables: str) -> sql.Composed:
     identifiers = {key: sql.Identifier(table) for key, table in tables.items()}
-    return sql.SQL(statement(name).decode()).format(**identifiers)
+    return sql.SQL(query.decode()).format(**identifiers)
 
 
 async def _forget_commits(connection: Connection) -> None:

@@ -325,7 +325,7 @@ FOLLOWS_THE_STREAM = {
         "rule_switch.seq",
         "ingest_partition.last_source_seq",
     ),
-    *("cdc_report.first_seq", "cdc_report.last_seq", "cdc_report.seq"),
+    *("cdc_report.first_seq", "cdc_report.last_seq", "cdc_report.seq", "event_kept.seq"),
 }
 
 
