@@ -118,9 +118,11 @@ class OvertakenTwice(Writes):
 
 async def test_a_plan_that_was_overtaken_is_made_again(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
-    async with running(lane_worker("one", settings, Counting(), OvertakenTwice())):
+    worker = lane_worker("one", settings, Counting(), OvertakenTwice())
+    async with running(worker):
         sent = await send(settings, range(3), OWNERS[:1])
         await wait_for_rows(connection, "public.effect", sent)
+        assert worker.restarts == 0
     assert [row["value"] for row in await effects(connection)] == [0, 1, 2]
     assert OvertakenTwice.tries > 2
 

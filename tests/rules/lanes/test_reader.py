@@ -265,6 +265,19 @@ async def test_a_quiet_partition_says_up_to_when_it_is_complete(
     assert late.at > second
 
 
+async def test_a_message_that_nobody_asked_for_yet_counts_as_not_read(
+    there: Settings, reading: Reading, js: JetStreamContext, bus: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DataLane, "batch", 1)
+    one = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    await put(js, there, b"a", b"b")
+    assert await one.bodies(1) == [b"a"]
+    assert await one.reader.look() is None
+    assert await one.reader.look() is None
+    assert await one.bodies(1) == [b"b"]
+    assert await one.reader.look() is not None
+
+
 async def test_a_batch_is_bounded_by_its_bytes(
     reading: Reading, js: JetStreamContext, there: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
