@@ -1,7 +1,8 @@
 """Datapoints a second through one worker, against COPY to a staging table and insert in the same run.
 
-The limit does what nobody can do without: it copies the same rows in batches of the same size and inserts them into the
-same table, with its indexes, durably; it reads no stream, checks nothing and keeps no current values.
+Every series is watched (`--bare`: none is). The limit does what nobody can do without: it copies the same rows in
+batches of the same size and inserts them into the same table, with its indexes, durably; it reads no stream, checks
+nothing and keeps no current values.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from nats.js.errors import NotFoundError
 
 from bench.database import bench_servers, migrated
 from bench.processes import running
+from rules.applying import apply
 from rules.datapoints.storing import Placed, prepare_staging, staged_lines
 from rules.datapoints.stream import ensure_data_stream, partition_subject
 from rules.engine.inputs import Arrival
+from rules.loading import load_text
 from schemas.subjects import datapoint_subject
+from timers.schedules import Act
 from timers.working_set import database_now
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, statement
@@ -29,26 +33,36 @@ from tocsin.embedded import Servers
 
 KEYS = 100
 ROWS_AT_ONCE = 10_000
+WATCHED = """
+datapoint_type:
+  name: sensor
+  key: dsp.**
+  interval: 1h
+"""
 
 
 def run(arguments: list[str]) -> dict[str, object]:
     parser = argparse.ArgumentParser(prog="python -m bench ingest")
-    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--count", type=int, default=300_000)
     parser.add_argument("--owners", type=int, default=200)
     parser.add_argument("--per-message", type=int, default=100)
+    parser.add_argument("--bare", action="store_true")
     options = parser.parse_args(arguments)
     with bench_servers() as servers:
-        return asyncio.run(_measure(servers, options.count, options.owners, options.per_message))
+        return asyncio.run(_measure(servers, options))
 
 
-async def _measure(servers: Servers, count: int, owners: int, per_message: int) -> dict[str, object]:
+async def _measure(servers: Servers, options: argparse.Namespace) -> dict[str, object]:
+    count, owners, per_message = options.count, options.owners, options.per_message
     async with migrated(servers) as (settings, connection):
+        if not options.bare:
+            await apply(connection, load_text(WATCHED), Act("bench", "bench", await database_now(connection)))
         ends = await _publish(settings, connection, count, owners, per_message)
         raw = await _raw(connection, count, owners)
         await connection.execute(statement("bench/forget_datapoints"))
         ours = await _ours(settings, connection, ends, count)
     return {
-        "name": "ingest",
+        "name": "ingest --bare" if options.bare else "ingest",
         "datapoints": count,
         "series": owners * min(KEYS, per_message),
         "per_message": per_message,

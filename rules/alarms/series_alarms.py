@@ -10,6 +10,7 @@ A verdict that comes through the stream is only a wake-up: what counts is what i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -25,11 +26,14 @@ from rules.health.members import MemberRow, Members
 from rules.health.writing import member_columns
 from rules.lanes.lane import Overtaken
 from rules.lanes.phases import Writes
+from schemas.subjects import token
 from timers.staleness_id import verdict_id
 from tocsin.core.db import Connection, statement
 
 _NO_MEMBERS = Members()
 _MICROSECOND = timedelta(microseconds=1)
+# Inputs that are judged without giving way.
+_STRETCH = 100
 
 
 class SeriesAlarms:
@@ -67,9 +71,11 @@ async def judge(
     timeline, calculated = _timeline(inputs, silences)
     seen = await read_states(connection, _subjects(rules, timeline))
     judgement = Judgement("data", partition, seen)
-    for given in timeline:
+    for number, given in enumerate(timeline):
         for rule in rules.for_key(given.key):
             judgement.hear(rule, given.owner, given)
+        if number % _STRETCH == 0:
+            await asyncio.sleep(0)  # transactions of other partitions go on
     typed = [row for _, rows in joined for row in rows if row.type]
     begun_owners = {given.owner for given, rows in joined if rows}
     regrouped = judgement.regrouped().intersection(members.owners)
@@ -108,6 +114,7 @@ class SeriesJudgement(Writes):
                 statement("rules/arm_watchdogs"),
                 {
                     "owners": [one.owner for one in armed],
+                    "refs": [token(one.owner) for one in armed],
                     "keys": [one.key for one in armed],
                     "deadlines": [one.deadline for one in armed],
                     "within_us": [(one.within or timedelta(0)) // _MICROSECOND for one in armed],
@@ -119,7 +126,7 @@ class SeriesJudgement(Writes):
             await connection.execute(
                 statement("rules/disarm_watchdogs"),
                 {
-                    "owners": [one.owner for one in gone],
+                    "refs": [token(one.owner) for one in gone],
                     "keys": [one.key for one in gone],
                     "lapsed": [one.lapsed for one in gone],
                 },
@@ -154,12 +161,15 @@ def _timeline(
     """What the rules hear, in order, and the verdicts to record."""
     heard: list[Arrival | WentStale] = []
     calculated: list[NewCalculated] = []
+    looked: Due | None = None
     for given in inputs:
-        owner, until = _due(given)
-        for silence in silences.until(owner, until):
+        due = _due(given)
+        # Once is enough for all datapoints of a message: what arrives now is due later.
+        for silence in silences.until(*due) if due != looked else ():
             heard.append(silence.given)
             if silence.is_new:
                 calculated.append(_stale(silence))
+        looked = due
         if isinstance(given, Arrival):
             if silences.arrive(given):
                 calculated.append(_fresh(given))
@@ -225,12 +235,15 @@ async def _read_series(connection: Connection, inputs: Sequence[Given]) -> list[
     arrivals = {(one.owner, one.key) for one in inputs if isinstance(one, Arrival)}
     due = [_due(one) for one in inputs]
     series = sorted(arrivals)
+    owners = sorted({owner for owner, _ in due})
     cursor = await connection.execute(
         statement("rules/read_series"),
         {
             "owners": [owner for owner, _ in series],
+            "refs": [token(owner) for owner, _ in series],
             "keys": [key for _, key in series],
-            "all_owners": sorted({owner for owner, _ in due}),
+            "all_owners": owners,
+            "all_refs": [token(owner) for owner in owners],
             "until": max(until for _, until in due),
         },
     )

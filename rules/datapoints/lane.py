@@ -33,6 +33,8 @@ from tocsin.core.settings import Settings
 
 _KINDS = {bool: "bool", str: "string", int: "number", float: "number"}
 _BATCH = 1000
+# Datapoints that are read without giving way.
+_STRETCH = 500
 _SENT_AT_ONCE = 100
 
 
@@ -105,9 +107,12 @@ class DataLane:
         await prepare_staging(connection)
         rules_seq = await newest_rules(connection)
         await self._types.refresh(connection, rules_seq + 1)
-        opened = Opened(self._types.at(rules_seq + 1), self._bounds)
+        opened, begun = Opened(self._types.at(rules_seq + 1), self._bounds), 0
         for message in messages:
             opened.take(message)
+            if len(opened.inputs) > begun + _STRETCH:
+                begun = len(opened.inputs)
+                await asyncio.sleep(0)  # transactions of other partitions go on
         await self._extend({message.at.date() for message in messages}, connection)
         batch = DataBatch(partition, opened.inputs, rules_seq, opened.types)
         works = [await work.plan(connection, batch) for work in self._works]

@@ -11,6 +11,7 @@ is away) is raised, and nothing has happened.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -31,17 +32,28 @@ from tocsin.core.settings import Settings
 _log = structlog.get_logger()
 _IDLE_S = 0.2
 _TRIES = 20
-_AGAIN = (Overtaken, psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+# A batch should keep us busy for at most this part of the TTL.
+_SLICES = 8
+# What loses a race, and what waits for somebody who holds the partition's row, as an apply does.
+_AGAIN = (
+    Overtaken,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+)
 
 
 class Drain:
-    def __init__(self, settings: Settings, bus: Client, lane: Lane, partition: Partition) -> None:
+    def __init__(
+        self, settings: Settings, bus: Client, lane: Lane, partition: Partition, turns: asyncio.Semaphore
+    ) -> None:
         self.complete: datetime | None = None
         """While idle: everything that arrived up to then has been read."""
         self._settings = settings
         self._bus = bus
         self._lane = lane
         self._partition = partition
+        self._turns = turns
         self._leaving = False
         self.task: asyncio.Task[None] | None = None
 
@@ -68,7 +80,11 @@ class Drain:
     async def _turn(self, connection: Connection, reader: Reader) -> None:
         messages = await reader.next(connection, _IDLE_S)
         if messages:
-            await self._settle(connection, messages)
+            async with self._turns:
+                # Of our own thread: on a crowded machine smaller batches would only make it worse.
+                began_s = time.thread_time()
+                await self._settle(connection, messages)
+            reader.pace(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
         else:
             stored_at = await reader.look()
             position = self._partition.position.last_seq

@@ -37,8 +37,11 @@ _REQUEST_S = 5.0
 _INACTIVE_S = 30
 # Of one request; the largest message that the server takes must fit in.
 _LEAST_BYTES = 4 * 1024 * 1024
-# A batch in one transaction, so that it stays short.
-_BATCH_BYTES = 1024 * 1024
+# Of one batch. A message counts for more than its body.
+_LEAST_BATCH = 16 * 1024
+_FIRST_BATCH = 256 * 1024
+_MOST_BATCH = 512 * 1024
+_MESSAGE_BYTES = 100
 
 
 class Reader:
@@ -55,6 +58,15 @@ class Reader:
         self._not_before = _EPOCH
         self._looked_at: datetime | None = None
         self._missing = 0
+        self._batch_bytes = _FIRST_BATCH
+
+    def pace(self, busy_s: float, slice_s: float) -> None:
+        """Larger batches while they are cheap, smaller ones when one keeps us busy for longer than a slice: rules
+        decide what a datapoint costs, and a worker that answers nobody would be taken for dead."""
+        if busy_s > slice_s:
+            self._batch_bytes = max(_LEAST_BATCH, self._batch_bytes // 2)
+        elif busy_s < slice_s / 4:
+            self._batch_bytes = min(_MOST_BATCH, self._batch_bytes * 2)
 
     async def next(self, connection: Connection, timeout_s: float) -> list[Message]:
         """As soon as one is there, all that have come by then, up to a batch; empty when none comes in time."""
@@ -113,7 +125,7 @@ class Reader:
         found: list[Message] = []
         size = 0
         for place, raw in enumerate(self._waiting):
-            if found and size + len(raw.data) > _BATCH_BYTES:
+            if found and size + len(raw.data) > self._batch_bytes:
                 self._waiting = self._waiting[place:]
                 return found
             delivered, message = self._read(raw)
@@ -126,7 +138,7 @@ class Reader:
             if message.seq > self._last_seq:
                 self._not_before, self._last_seq = message.at, message.seq
                 found.append(message)
-                size += len(raw.data)
+                size += len(raw.data) + _MESSAGE_BYTES
         self._waiting = []
         return found
 

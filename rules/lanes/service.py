@@ -29,6 +29,9 @@ from tocsin.core.service import end_tasks
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
+# Batches of a lane at once: while Postgres works on some, we plan others. With all of them, transactions would lie open
+# for too long on a busy machine.
+_AT_ONCE = 4
 
 
 class Lanes:
@@ -36,6 +39,7 @@ class Lanes:
         self._settings = settings
         self._lanes = {lane.name: lane for lane in lanes}
         self._drains: dict[Key, Drain] = {}
+        self._turns = {lane.name: asyncio.Semaphore(_AT_ONCE) for lane in lanes}
 
     async def run(self) -> None:
         connection = await connect(self._settings, "worker lanes")
@@ -78,7 +82,7 @@ class Lanes:
         await holdings.give(self._ended())
         for key in decision.take:
             if key[0] in self._lanes and (partition := await holdings.take(key)) is not None:
-                drain = Drain(self._settings, bus, self._lanes[key[0]], partition)
+                drain = Drain(self._settings, bus, self._lanes[key[0]], partition, self._turns[key[0]])
                 drain.task = asyncio.create_task(drain.run(), name=f"drain {key[0]} {key[1]}")
                 self._drains[key] = drain
                 _log.info("partition taken", lane=key[0], partition=key[1], holder=holdings.holder)

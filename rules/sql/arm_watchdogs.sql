@@ -1,10 +1,11 @@
--- Arm watchdogs in key order, or give an armed one its new tolerance.
+-- Arm watchdogs in key order, or give an armed one its new tolerance. `refs` are the owners' tokens.
 insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload)
-select 'watchdog', tocsin.token(g.owner), g.key, greatest(g.deadline, tocsin.instant()), g.deadline,
+select 'watchdog', g.ref, g.key, greatest(g.deadline, tocsin.instant()), g.deadline,
        jsonb_build_object('owner', g.owner, 'within_us', g.within_us)
-from unnest(%(owners)s::text[], %(keys)s::text[], %(deadlines)s::timestamptz[], %(within_us)s::bigint[])
-    as g (owner, key, deadline, within_us)
-order by tocsin.token(g.owner), g.key
+from unnest(%(owners)s::text[], %(refs)s::text[], %(keys)s::text[], %(deadlines)s::timestamptz[],
+            %(within_us)s::bigint[])
+    as g (owner, ref, key, deadline, within_us)
+order by g.ref, g.key
 on conflict on constraint timer_pkey do update
     set fire_at = excluded.fire_at, nominal_at = excluded.nominal_at, payload = excluded.payload,
         attempts = 0, last_error = null, parked_at = null

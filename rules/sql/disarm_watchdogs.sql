@@ -1,8 +1,8 @@
 -- Delete watchdogs in key order. How many of those marked as lapsed were there: fewer than given means that the clock was
 -- first, and the caller judges again.
 with given as (
-    select tocsin.token(g.owner) as ref, g.key, g.lapsed
-    from unnest(%(owners)s::text[], %(keys)s::text[], %(lapsed)s::boolean[]) as g (owner, key, lapsed)
+    select g.ref, g.key, g.lapsed
+    from unnest(%(refs)s::text[], %(keys)s::text[], %(lapsed)s::boolean[]) as g (ref, key, lapsed)
 ),
 victims as materialized (
     select t.ref, t.key, g.lapsed
