@@ -143,6 +143,12 @@ def attempts_of(rows: Sequence[Row], document: Mapping[str, Any]) -> list[Attemp
     return list(found.values())
 
 
+def step_names(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of each step, by its number."""
+    program = _program(document)
+    return () if program is None else tuple(node.name for node in program.nodes)
+
+
 def statistics_of(rows: Sequence[Row]) -> Statistics:
     """Averages weigh each action the same."""
     whole = Statistics()

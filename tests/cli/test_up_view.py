@@ -13,7 +13,7 @@ from tocsin.cli.schedule_facts import ComingFire, coming_fires
 from tocsin.cli.up_lines import Line, Record, line_of
 from tocsin.cli.up_screen import PlainScreen
 from tocsin.cli.up_services import database_url
-from tocsin.cli.up_view import State, line_text, view
+from tocsin.cli.up_view import HeldAlarm, State, line_text, view
 
 _AT = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _FIRE: dict[str, Any] = {
@@ -93,12 +93,75 @@ def test_what_was_missed_is_counted_with_first_last_and_reason(count: int, at_le
         ("completed", {"message": "hi\x1b[2J"}, Line("action", "say  completed  hi\\x1b[2J", 9)),
         ("completed", {"subject": "a.b"}, Line("action", 'say  completed  {"subject": "a.b"}', 9)),
         ("failed", {"error": "no"}, Line("failed", "say  failed  no", 9)),
+        ("timed_out", {"error": "nobody reported"}, Line("failed", "say  timed_out  nobody reported", 9)),
         ("cancelled", {}, Line("action", "say  cancelled", 9)),
+        (
+            *("waiting", {"until": "2026-03-08T07:10:00+00:00"}),
+            Line("action", "say  waiting  until 2026-03-08 07:10:00Z", 9),
+        ),
+        (
+            *("waiting", {"error": "answered 500", "until": "2026-03-08T07:10:00+00:00"}),
+            Line("action", "say  waiting  answered 500  again at 2026-03-08 07:10:00Z", 9),
+        ),
     ],
 )
 def test_an_action_is_one_line_when_it_ends(state: str, data: dict[str, Any], line: Line | None) -> None:
-    body = {"type": f"action-step-{state}", "state": state, "action": "say", "data": data}
+    body = {"type": f"action-step-{state}", "state": state, "action": "say", "step": 0, "data": data}
     assert line_of(Record(9, body), _new_york) == line
+
+
+def test_a_step_of_a_runbook_has_its_name() -> None:
+    body = {
+        **{"type": "action-step-completed", "state": "completed", "action": "page", "owner": "plant-7"},
+        **{"step": 2, "data": {"text": "pager answered 200"}},
+    }
+    line = line_of(Record(9, body), _new_york, lambda action, step: {("page", 2): "ring"}[action, step])
+    assert line == Line("action", "plant-7/page  ring  completed  pager answered 200", 9)
+
+
+@pytest.mark.parametrize(
+    ("type", "data", "line"),
+    [
+        ("alarm-opened", {"message": "hot: 71"}, Line("alarm", "plant-7/hot  opened, high  hot: 71", 3)),
+        ("alarm-resolved", {"message": "clear"}, Line("over", "plant-7/hot  resolved  clear", 3)),
+        (
+            *("alarm-acknowledged", {"who": "ann", "note": "on it"}),
+            Line("alarm", "plant-7/hot  acknowledged  by ann  on it", 3),
+        ),
+        (
+            *("alarm-snoozed", {"who": "ann", "until": "2026-03-08T07:00:00+00:00"}),
+            Line("alarm", "plant-7/hot  snoozed  by ann  until 2026-03-08 07:00:00Z", 3),
+        ),
+        ("alarm-snooze-ended", {}, Line("alarm", "plant-7/hot  speaks again", 3)),
+    ],
+)
+def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], line: Line) -> None:
+    body = {"type": type, "origin": "derived", "rule": "hot", "owner": "plant-7", "severity": 4, "data": data}
+    assert line_of(Record(3, body), _new_york) == line
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line"),
+    [
+        ("stale", Line("stale", "plant-7/flow  silent for 1m15s, the last value was 80", 3)),
+        ("fresh", Line("fresh", "plant-7/flow  it is 80", 3)),
+    ],
+)
+def test_a_series_that_falls_silent_or_speaks_again_is_one_line(verdict: str, line: Line) -> None:
+    data = {"value": 80, "age_s": 75.0}
+    body = {
+        **{"type": f"datapoint-{verdict}", "verdict": verdict, "owner": "plant-7", "key": "flow"},
+        "data": data,
+    }
+    assert line_of(Record(3, body), _new_york) == line
+
+
+def test_open_alarms_are_in_the_view_until_there_are_too_many() -> None:
+    alarm = HeldAlarm("high", "plant-7/hot", _AT - timedelta(minutes=3), "71 \x1b[2J degrees", False)
+    shown = _rendered(view(_state(now=_AT, alarms=[alarm])))
+    assert "high  plant-7/hot  3m ago  71 \\x1b[2J degrees" in shown
+    assert "and more" not in shown
+    assert "and more: `tocsin alarms` lists them" in _rendered(view(_state(now=_AT, alarms=[alarm] * 9)))
 
 
 def test_other_events_are_shown_by_type() -> None:

@@ -90,8 +90,8 @@ def since_text(distance: timedelta) -> str:
 
 
 def title(owner: str, name: str) -> str:
-    """How a schedule is called on a screen."""
-    return f"{owner}/{name}" if owner else name
+    """How a schedule, a rule or a series is called on a screen; either part may be empty."""
+    return f"{owner}/{name}" if owner and name else owner or name
 
 
 def compact(value: object) -> str:

@@ -57,7 +57,7 @@ async def _tail(from_seq: int | None, count: int | None, as_json: bool) -> None:
 
 def record_line(message: Msg) -> str:
     body: dict[str, Any] = json.loads(message.data)
-    name = body.get("schedule") or body.get("rule") or body.get("action") or ""
+    name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""
     parts = [
         str(message.metadata.sequence.stream),
         body.get("time", ""),

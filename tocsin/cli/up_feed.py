@@ -9,18 +9,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from clock.time_source import DatabaseTime, steady_s
+from rules.actions.history import find_action, step_names
+from rules.alarms.listing import list_alarms
+from schemas.severities import level_name
 from timers.schedules import find_schedule, list_schedules
 from timers.working_set import database_now
+from tocsin.cli.printing import title
 from tocsin.cli.schedule_facts import coming_fires, tz_of
 from tocsin.cli.up_lines import Record, line_of
 from tocsin.cli.up_screen import Screen
-from tocsin.cli.up_view import SHOWN_FIRES, State
+from tocsin.cli.up_view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, State
 from tocsin.client.following import follow
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
+from tocsin.core.errors import TocsinError
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
 
@@ -36,6 +42,7 @@ class Feed:
         self._state = state
         self._after = after
         self._zones: dict[tuple[str, str], str] = {}
+        self._steps: dict[str, Sequence[str]] = {}
         self.closed = asyncio.Event()
 
     async def follow_stream(self) -> None:
@@ -46,6 +53,7 @@ class Feed:
                 async for message in follow(bus, self._settings.stream, self._after):
                     record = Record(message.metadata.sequence.stream, json.loads(message.data))
                     await self._learn_zone(connection, record)
+                    await self._learn_steps(connection, record)
                     self._show(record)
                     self._after = record.seq
             finally:
@@ -77,6 +85,8 @@ class Feed:
         for row in rows:
             self._zones[row["owner"], row["name"]] = tz_of(row)
         self._state.coming = coming_fires(rows, len(rows))
+        held = await list_alarms(connection, states=("open",), limit=SHOWN_ALARMS + 1)
+        self._state.alarms = [_held(row, now) for row in held]
         self._state.paused = len(await list_schedules(connection, status="paused", limit=_PAUSED_COUNTED))
 
     async def _learn_zone(self, connection: Connection, record: Record) -> None:
@@ -84,8 +94,25 @@ class Feed:
             row = await find_schedule(connection, *record.key)
             self._zones[record.key] = "UTC" if row is None else tz_of(row)
 
+    async def _learn_steps(self, connection: Connection, record: Record) -> None:
+        """Of each action once, until rules are applied; an action of one step needs no name for it."""
+        if record.body["type"] == "rules-applied":
+            self._steps.clear()
+        action = str(record.body.get("action", ""))
+        if not record.is_event and action not in self._steps:
+            try:
+                row = await find_action(connection, record.body["actionid"])
+            except TocsinError:
+                return
+            names = step_names(row["document"])
+            self._steps[action] = names if len(names) > 1 else ()
+
+    def _step(self, action: str, step: int) -> str:
+        names = self._steps.get(action, ())
+        return names[step] if step < len(names) else ""
+
     def _show(self, record: Record) -> None:
-        line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"))
+        line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step)
         if line is not None:
             self._screen_call(lambda: self._screen.show(line))
 
@@ -94,3 +121,14 @@ class Feed:
             call()
         except BrokenPipeError:
             self.closed.set()
+
+
+def _held(row: dict[str, Any], now: datetime) -> HeldAlarm:
+    snoozed = row["snoozed_until"] is not None and row["snoozed_until"] > now
+    return HeldAlarm(
+        level_name(row["severity"]),
+        title(row["owner"], row["event_rule"]),
+        row["since"],
+        str(row["payload"].get("message", "")),
+        row["acknowledged_at"] is not None or snoozed,
+    )

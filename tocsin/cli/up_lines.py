@@ -1,25 +1,35 @@
 """What `up` says about each record of the stream: one line, as a pure function of the message and what is
 known.
 
-Guarantee: every fire, miss and action outcome gives one line; the other half of an action (the step being
-due) gives none. A line holds no control characters, whatever a payload contains.
+Guarantee: every fire, miss, edge of an alarm, verdict about a series and outcome of a step gives one line; the other
+half of a step (its being due) gives none. A line holds no control characters, whatever a payload contains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from tocsin.cli.printing import compact, local_text, printable, title
+from schemas.severities import level_name
+from tocsin.cli.printing import compact, countdown, local_text, printable, title, utc_text
 
 TzOf = Callable[[str, str], str]
+StepOf = Callable[[str, int], str]
 _LONGEST = 100
+_EDGES = {
+    "alarm-opened": ("alarm", "opened"),
+    "alarm-resolved": ("over", "resolved"),
+    "alarm-acknowledged": ("alarm", "acknowledged"),
+    "alarm-snoozed": ("alarm", "snoozed"),
+    "alarm-unsnoozed": ("alarm", "speaks again"),
+    "alarm-snooze-ended": ("alarm", "speaks again"),
+}
 
 
 class Line(NamedTuple):
-    """`kind` decides the colour: fired, missed, action, failed or event."""
+    """`kind` decides the colour: fired, missed, alarm, over, stale, fresh, action, failed or event."""
 
     kind: str
     text: str
@@ -43,19 +53,31 @@ class Record:
         return str(self.body.get("owner", "")), str(self.body.get("schedule", ""))
 
 
-def line_of(record: Record, tz_of: TzOf) -> Line | None:
+def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: "") -> Line | None:
     body = record.body
     if not record.is_event:
-        return _action(record)
+        return _step(record, step_of)
+    if body["type"] in _EDGES and "rule" in body:
+        return _edge(record)
+    if body.get("verdict") in ("stale", "fresh"):
+        return _verdict(record)
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
     if body.get("origin") == "scheduled":
         nominal = local_text(_instant(body["time"]), tz_of(*record.key))
         text = f"{title(*record.key)}  {nominal}  {lateness_ms(body)} ms late"
         return Line("fired", printable(text), record.seq)
-    name = body.get("schedule") or body.get("rule") or body.get("action") or ""
+    name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""
     plain = {key: value for key, value in body["data"].items() if not isinstance(value, dict | list)}
-    text = "  ".join(part for part in (body["type"], name, _short(compact(plain)) if plain else "") if part)
+    text = "  ".join(
+        part
+        for part in (
+            body["type"],
+            title(body.get("owner", ""), name),
+            _short(compact(plain)) if plain else "",
+        )
+        if part
+    )
     return Line("event", printable(text), record.seq)
 
 
@@ -65,14 +87,49 @@ def lateness_ms(body: Mapping[str, Any]) -> int:
     return max(0, round((_instant(body["recordedat"]) - due).total_seconds() * 1000))
 
 
-def _action(record: Record) -> Line | None:
+def _step(record: Record, step_of: StepOf) -> Line | None:
     body = record.body
     if body["state"] == "due":
         return None
     data = body["data"]
-    shown = data.get("message") or data.get("error") or (compact(data) if data else "")
-    text = "  ".join(part for part in (body["action"], body["state"], _short(str(shown))) if part)
-    return Line("failed" if body["state"] == "failed" else "action", printable(text), record.seq)
+    step = step_of(body["action"], body["step"])
+    shown = _short(str(data.get("message") or data.get("error") or data.get("text") or ""))
+    if not shown and "until" not in data and data:
+        shown = _short(compact(data))
+    if "until" in data:
+        again = "again at" if shown else "until"
+        shown = "  ".join(part for part in (shown, f"{again} {utc_text(_instant(data['until']))}") if part)
+    name = title(body.get("owner", ""), body["action"])
+    text = "  ".join(part for part in (name, step, body["state"], shown) if part)
+    return Line(
+        "failed" if body["state"] in ("failed", "timed_out") else "action", printable(text), record.seq
+    )
+
+
+def _edge(record: Record) -> Line:
+    body, data = record.body, record.body["data"]
+    kind, did = _EDGES[body["type"]]
+    if body["type"] == "alarm-opened":
+        did = f"{did}, {level_name(body['severity'])}"
+    until = data.get("until")
+    said = (
+        data.get("message"),
+        data.get("who") and f"by {data['who']}",
+        until and f"until {utc_text(_instant(until))}",
+        data.get("note"),
+    )
+    parts = (title(body.get("owner", ""), body["rule"]), did, *map(str, filter(None, said)))
+    return Line(kind, printable("  ".join(parts)), record.seq)
+
+
+def _verdict(record: Record) -> Line:
+    body, data = record.body, record.body["data"]
+    says = f"it is {compact(data['value'])}"
+    if body["verdict"] == "stale":
+        silence = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
+        says = f"silent for {silence}, the last value was {compact(data['value'])}"
+    text = f"{title(body['owner'], body['key'])}  {_short(says)}"
+    return Line(body["verdict"], printable(text), record.seq)
 
 
 def _missed(record: Record, tz_of: TzOf) -> Line:

@@ -1,5 +1,5 @@
-"""The live view of `up`: what runs where, and the next fires with their countdown. A pure function of
-`State`.
+"""The live view of `up`: what runs where, the next fires with their countdown, and the alarms that are open. A pure
+function of `State`.
 
 The fires themselves are lines above the view, so that they scroll away into the terminal's history like any
 output.
@@ -7,21 +7,35 @@ output.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli.printing import due_text, local_text, printable, title
+from tocsin.cli.printing import due_text, local_text, printable, since_text, title
 from tocsin.cli.schedule_facts import ComingFire
 from tocsin.cli.up_lines import Line
 
-_COLOURS = {"fired": "green", "missed": "yellow", "action": "cyan", "failed": "red", "event": "dim"}
+_COLOURS = {
+    **{"fired": "green", "missed": "yellow", "alarm": "bold red", "over": "green"},
+    **{"stale": "yellow", "fresh": "green", "action": "cyan", "failed": "red", "event": "dim"},
+}
 SHOWN_FIRES = 8
+SHOWN_ALARMS = 8
+
+
+class HeldAlarm(NamedTuple):
+    severity: str
+    name: str
+    since: datetime
+    says: str
+    silenced: bool
+    """Acknowledged or snoozed: somebody knows."""
 
 
 @dataclass
@@ -34,13 +48,15 @@ class State:
     now: datetime | None = None
     coming: Sequence[ComingFire] = ()
     paused: int = 0
+    alarms: Sequence[HeldAlarm] = ()
+    """The gravest ones that are open."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Services that were started again, and how often."""
 
 
 def view(state: State) -> RenderableType:
     return Panel(
-        Group(_places(state), Text(), _coming(state)),
+        Group(_places(state), Text(), _coming(state), *_alarms(state)),
         title=f"tocsin {state.version}",
         title_align="left",
         subtitle="Ctrl-C stops everything",
@@ -74,6 +90,25 @@ def _places(state: State) -> Table:
     ):
         grid.add_row(name, Text(printable(value)))
     return grid
+
+
+def _alarms(state: State) -> Iterator[RenderableType]:
+    if state.now is None or not state.alarms:
+        return
+    table = Table.grid(padding=(0, 2))
+    for style in ("red", "bold", "dim", ""):
+        table.add_column(style=style, no_wrap=style == "dim")
+    for alarm in state.alarms[:SHOWN_ALARMS]:
+        table.add_row(
+            Text(alarm.severity),
+            Text(printable(alarm.name)),
+            since_text(alarm.since - state.now),
+            Text(printable(alarm.says)),
+            style="dim" if alarm.silenced else "",
+        )
+    if len(state.alarms) > SHOWN_ALARMS:
+        table.add_row(Text("and more: `tocsin alarms` lists them", style="dim"))
+    yield from (Text(), table)
 
 
 def _coming(state: State) -> RenderableType:
