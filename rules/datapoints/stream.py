@@ -12,6 +12,8 @@ On failure: a stream with another number of partitions, or another configuration
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from nats.js.api import (
@@ -25,7 +27,7 @@ from nats.js.api import (
 from nats.js.client import JetStreamContext
 
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure
+from tocsin.core.streams import ensure, find
 
 
 def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
@@ -60,8 +62,23 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
 
 
 async def ensure_data_stream(js: JetStreamContext, settings: Settings, first_seq: int) -> None:
-    """A stream that was lost is made anew with sequences that go on behind what was read."""
-    await ensure(js, data_stream_config(settings, first_seq))
+    """A stream that was lost is made anew with sequences that go on behind what was read; one that an older version
+    made learns of the verdicts that came since."""
+    wanted = data_stream_config(settings, first_seq)
+    found = await find(js, settings.data_stream)
+    if found is not None and _is_older(found.config.sources or [], wanted.sources or []):
+        await js.update_stream(replace(found.config, sources=wanted.sources))
+    await ensure(js, wanted)
+
+
+def _is_older(found: Sequence[StreamSource], wanted: Sequence[StreamSource]) -> bool:
+    """Whether the same stream is sourced, with a part of what is sourced today."""
+    if [one.name for one in found] != [one.name for one in wanted]:
+        return False
+    before, now = (
+        [one for source in sources for one in source.subject_transforms or []] for sources in (found, wanted)
+    )
+    return len(before) < len(now) and all(one in now for one in before)
 
 
 def partition_subject(settings: Settings, partition: int) -> str:

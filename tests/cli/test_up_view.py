@@ -186,14 +186,18 @@ def test_the_view_says_what_runs_where_and_counts_down() -> None:
         ComingFire("late", "", _AT - timedelta(minutes=2), _AT - timedelta(minutes=2), "UTC", ""),
     ]
     shown = _rendered(
-        view(_state(now=_AT - timedelta(seconds=75), coming=fires, paused=3, waiting={"cdc": 2}))
+        view(
+            _state(
+                now=_AT - timedelta(seconds=75), coming=fires, paused=3, waiting={"cdc": (2, "nats is away")}
+            )
+        )
     )
     for text in (
         "tocsin 1.2.3",
         "postgresql://here",
         "nats://there",
         "/data dir",
-        "cdc started again 2 times",
+        "cdc started again 2 times: nats is away",
     ):
         assert text in shown
     assert "Sun 2026-03-08 03:00:00 EDT  in 1m15s" in shown
@@ -232,7 +236,7 @@ def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest
     coming = [ComingFire("digest", "", _AT, _AT, "UTC", "")]
     state = _state(now=_AT - timedelta(seconds=5), coming=coming)
     with PlainScreen(state) as screen:
-        for restarts in ({}, {"cdc": 1}, {"cdc": 1}):
+        for restarts in ({}, {"cdc": (1, "nats is away")}, {"cdc": (1, "nats is away")}):
             state.waiting = restarts
             screen.refresh(state)
     assert capsys.readouterr().out.splitlines()[1:] == [
@@ -241,7 +245,7 @@ def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest
         "data      /data dir",
         "log       /data dir/log",
         "next    digest  Sun 2026-03-08 07:00:00 UTC  in 5s",
-        "trouble  cdc started again 1 times; the log says why",
+        "trouble  cdc started again 1 time: nats is away",
     ]
 
 

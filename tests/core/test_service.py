@@ -51,7 +51,7 @@ async def test_a_crash_is_followed_by_a_restart_with_a_back_off_that_doubles(del
     async with running(service), asyncio.timeout(30):
         await scripted.settled.wait()
         assert service.running
-    assert (scripted.runs, service.restarts) == (9, 8)
+    assert (scripted.runs, service.restarts, service.last_error) == (9, 8, "RuntimeError: 7")
     assert delays[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     assert scripted.cleaned_up
     assert not service.running

@@ -71,7 +71,9 @@ class Feed:
                     await self._read_coming(connection, time)
                 frame += 1
                 self._state.now = time.now()
-                self._state.waiting = {one.name: one.restarts for one in services if one.restarts}
+                self._state.waiting = {
+                    one.name: (one.restarts, one.last_error) for one in services if one.restarts
+                }
                 self._screen_call(lambda: self._screen.refresh(self._state))
                 await asyncio.sleep(_FRAME_S)
         finally:

@@ -66,10 +66,10 @@ class PlainScreen:
         self.say(line.plain())
 
     def refresh(self, state: State) -> None:
-        restarts = sum(state.waiting.values())
+        restarts = sum(count for count, _ in state.waiting.values())
         if restarts > self._restarts:
             self._restarts = restarts
-            self.say(f"trouble  {restarts_text(state)}; the log says why")
+            self.say(f"trouble  {restarts_text(state)}")
         if self._introduced or state.now is None:
             return
         self._introduced = True

@@ -25,6 +25,7 @@ _COLOURS = {
     **{"fired": "green", "missed": "yellow", "alarm": "bold red", "over": "green"},
     **{"stale": "yellow", "fresh": "green", "action": "cyan", "failed": "red", "event": "dim"},
 }
+_LONGEST_REASON = 160
 SHOWN_FIRES = 8
 SHOWN_ALARMS = 8
 
@@ -50,8 +51,8 @@ class State:
     paused: int = 0
     alarms: Sequence[HeldAlarm] = ()
     """The gravest ones that are open."""
-    waiting: dict[str, int] = field(default_factory=dict)
-    """Services that were started again, and how often."""
+    waiting: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Services that were started again, how often, and why the last time."""
 
 
 def view(state: State) -> RenderableType:
@@ -71,7 +72,15 @@ def line_text(line: Line) -> Text:
 
 
 def restarts_text(state: State) -> str:
-    return ", ".join(f"{name} started again {count} times" for name, count in state.waiting.items())
+    """The reason in short: the log has the whole of it."""
+    return "; ".join(
+        f"{name} started again {count} {'time' if count == 1 else 'times'}: {_shortened(why)}"
+        for name, (count, why) in state.waiting.items()
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
 def _places(state: State) -> Table:

@@ -33,6 +33,7 @@ class Service:
     def __init__(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         self.name = name
         self.restarts = 0
+        self.last_error = ""
         self._run = run
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -73,8 +74,10 @@ class Service:
                     "service crashed: it was cancelled from inside", service=self.name, error=error
                 )
             except _ORDINARY as error:
+                self.last_error = _sentence(error)
                 _log.warning("service waits", service=self.name, error=error)
             except Exception as error:
+                self.last_error = _sentence(error)
                 _log.exception("service crashed", service=self.name, error=error)
             if self._is_cancelled():
                 # Its cleanup failed on the way out: that must not look like a crash to start again from.
@@ -88,6 +91,11 @@ class Service:
     def _is_cancelled(self) -> bool:
         task = asyncio.current_task()
         return self._stopping or (task is not None and task.cancelling() > 0)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text if isinstance(error, TocsinError) else f"{type(error).__name__}: {text}"
 
 
 async def _pause(delay_s: float) -> None:

@@ -88,6 +88,17 @@ async def test_the_age_is_a_setting(settings: Settings, js: JetStreamContext) ->
     await ensure_data_stream(js, settings, 1)
 
 
+async def test_a_stream_of_an_older_version_learns_of_newer_verdicts(
+    settings: Settings, js: JetStreamContext
+) -> None:
+    wanted = data_stream_config(settings)
+    (source,) = wanted.sources or []
+    older = replace(source, subject_transforms=(source.subject_transforms or [])[:1])
+    await js.add_stream(replace(wanted, sources=[older]))
+    await ensure_data_stream(js, settings, 1)
+    assert (await js.stream_info(settings.data_stream)).config.sources == wanted.sources
+
+
 class Listening:
     """Writes down the verdicts that the lane brings."""
 
