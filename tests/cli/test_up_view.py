@@ -123,7 +123,7 @@ def test_a_step_of_a_runbook_has_its_name() -> None:
     ("type", "data", "line"),
     [
         ("alarm-opened", {"message": "hot: 71"}, Line("alarm", "plant-7/hot  opened, high  hot: 71", 3)),
-        ("alarm-resolved", {"message": "clear"}, Line("over", "plant-7/hot  resolved  clear", 3)),
+        ("alarm-resolved", {"message": "clear"}, Line("alarm", "plant-7/hot  resolved  clear", 3, True)),
         (
             *("alarm-acknowledged", {"who": "ann", "note": "on it"}),
             Line("alarm", "plant-7/hot  acknowledged  by ann  on it", 3),

@@ -19,21 +19,23 @@ TzOf = Callable[[str, str], str]
 StepOf = Callable[[str, int], str]
 _LONGEST = 100
 _EDGES = {
-    "alarm-opened": ("alarm", "opened"),
-    "alarm-resolved": ("over", "resolved"),
-    "alarm-acknowledged": ("alarm", "acknowledged"),
-    "alarm-snoozed": ("alarm", "snoozed"),
-    "alarm-unsnoozed": ("alarm", "speaks again"),
-    "alarm-snooze-ended": ("alarm", "speaks again"),
+    "alarm-opened": "opened",
+    "alarm-resolved": "resolved",
+    "alarm-acknowledged": "acknowledged",
+    "alarm-snoozed": "snoozed",
+    "alarm-unsnoozed": "speaks again",
+    "alarm-snooze-ended": "speaks again",
 }
 
 
 class Line(NamedTuple):
-    """`kind` decides the colour: fired, missed, alarm, over, stale, fresh, action, failed or event."""
+    """`kind` decides the colour: fired, missed, alarm, stale, fresh, action, failed or event."""
 
     kind: str
     text: str
     seq: int
+    is_over: bool = False
+    """Of an alarm: good news."""
 
     def plain(self) -> str:
         return f"{self.kind:<6}  {self.text}  seq {self.seq}"
@@ -108,7 +110,7 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
 
 def _edge(record: Record) -> Line:
     body, data = record.body, record.body["data"]
-    kind, did = _EDGES[body["type"]]
+    did = _EDGES[body["type"]]
     if body["type"] == "alarm-opened":
         did = f"{did}, {level_name(body['severity'])}"
     until = data.get("until")
@@ -119,7 +121,7 @@ def _edge(record: Record) -> Line:
         data.get("note"),
     )
     parts = (title(body.get("owner", ""), body["rule"]), did, *map(str, filter(None, said)))
-    return Line(kind, printable("  ".join(parts)), record.seq)
+    return Line("alarm", printable("  ".join(parts)), record.seq, is_over=body["type"] == "alarm-resolved")
 
 
 def _verdict(record: Record) -> Line:

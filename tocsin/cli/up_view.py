@@ -22,7 +22,7 @@ from tocsin.cli.schedule_facts import ComingFire
 from tocsin.cli.up_lines import Line
 
 _COLOURS = {
-    **{"fired": "green", "missed": "yellow", "alarm": "bold red", "over": "green"},
+    **{"fired": "green", "missed": "yellow", "alarm": "bold red"},
     **{"stale": "yellow", "fresh": "green", "action": "cyan", "failed": "red", "event": "dim"},
 }
 _LONGEST_REASON = 160
@@ -67,7 +67,7 @@ def view(state: State) -> RenderableType:
 
 
 def line_text(line: Line) -> Text:
-    text = Text(f"{line.kind:<6}", style=_COLOURS[line.kind])
+    text = Text(f"{line.kind:<6}", style="green" if line.is_over else _COLOURS[line.kind])
     return text.append(f"  {line.text}", style="").append(f"  seq {line.seq}", style="dim")
 
 
