@@ -1,0 +1,128 @@
+"""The whole path of an alarm: values on the real stream, a webhook at a real server, a person, silence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from cdc.publisher import Publisher
+from clock.service import Clock
+from rules.worker import Worker
+from tests.cdc.publishing import smaller
+from tests.cli.conftest import CommandLine, environment_of
+from tests.rules.applying import put
+from tests.rules.delivery.receivers import Received, Receiver, receiver
+from tests.sql import all_rows, one_row
+from tests.waiting import eventually
+from tocsin.client import Producer
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+RULES = """
+datapoint_type: {name: pump-flow, key: pump.flow, interval: 200ms, tolerance: 2, on_stale: alarm, notify: [ops]}
+---
+event_rule:
+  name: dsp-hot
+  datapoint: dsp.temperature
+  above: 65
+  for: 300ms
+  severity: high
+  notify: [ops]
+---
+channel:
+  name: ops
+  webhook: {url: "http://127.0.0.1:PORT/ops", secrets: [{env: OPS_SECRET}]}
+---
+action_rule: {name: page-if-nobody-knows, on: alarm, when: 'severity >= high', action: page}
+---
+action:
+  name: page
+  steps:
+    - wait: {for: 1h}
+    - publish: {subject: pager, payload: {text: "{{ alarm.message }}"}}
+"""
+
+
+async def told(world: Receiver, wanted: str, rule: str) -> dict[str, Any]:
+    """The body of the one webhook of this type and rule, once it is there, with its signature and key checked."""
+
+    def found() -> list[Received]:
+        return [one for one in world.requests if (one.json["type"], one.json["rule"]) == (wanted, rule)]
+
+    await until(lambda: bool(found()), f"{wanted} of {rule} is told")
+    (one,) = found()
+    Webhook(SECRET).verify(one.body, one.headers)
+    assert one.headers["idempotency-key"] == one.headers["webhook-id"]
+    body: dict[str, Any] = one.json
+    return body
+
+
+async def until(holds: Callable[[], bool], what: str) -> None:
+    async def asked() -> bool:
+        return holds()
+
+    await eventually(asked, what, within=60)
+
+
+async def page_is(connection: Connection, state: str) -> None:
+    async def asked() -> bool:
+        rows = await all_rows(connection, "select state from tocsin.action where name = 'page'")
+        return [row["state"] for row in rows] == [state]
+
+    await eventually(asked, f"the page is {state}", within=60)
+
+
+async def test_an_alarm_opens_is_told_acknowledged_and_resolved_and_silence_is_an_alarm(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPS_SECRET", SECRET)
+    settings = smaller(settings, egress_allow="127.0.0.1")
+    tocsin = CommandLine(environment_of(settings))
+    async with receiver() as world:
+        await put(connection, RULES.replace("PORT", str(world.port)))
+        async with (
+            Producer(settings) as producer,
+            running(
+                Service("clock", Clock(settings).run),
+                Service("cdc", Publisher(settings).run),
+                Service("worker", Worker(settings).run),
+            ),
+        ):
+            await producer.send("plant-7", "dsp.temperature", 71.5)
+            opened = await told(world, "alarm-opened", "dsp-hot")
+            assert (opened["owner"], opened["value"], opened["severity"]) == ("plant-7", 71.5, "high")
+            await page_is(connection, "running")
+
+            await asyncio.to_thread(tocsin, "ack", opened["alarm_id"], "--note", "the fan is being replaced")
+            await page_is(connection, "cancelled")
+
+            await producer.send("plant-7", "dsp.temperature", 50)
+            resolved = await told(world, "alarm-resolved", "dsp-hot")
+            assert (resolved["alarm_id"], resolved["value"]) == (opened["alarm_id"], 50)
+
+            await producer.send("plant-8", "pump.flow", 12.5)
+            silent = await told(world, "alarm-opened", "stale:pump-flow")
+            assert (silent["owner"], silent["key"], silent["value"]) == ("plant-8", "pump.flow", 12.5)
+            shown = await asyncio.to_thread(tocsin, "explain", opened["alarm_id"])
+
+    assert "acknowledged by" in shown.out
+    assert "started page by page-if-nobody-knows, cancelled" in shown.out
+    assert sorted(one.json["type"] for one in world.requests) == ["alarm-opened"] * 2 + ["alarm-resolved"]
+    await verdicts_are_at_their_instants(connection)
+
+
+async def verdicts_are_at_their_instants(connection: Connection) -> None:
+    """However late anybody was: from the arrival, to the microsecond."""
+    alarm = await one_row(connection, "select * from tocsin.alarm where event_rule = 'dsp-hot'")
+    assert alarm["state"] == "resolved"
+    assert alarm["opened_at"] - alarm["since"] == timedelta(milliseconds=300)
+    flow = await one_row(connection, "select * from tocsin.current_value where key = 'pump.flow'")
+    assert flow["freshness"] == "stale"
+    assert flow["stale_since"] - flow["arrived_at"] == timedelta(milliseconds=400)
