@@ -18,7 +18,7 @@ from rules.alarms.listing import Row, actions_of, events_of
 from schemas.event import instant_text
 from tocsin.core.db import Connection, statement
 
-_SAYS = {
+EDGES = {
     "alarm-opened": "opened",
     "alarm-resolved": "resolved",
     "alarm-acknowledged": "acknowledged",
@@ -26,6 +26,7 @@ _SAYS = {
     "alarm-unsnoozed": "speaks again",
     "alarm-snooze-ended": "speaks again",
 }
+"""What happens to an alarm, by the type of its event, in words."""
 _NEXT = {"open": "opens", "clear": "resolves", "snooze": "speaks again"}
 
 
@@ -82,7 +83,7 @@ def _value(says: dict[str, Any]) -> str:
 
 def _edge(event: Row) -> str:
     payload = event["payload"]
-    text = str(_SAYS.get(event["type"], event["type"]))
+    text = str(EDGES.get(event["type"], event["type"]))
     if payload.get("who"):
         text += f" by {payload['who']}"
     if payload.get("until"):

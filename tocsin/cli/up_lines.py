@@ -12,20 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from rules.alarms.explain import EDGES
 from schemas.severities import level_name
 from tocsin.cli.printing import compact, countdown, local_text, printable, title, utc_text
 
 TzOf = Callable[[str, str], str]
 StepOf = Callable[[str, int], str]
 _LONGEST = 100
-_EDGES = {
-    "alarm-opened": "opened",
-    "alarm-resolved": "resolved",
-    "alarm-acknowledged": "acknowledged",
-    "alarm-snoozed": "snoozed",
-    "alarm-unsnoozed": "speaks again",
-    "alarm-snooze-ended": "speaks again",
-}
 
 
 class Line(NamedTuple):
@@ -59,7 +52,7 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
     body = record.body
     if not record.is_event:
         return _step(record, step_of)
-    if body["type"] in _EDGES and "rule" in body:
+    if body["type"] in EDGES and "rule" in body:
         return _edge(record)
     if body.get("verdict") in ("stale", "fresh"):
         return _verdict(record)
@@ -110,7 +103,7 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
 
 def _edge(record: Record) -> Line:
     body, data = record.body, record.body["data"]
-    did = _EDGES[body["type"]]
+    did = EDGES[body["type"]]
     if body["type"] == "alarm-opened":
         did = f"{did}, {level_name(body['severity'])}"
     until = data.get("until")
