@@ -1,7 +1,7 @@
 -- The schema that all migrations add up to. Written by `python -m tests.migrations`; do not edit.
 
 
-table action
+table action with (fillfactor=60)
     id uuid not null
     name text not null
     action_rule text not null
