@@ -94,14 +94,17 @@ class RuleBook(Generic[Page]):
 
     async def _read(self, connection: Connection, newest: int, oldest_seq: int) -> None:
         parameters = {"after": oldest_seq - 1, "kinds": self._kinds}
-        rows = await (await connection.execute(statement("rules/list_versions"), parameters)).fetchall()
-        self._versions = [_Version(*row) for row in rows]
+        self.take(await (await connection.execute(statement("rules/list_versions"), parameters)).fetchall())
+        self._newest, self._oldest = newest, oldest_seq
+
+    def take(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Versions that were read elsewhere, as rules/list_versions returns them."""
+        self._versions = [one for one in (_Version(*row) for row in rows) if one.kind in self._kinds]
         bounds = {bound for version in self._versions for bound in (version.from_seq, version.until_seq)}
         self._boundaries = sorted(bound for bound in bounds if bound is not None)
         self._pages.clear()
         in_use = {version.key for version in self._versions}
         self._models = {key: model for key, model in self._models.items() if key in in_use}
-        self._newest, self._oldest = newest, oldest_seq
 
     def _model(self, version: _Version) -> BaseModel | None:
         """Documents were checked when they were applied; a newer model may refuse what an older one took."""

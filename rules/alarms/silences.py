@@ -11,7 +11,7 @@ the end how the series differ from what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -76,8 +76,10 @@ class Silence(NamedTuple):
 
 
 class Silences:
-    def __init__(self, stored: Iterable[StoredSeries], types: TypeIndex) -> None:
+    def __init__(self, stored: Iterable[StoredSeries], types: TypeIndex, *, every: bool = False) -> None:
+        """`every`: follow series that are not watched, too; in a replay their type may begin to watch them."""
         self._types = types
+        self._every = every
         self._series: dict[Key, Series] = {}
         self._owners: dict[str, list[Series]] = {}
         for one in stored:
@@ -115,7 +117,7 @@ class Silences:
         series = self._series.get((given.owner, given.key))
         if series is None:
             within = self._types.deadline(given.key)
-            if within is None:
+            if within is None and not self._every:
                 return False
             self._add(
                 Series(given.owner, given.key, within, None, given.at, given.value, given.ts, given.labels)
@@ -127,6 +129,9 @@ class Silences:
         was_stale = series.stale_since is not None
         series.stale_since = None
         return was_stale
+
+    def of(self, owner: str) -> Sequence[Series]:
+        return self._owners.get(owner, ())
 
     def changed(self) -> list[Series]:
         """The series whose freshness or watchdog is not what is stored, in key order."""

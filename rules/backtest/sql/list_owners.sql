@@ -1,0 +1,9 @@
+-- Every owner of a series or of an event from a seq on, with the partition of its series, in the order of bytes.
+select o.owner, max(o.partition)
+from (
+    select owner, partition from tocsin.current_value
+    union all
+    select distinct owner, 0 from tocsin.event where seq >= %(first_seq)s
+) o
+group by o.owner
+order by o.owner collate "C"
