@@ -151,11 +151,6 @@ class Candidate:
         return self._judge
 
 
-def newest_documents(story: Story) -> list[Version]:
-    """What held at the end of the recording."""
-    return [one for one in story.versions if one.until_seq is None]
-
-
 def _caught_up(one: Apply) -> LaneSwitch:
     """Applied before lanes wrote down where they stood: as if nothing had been left to read."""
     return LaneSwitch("record", 0, one.seq, one.seq - 1, one.recorded_at - _TICK)
