@@ -12,6 +12,9 @@ from rules.backtest.facts import Story, Version
 from rules.loading import load_files
 from schemas.documents import KINDS
 
+_CHECKED = ("datapoint_type", "event_rule")
+"""What rules are checked against when they are loaded."""
+
 
 def candidate_documents(story: Story, files: Sequence[Path], anchor: datetime) -> list[Version]:
     """The files replace documents of the same kind and name; the others stay as they were at the end of the window."""
@@ -19,7 +22,7 @@ def candidate_documents(story: Story, files: Sequence[Path], anchor: datetime) -
     names: dict[str, set[str]] = {}
     for kind, name in held:
         names.setdefault(kind, set()).add(name)
-    models = [model for one in held.values() if (model := _model(one)) is not None]
+    models = [model for one in held.values() if one.kind in _CHECKED and (model := _model(one)) is not None]
     known = {kind: frozenset(of_kind) for kind, of_kind in names.items()}
     loaded = load_files(files, known=known, applied=models, anchor=anchor)
     for document in loaded.documents:

@@ -33,7 +33,7 @@ from rules.engine import edge_event_id
 Page = tuple[str, str]
 """The action_rule, or notification, and the event_rule whose alarm it is about."""
 _SHOWN = ("key", "reason", "message")
-_BINS = 600
+BINS = 600
 
 
 @dataclass
@@ -230,4 +230,4 @@ def _first_seq(story: Story) -> int:
 
 def _bin(story: Story, at: datetime) -> int:
     whole = (story.until - story.since).total_seconds() or 1.0
-    return min(int((at - story.since).total_seconds() / whole * _BINS), _BINS - 1)
+    return min(int((at - story.since).total_seconds() / whole * BINS), BINS - 1)

@@ -10,6 +10,7 @@ from tocsin.cli import (
     actions,
     alarms,
     audit,
+    backtest,
     cdc_repair,
     cdc_status,
     cdc_verify,
@@ -18,6 +19,7 @@ from tocsin.cli import (
     doctor,
     events,
     explain,
+    export,
     health,
     migrate,
     next_times,
@@ -85,6 +87,8 @@ app.command("snooze")(alarms.snooze)
 app.command("history")(actions.history)
 app.command("stats")(stats.stats)
 app.command("explain")(explain.explain)
+app.command("backtest")(backtest.backtest)
+app.command("export")(export.export)
 app.command("send")(send.send)
 app.command("emit")(send.emit)
 app.command("series")(series.series)

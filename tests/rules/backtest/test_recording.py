@@ -63,6 +63,10 @@ async def test_both_replay_alike_in_any_number_of_processes(settings: Settings, 
         assert await backtest(database, story, jobs=2) == alone
 
 
+def read(file: Path) -> bytes:
+    return file.read_bytes()
+
+
 def spoil_lines(file: Path, spoil: Callable[[list[bytes]], list[bytes]]) -> None:
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     spoil_bytes(file, lambda _: gzip.compress(b"".join(spoil(lines))))
@@ -99,37 +103,37 @@ def deep(lines: list[bytes]) -> list[bytes]:
     return [*lines[:-1], b'["e",' + b"[" * 100_000 + b"\n"]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        (cut, "ends without its last line"),
-        (one_less, "the file holds"),
-        (newer, "version 2, this Tocsin reads version 1"),
-        (not_a_number, "not a line of a recording"),
-        (more, "behind the end"),
-        (deep, "not a line of a recording"),
-        (lambda lines: [b"{}\n"], "not a line of a recording"),
-        (lambda lines: lines[:1], "ends before its rules do"),
-        (lambda lines: [b"x" * 5_000_000], "longer than"),
-    ],
-)
-async def test_a_file_that_is_not_whole_is_refused(
-    file: Path, spoil: Callable[[list[bytes]], list[bytes]], why: str
-) -> None:
-    spoil_lines(file, spoil)
-    source = RecordingSource(file)
-    with pytest.raises(InvalidInput, match=why):
-        await backtest(source, await source.story())
+SPOILED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
+    (cut, "ends without its last line"),
+    (one_less, "the file holds"),
+    (newer, "version 2, this Tocsin reads version 1"),
+    (not_a_number, "not a line of a recording"),
+    (more, "behind the end"),
+    (deep, "not a line of a recording"),
+    (lambda lines: [b"{}\n"], "not a line of a recording"),
+    (lambda lines: lines[:1], "ends before its rules do"),
+    (lambda lines: [b"x" * 5_000_000], "longer than"),
+]
+DAMAGED: list[Callable[[bytes], bytes]] = [
+    lambda whole: whole[:-200],
+    lambda whole: b"PK" + whole[2:],
+    lambda whole: whole[:99] + b"~~~" + whole[102:],
+]
 
 
-@pytest.mark.parametrize(
-    "spoil", [lambda b: b[:-200], lambda b: b"PK" + b[2:], lambda b: b[:99] + b"~~~" + b[102:]]
-)
-async def test_a_damaged_file_is_refused(file: Path, spoil: Callable[[bytes], bytes]) -> None:
-    spoil_bytes(file, spoil)
-    source = RecordingSource(file)
-    with pytest.raises(InvalidInput, match=r"recording.ndjson.gz:\d+: the file is"):
-        await backtest(source, await source.story())
+async def test_a_file_that_is_not_whole_is_refused(file: Path) -> None:
+    whole = read(file)
+    for spoil, why in SPOILED:
+        spoil_lines(file, spoil)
+        source = RecordingSource(file)
+        with pytest.raises(InvalidInput, match=why):
+            await backtest(source, await source.story())
+        spoil_bytes(file, lambda _: whole)
+    for damage in DAMAGED:
+        spoil_bytes(file, damage)
+        with pytest.raises(InvalidInput, match=r"recording.ndjson.gz:\d+: the file is"):
+            await backtest(source, await source.story())
+        spoil_bytes(file, lambda _: whole)
 
 
 async def test_a_changed_value_is_found(file: Path) -> None:

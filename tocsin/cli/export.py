@@ -1,0 +1,70 @@
+"""`tocsin export`: what was recorded, as a file that a backtest reads without a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli.failures import finish
+from tocsin.cli.options import Json, instant_or_ago
+from tocsin.cli.printing import print_json, utc_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Since = Annotated[str, typer.Option("--since", help="From when: a duration ago, such as 30d, or an instant.")]
+Until = Annotated[
+    str | None, typer.Option("--until", help="Until when: a duration ago, or an instant; now by default.")
+]
+
+
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
+        "recording.ndjson.gz"
+    ),
+    since: Since = "30d",
+    until: Until = None,
+    as_json: Json = False,
+) -> None:
+    """Write datapoints, events, people's acts and rule versions to a file; changes nothing.
+
+    \b
+    Example:
+      tocsin export --since 7d -o recording.ndjson.gz
+    """
+    counts, begin, end = finish(_export(output, since, until))
+    if as_json:
+        print_json({"file": str(output), "since": begin, "until": end, **counts})
+        return
+    listed = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    typer.echo(f"{output}: {listed}, {utc_text(begin)} to {utc_text(end)}")
+
+
+async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str, int], datetime, datetime]:
+    from rules.backtest.database import recorded
+    from rules.backtest.recording import write_recording
+    from tocsin.cli.progress import progress_bar
+    from tocsin.cli.session import command_settings
+
+    settings = command_settings()
+    begin, end = await window(since, until)
+    async with recorded(settings, begin, end) as source:
+        with progress_bar("exporting", 1, 1000) as report:
+            counts = await write_recording(source, output, lambda done: report(int(done * 1000)))
+    return counts, begin, end
+
+
+async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+    from tocsin.core.errors import InvalidInput
+
+    async with database() as connection:
+        now = await database_now(connection)
+    end = now if until is None else instant_or_ago(until, "--until", now)
+    begin = instant_or_ago(since, "--since", now)
+    if begin >= end:
+        raise InvalidInput(f"--since {since} is not before --until {until or 'now'}: choose an earlier one")
+    return begin, end
