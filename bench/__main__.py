@@ -21,6 +21,7 @@ NAMES = (
     "snapshot",
     "oracle",
     "engine",
+    "backtest",
     "rules",
     "ingest",
     "check",

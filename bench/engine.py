@@ -36,9 +36,9 @@ def run(arguments: list[str]) -> dict[str, object]:
     data = [_datapoint(place) for place in range(count)]
     result: dict[str, object] = {"name": "engine", "datapoints": count}
     for name, condition in _RULES.items():
-        rules, bare = _compiled(condition), _bare(str(condition["fire"]))
-        limit = max(_per_second(bare, data) for _ in range(_ROUNDS))
-        ours = max(_per_second(_engine(rules), data) for _ in range(_ROUNDS))
+        rules, bare = _compiled(condition), bare_loop(str(condition["fire"]))
+        limit = max(per_second(bare, data) for _ in range(_ROUNDS))
+        ours = max(per_second(_engine(rules), data) for _ in range(_ROUNDS))
         result |= {f"{name}: bare": limit, f"{name}: engine": ours, f"{name}: ratio": ours / limit}
     result |= {
         "ours": result["value: engine"],
@@ -60,7 +60,7 @@ def _compiled(condition: dict[str, Any]) -> CompiledRules:
     return CompiledRules([compile_rule(EventRuleDocument.model_validate(facts), types)], types)
 
 
-def _bare(fire: str) -> Callable[[list[Arrival]], object]:
+def bare_loop(fire: str) -> Callable[[list[Arrival]], object]:
     env = series_environment("number")
     expression = env.compile(fire)
 
@@ -88,7 +88,7 @@ def _engine(rules: CompiledRules) -> Callable[[list[Arrival]], object]:
     return judge
 
 
-def _per_second(judge: Callable[[list[Arrival]], object], data: list[Arrival]) -> float:
+def per_second(judge: Callable[[list[Arrival]], object], data: list[Arrival]) -> float:
     start = time.process_time()
     judge(data)
     return len(data) / (time.process_time() - start)

@@ -86,11 +86,11 @@ class Watchdogs:
             statement("clock/append_staleness"),
             {
                 "ids": plain_texts(
-                    str(verdict_id("stale", row.owner, row.key, row.deadline)) for row in stale
+                    str(verdict_id("stale", row.owner, row.key, row.nominal_at)) for row in stale
                 ),
                 "owners": texts(row.owner for row in stale),
                 "keys": texts(row.key for row in stale),
-                "deadlines": numbers(microseconds_of(row.deadline) for row in stale),
+                "deadlines": numbers(microseconds_of(row.nominal_at) for row in stale),
                 "epoch": epoch,
             },
         )

@@ -1,4 +1,4 @@
-"""Where each partition of the data lane stood when the rules changed: what a replay needs to judge as was judged.
+"""Where each partition stood when the rules changed: what a replay needs to judge as was judged.
 
 Guarantee: a datapoint is judged by the documents of exactly one apply, and `Switches.rules_seq` names it, for ever. An
 apply locks every partition (`lock_partitions`) before it changes anything that a worker reads, and in the same
@@ -12,6 +12,9 @@ Why the apply writes it and not the batch: the place is then exact without a sta
 How the backtest uses it: it walks the datapoints of a partition in the order (arrived_at, stream_seq); for each it asks
 for the `rules_seq` and takes `RuleBook.at(rules_seq + 1)`. At a switch it realises what was due up to the row's
 `complete_until`, then does what `rules/alarms/fates.py` does.
+
+The record lane's place is written down as well: its records are judged by the rules of their seq, but what the apply
+itself did to alarms over events, it did where the lane stood (`rules/backtest/timelines.py`).
 
 A partition that was made after an apply has no row of it: its rules before its first row are those of the newest apply
 before that row.

@@ -59,36 +59,53 @@ class DatabaseSource:
 
     async def story(self) -> Story:
         async with self._session() as session:
-            versions = [Version(*row) for row in await _all(session, "rules/list_versions", _EVERY_KIND)]
+            versions = [
+                Version(*row) for row in await _all(session, statement("rules/list_versions"), _EVERY_KIND)
+            ]
             start = self.since - look_back(versions)
-            (_, is_whole), *_ = await _all(session, "rules.backtest/find_beginning", {"start": start})
+            (_, is_whole), *_ = await _all(
+                session, statement("rules.backtest/find_beginning"), {"start": start}
+            )
             return Story(
                 start=start,
                 since=self.since,
                 until=self.until,
                 is_whole=is_whole,
                 versions=versions,
-                applies=[Apply(*row) for row in await _all(session, "rules.backtest/list_applies")],
-                switches=[LaneSwitch(*row) for row in await _all(session, "rules.backtest/list_switches")],
-                horizons=[Horizon(*row) for row in await _all(session, "rules.backtest/read_horizons")],
+                applies=[
+                    Apply(*row) for row in await _all(session, statement("rules.backtest/list_applies"))
+                ],
+                switches=[
+                    LaneSwitch(*row) for row in await _all(session, statement("rules.backtest/list_switches"))
+                ],
+                horizons=[
+                    Horizon(*row) for row in await _all(session, statement("rules.backtest/read_horizons"))
+                ],
             )
 
     async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
         start = (await self.story()).start
         async with self._session() as session:
-            (first_seq, _), *_ = await _all(session, "rules.backtest/find_beginning", {"start": start})
-            listed = await _all(session, "rules.backtest/list_owners", {"first_seq": first_seq})
+            (first_seq, _), *_ = await _all(
+                session, statement("rules.backtest/find_beginning"), {"start": start}
+            )
+            listed = await _all(session, statement("rules.backtest/list_owners"), {"first_seq": first_seq})
             partitions = {owner: part for owner, part in listed if crc32(owner.encode()) % of == share}
             owners = list(partitions)
             window = {"start": start, "until": self.until, "first_seq": first_seq, "at": start}
             async with AsyncExitStack() as stack:
-                logs = [
-                    await stack.enter_async_context(_by_owner(session, name, {**window, "owners": owners}))
-                    for name in ("rules.backtest/read_events", "rules.backtest/read_verdicts")
-                ]
+                given = {**window, "owners": owners}
+                events = await stack.enter_async_context(
+                    _by_owner(session, "events", statement("rules.backtest/read_events"), given)
+                )
+                verdicts = await stack.enter_async_context(
+                    _by_owner(session, "verdicts", statement("rules.backtest/read_verdicts"), given)
+                )
                 for begin in range(0, len(owners), _OWNERS_AT_ONCE):
                     group = owners[begin : begin + _OWNERS_AT_ONCE]
-                    async for place, part in self._of_group(session, group, partitions, window, *logs):
+                    async for place, part in self._of_group(
+                        session, group, partitions, window, events, verdicts
+                    ):
                         yield (begin + place) / len(owners), part
 
     async def _of_group(
@@ -101,9 +118,11 @@ class DatabaseSource:
         verdicts: _ByOwner,
     ) -> AsyncIterator[tuple[int, Part]]:
         given = {**window, "owners": owners}
-        held = _grouped(await _all(session, "rules.backtest/list_open_alarms", given))
-        last = _grouped(await _all(session, "rules.backtest/list_last_seen", given))
-        async with _by_owner(session, "rules.backtest/read_datapoints", given) as datapoints:
+        held = _grouped(await _all(session, statement("rules.backtest/list_open_alarms"), given))
+        last = _grouped(await _all(session, statement("rules.backtest/list_last_seen"), given))
+        async with _by_owner(
+            session, "datapoints", statement("rules.backtest/read_datapoints"), given
+        ) as datapoints:
             for place, owner in enumerate(owners):
                 yield (
                     place,
@@ -179,9 +198,11 @@ class _ByOwner:
 
 
 @asynccontextmanager
-async def _by_owner(session: Connection, name: str, given: dict[str, Any]) -> AsyncIterator[_ByOwner]:
+async def _by_owner(
+    session: Connection, name: str, query: bytes, given: dict[str, Any]
+) -> AsyncIterator[_ByOwner]:
     async with session.cursor(name=name) as cursor:
-        await cursor.execute(statement(name), given)
+        await cursor.execute(query, given)
         yield _ByOwner(cursor)
 
 
@@ -204,8 +225,10 @@ def _grouped(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]
     return {owner: list(of_owner) for owner, of_owner in groupby(rows, key=itemgetter(0))}
 
 
-async def _all(session: Connection, name: str, given: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    return await (await session.execute(statement(name), given)).fetchall()
+async def _all(
+    session: Connection, query: bytes, given: dict[str, Any] | None = None
+) -> list[tuple[Any, ...]]:
+    return await (await session.execute(query, given)).fetchall()
 
 
 _EVERY_KIND = {"after": -1, "kinds": sorted(KINDS)}

@@ -142,7 +142,9 @@ async def test_an_apply_waits_for_the_batches_under_way_and_keeps_others_out(
     async with other.transaction():
         await lock(other, 0)
         assert await newest(after, other) == {"a": "two", "b": "two"}
-    rows = await all_rows(connection, "select * from tocsin.rule_switch where rules_seq = %s", (applied.seq,))
+    rows = await all_rows(
+        connection, "select * from tocsin.rule_switch where rules_seq = %s order by partition", (applied.seq,)
+    )
     assert [(row["partition"], row["seq"], row["complete_until"]) for row in rows] == [
         (0, 7, T0),
         (1, 0, None),
@@ -171,10 +173,14 @@ async def test_a_batch_that_meets_an_apply_waits_and_sees_all_of_it(
     assert await reading == {"a": "two", "b": "two"}
 
 
-async def test_the_record_lane_needs_no_switch(connection: Connection) -> None:
+async def test_where_the_record_lane_stood_is_written_down_too_and_is_no_switch_of_data(
+    connection: Connection,
+) -> None:
     await partition(connection, 0, "record")
     await put(connection, both("one"))
-    assert await all_rows(connection, "select * from tocsin.rule_switch") == []
+    rows = await all_rows(connection, "select lane, partition, seq from tocsin.rule_switch")
+    assert [tuple(row.values()) for row in rows] == [("record", 0, 0)]
+    assert (await read_switches(connection)).of_partition(0) == ()
 
 
 async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connection) -> None:

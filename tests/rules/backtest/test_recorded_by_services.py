@@ -1,0 +1,115 @@
+"""What real services recorded under load, with an apply in the middle, replays to the same alarms and staleness."""
+
+from __future__ import annotations
+
+import random
+
+from cdc.publisher import Publisher
+from clock.service import Clock
+from rules.applying import apply
+from rules.loading import load_text
+from rules.worker import Worker
+from tests.rules.backtest.living import counted, replayed
+from tests.sql import one_row
+from tests.waiting import eventually
+from timers.schedules import Act
+from timers.working_set import database_now
+from tocsin.client.producer import Producer
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+FIRST = """
+datapoint_type:
+  name: load
+  key: dsp.*
+  interval: 200ms
+---
+event_rule:
+  name: hot
+  datapoint: dsp.*
+  fire: value > 65.0
+  clear: value < 60.0
+  for: 300ms
+---
+event_rule:
+  name: quiet
+  datapoint: dsp.*
+  absent: true
+  for: 200ms
+---
+event_rule:
+  name: tripped
+  event: trip
+  fire: payload.on == true
+  for: 100ms
+---
+event_rule:
+  name: alarming
+  event: alarm-*
+  fire: type == "alarm-opened" && rule == "hot"
+"""
+SECOND = FIRST.replace("200ms", "150ms").replace("65.0", "68.0").replace("for: 100ms", "for: 250ms")
+OWNERS = [f"plant-{number}" for number in range(12)]
+
+
+async def put(connection: Connection, text: str) -> None:
+    await apply(connection, load_text(text), Act("tester", "test", await database_now(connection)))
+
+
+async def load(settings: Settings, rounds: int, seed: int) -> None:
+    """Every owner on its own, some falling silent now and then."""
+    chance = random.Random(seed)
+    async with Producer(settings) as producer:
+        for _ in range(rounds):
+            for owner in OWNERS:
+                for key in ("dsp.a", "dsp.b", "dsp.c"):
+                    if chance.random() < 0.7:
+                        await producer.send(owner, key, chance.choice([50.0, 62.0, 66.0, 71.0, 80.0]))
+                if chance.random() < 0.2:
+                    await producer.emit("trip", owner=owner, payload={"on": chance.random() < 0.5})
+            await producer.flush()
+
+
+async def test_what_services_recorded_under_load_replays_identically(
+    settings: Settings, connection: Connection
+) -> None:
+    begun = await database_now(connection)
+    await put(connection, FIRST)
+    services = [Clock(settings), Publisher(settings), Worker(settings), Worker(settings)]
+    async with running(*(Service(f"service-{n}", one.run) for n, one in enumerate(services))):
+        await eventually(lambda: has_lanes(connection), "the lanes are read")
+        await load(settings, 25, 1)
+        await put(connection, SECOND)
+        await load(settings, 25, 2)
+        await eventually(lambda: is_quiet(connection), "everything that was sent is judged", within=60)
+    until = await database_now(connection)
+    _, found = await replayed(settings, begun, until)
+    assert not found.differences, "\n".join(map(str, found.differences))
+    edges, verdicts = await counted(connection)
+    assert (len(found.then), found.staleness) == (edges, verdicts), "everything was compared"
+    rules = {edge.rule for edge in found.now}
+    assert rules == {"hot", "quiet", "tripped", "alarming"}
+    assert found.datapoints > 1000
+    assert verdicts > 50
+
+
+async def has_lanes(connection: Connection) -> bool:
+    row = await one_row(
+        connection, "select count(*) as n from tocsin.ingest_partition where complete_until is not null"
+    )
+    return bool(row["n"] == 9)
+
+
+async def is_quiet(connection: Connection) -> bool:
+    """All series are stale and heard, nothing pends, and every lane has read past the last conclusion."""
+    row = await one_row(
+        connection,
+        "select not exists (select from tocsin.timer)"
+        " and not exists (select from tocsin.current_value c where c.freshness = 'fresh'"
+        " or c.heard_stale_since is distinct from c.stale_since)"
+        " and (select bool_and(p.complete_until > (select max(e.recorded_at) from tocsin.event e)"
+        " and p.complete_until > (select max(e.recorded_at) from tocsin.datapoint_calculated e))"
+        " from tocsin.ingest_partition p) as quiet",
+    )
+    return bool(row["quiet"])
