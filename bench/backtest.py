@@ -105,7 +105,10 @@ def _generate(path: Path, per_series: int) -> None:
 def _story(minutes: int) -> Story:
     rule = EventRuleDocument.model_validate({"name": "hot", "datapoint": _KEY, "fire": _FIRE, "for": "10m"})
     type_ = DatapointTypeDocument.model_validate({"name": "temperature", "key": _KEY, "interval": "1m"})
-    documents = [("event_rule", rule), ("datapoint_type", type_)]
+    documents: list[tuple[str, EventRuleDocument | DatapointTypeDocument]] = [
+        ("event_rule", rule),
+        ("datapoint_type", type_),
+    ]
     return Story(
         start=_T0,
         since=_T0,

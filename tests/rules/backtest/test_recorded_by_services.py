@@ -76,8 +76,12 @@ async def test_what_services_recorded_under_load_replays_identically(
 ) -> None:
     begun = await database_now(connection)
     await put(connection, FIRST)
-    services = [Clock(settings), Publisher(settings), Worker(settings), Worker(settings)]
-    async with running(*(Service(f"service-{n}", one.run) for n, one in enumerate(services))):
+    async with running(
+        Service("clock", Clock(settings).run),
+        Service("cdc", Publisher(settings).run),
+        Service("worker", Worker(settings).run),
+        Service("another worker", Worker(settings).run),
+    ):
         await eventually(lambda: has_lanes(connection), "the lanes are read")
         await load(settings, 25, 1)
         await put(connection, SECOND)
