@@ -27,8 +27,7 @@ _EPOCH_WALL = datetime(1970, 1, 1)  # noqa: DTZ001 - naive wall time
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = timedelta(microseconds=1)
 _DAY = timedelta(days=1)
-# The end of the calendar is looked at wall time by wall time.
-_LAST_STEADY_YEAR = 9_990
+_LAST_STEADY_YEAR = 9_998
 _SAMPLE_YEARS = range(2007, 2038)
 # Clocks move by whole minutes: a change cannot bring times on whole minutes closer than one.
 _FINEST_SHIFT = timedelta(minutes=1)
@@ -52,11 +51,16 @@ def to_instant(wall: datetime, offset: timedelta) -> datetime:
 
 @lru_cache(maxsize=16_384)
 def _is_steady(tz: str, year: int, month: int) -> bool:
-    """Whether the zone keeps its offset in this month of wall time and next to it: no gap, no fold."""
-    if year > _LAST_STEADY_YEAR:
+    """Whether the zone keeps its offset in this month of wall time and for a day around it: no gap, no fold.
+
+    Read once a day, as in `transitions`; the ends of the calendar are looked at wall time by wall time.
+    """
+    if not 2 <= year <= _LAST_STEADY_YEAR:
         return False
-    start = datetime(year, month, 1, tzinfo=UTC) - 2 * _DAY
-    return next_transition(tz, start, start + 35 * _DAY) is None
+    offset_of = zone(tz).utcoffset
+    day = datetime(year, month, 1) - _DAY  # noqa: DTZ001 - naive wall time
+    offset = offset_of(day)
+    return all(offset_of(day + number * _DAY) == offset for number in range(1, 34))
 
 
 def resolve(wall: datetime, tz: ZoneInfo) -> Resolved:
