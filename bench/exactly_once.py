@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import random
 import secrets
 import signal
@@ -37,12 +38,13 @@ from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, Postgres, Servers
 
 _WRITERS = 3
-_PAUSE_S = (0.2, 1.2)
+_RECORDS_BETWEEN = (100, 700)
 _FREEZE_S = (0.2, 3.5)
 _DOWN_S = (0.1, 1.0)
 _FAULTS = {"kills": 10, "freezes": 5, "nats_kills": 4, "postgres_crashes": 2}
 _WITHIN_S = 300.0
-_OUTAGE = (NatsError, TocsinError, psycopg.Error, OSError, TimeoutError)
+# psycopg lets a Rollback through whose connection is gone.
+_OUTAGE = (NatsError, TocsinError, psycopg.Error, psycopg.Rollback, OSError, TimeoutError)
 
 
 def run(arguments: list[str]) -> dict[str, object]:
@@ -52,6 +54,8 @@ def run(arguments: list[str]) -> dict[str, object]:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", file=sys.stderr, flush=True)
+    # What it says about connections that a crash took away is what this is about.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     with bench_servers() as servers, _buses(servers, options.cluster) as buses:
         return asyncio.run(_measure(servers, buses, options.events, options.seed))
 
@@ -120,7 +124,7 @@ class _Run:
         reviving = asyncio.create_task(self._revive())
         try:
             while self._written < events:
-                await asyncio.sleep(self._chance.uniform(*_PAUSE_S))
+                await self._until_written(writers, self._written + self._chance.randint(*_RECORDS_BETWEEN))
                 (fault,) = self._chance.choices(list(_FAULTS), weights=list(_FAULTS.values()))
                 await getattr(self, f"_{fault}")()
                 self.counts[fault] += 1
@@ -132,6 +136,14 @@ class _Run:
             reviving.cancel()
             for process in self._publishers:
                 await kill(process)
+
+    async def _until_written(self, writers: Sequence[asyncio.Task[None]], count: int) -> None:
+        async with asyncio.timeout(_WITHIN_S):
+            while self._written < count:
+                await asyncio.wait(writers, timeout=0.05)
+                for writer in writers:
+                    if writer.done():  # by an error of its own
+                        writer.result()
 
     async def compare(self) -> tuple[dict[str, int], int]:
         async with await psycopg.AsyncConnection.connect(self._settings.postgres) as connection:

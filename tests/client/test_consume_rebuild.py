@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
+from cdc.stream import stream_config
 from tests.cdc.publishing import last_sequence, live
 from tests.client.service import (
     billing,
@@ -21,7 +22,7 @@ from tests.client.service import (
 )
 from tests.sql import all_rows
 from tests.waiting import eventually
-from tocsin.client import Delivery, KvMark, Refused
+from tocsin.client import Delivery, Events, KvMark, Refused
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -168,6 +169,43 @@ async def test_a_consumer_of_another_kind_is_refused(
         await on_stream(settings, "add_consumer", config)
         with pytest.raises(Refused, match=said):
             await billing(settings, asyncio.Event())
+
+
+async def test_records_that_the_stream_no_longer_keeps_are_said_to_be_missed(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    await publish(settings, ledger, 3)
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, [1, 2, 3])
+        await until_acknowledged(settings)
+    await publish(settings, ledger, 4)
+    # As if the first six had been there for too long.
+    await delete_stream(settings)
+    bus = await connect_bus(settings, "test")
+    await bus.jetstream(timeout=10).add_stream(stream_config(settings, first_seq=7))
+    await bus.close()
+    await bring_up(settings)
+    again = asyncio.Event()
+    async with running(billing(settings, again), stop=again):
+        await until_handled(ledger, [1, 2, 3, 7])
+    assert "records 4 to 6 are no longer in the stream" in caplog.text
+
+
+async def test_another_selection_counts_from_the_restart_on(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    for owner in ("a", "b"):
+        await publish(settings, ledger, 2, owner=owner)
+    of_a, of_both = (Events(namespace=settings.namespace, owner=owner) for owner in ("a", ["a", "b"]))
+    async with running(billing(settings, stop, select=of_a), stop=stop):
+        await until_handled(ledger, [1, 2])
+        await until_acknowledged(settings)
+    again = asyncio.Event()
+    async with running(billing(settings, again, select=of_both), stop=again):
+        await publish(settings, ledger, 1, owner="b")
+        await publish(settings, ledger, 1, owner="a")
+        await publish(settings, ledger, 1, owner="c")
+        await until_handled(ledger, [1, 2, 5, 6])
 
 
 async def test_the_way_of_delivery_may_change_with_a_restart(

@@ -95,5 +95,16 @@ def test_every_attribute_of_every_record_is_in_the_table() -> None:
     assert {name for model in models for name in model.model_fields} == named
 
 
+def test_every_value_of_an_enumerated_attribute_is_named() -> None:
+    fields_of = (
+        (Event, "origin"),
+        (ActionStep, "state"),
+        (CalculatedDatapoint, "verdict"),
+        (Tombstone, "kind"),
+    )
+    schemas = [model.model_json_schema()["properties"][name] for model, name in fields_of]
+    assert [value for schema in schemas for value in schema["enum"] if f"`{value}`" not in PAGE] == []
+
+
 def test_every_knob_of_delivery_is_named() -> None:
     assert [one.name for one in fields(Delivery) if one.name not in PAGE] == []

@@ -63,7 +63,7 @@ class Durable:
         self._delivery = delivery
 
     async def ensure(self, kept: Kept, start: Start, *, is_first: bool) -> None:
-        await wait_for_stream(self._bus, is_first=is_first)
+        stream = await wait_for_stream(self._bus, is_first=is_first)
         found = await self._info()
         mark = await kept.mark()
         if mark is None:
@@ -76,6 +76,7 @@ class Durable:
                 )
             mark = await kept.begin(await find_start(self._js, self._stream, start))
         await self._refuse_other_log(mark)
+        self._say_what_is_gone(mark, int(stream.state.first_seq))
         if found is not None and await self._knows_more(found, mark, kept):
             _log.warning(
                 "consumer %s: nats has seen more acknowledged than is kept here (a restored database?): it "
@@ -117,6 +118,14 @@ class Durable:
                 f"the stream {self._stream!r} has the record {found} at {mark.seq}, and {self._name!r} has "
                 f"handled {mark.id} there: this is another log; give the consumer a new name, or remove what "
                 "it has kept"
+            )
+
+    def _say_what_is_gone(self, mark: Mark, first: int) -> None:
+        if first > mark.seq + 1:
+            _log.error(
+                "consumer %s: records %s to %s are no longer in the stream %s and were never handled: it was away "
+                "for longer than the stream keeps them; read them from the database",
+                *(self._name, mark.seq + 1, first - 1, self._stream),
             )
 
     async def _last(self) -> int:

@@ -22,7 +22,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from psycopg import Rollback
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
@@ -44,6 +43,10 @@ def inbox_sql() -> str:
 async def make_inbox(connection: Connection) -> None:
     """The same for a service without migrations; in the caller's transaction, where there is one."""
     await connection.execute(inbox_sql().encode())
+
+
+class _AlreadyHandled(Exception):
+    """Undoes a claim. Not psycopg's own Rollback, which gets through when its connection is gone."""
 
 
 class Inbox:
@@ -122,7 +125,7 @@ class OpenInbox:
         try:
             async with self._pool.connection(_PATIENCE_S) as connection, connection.transaction():
                 if not await self._claim(connection, seq):
-                    raise Rollback
+                    raise _AlreadyHandled
                 is_begun = True
                 await work(connection)
                 if connection.info.transaction_status != TransactionStatus.INTRANS:
@@ -130,13 +133,15 @@ class OpenInbox:
                         "the handler's transaction was aborted by an error that it caught: let the error "
                         "through, or use `async with connection.transaction()` around what may fail"
                     )
+        except _AlreadyHandled:
+            return False
         except PoolClosed as error:
             raise Unusable(f"the inbox's pool is not open: {error}") from None
         except psycopg.OperationalError as error:
             if is_begun:
                 raise
             raise KeepAway(f"the inbox does not answer: {error}") from None
-        return is_begun
+        return True
 
     async def _claim(self, connection: Connection, seq: int) -> bool:
         try:
