@@ -24,6 +24,7 @@ NAMES = (
     "backtest",
     "rules",
     "ingest",
+    "watchdog",
     "check",
     "cdc",
     "exactly-once",

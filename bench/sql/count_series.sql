@@ -1,0 +1,2 @@
+-- How many series there are.
+select count(*) from tocsin.current_value
