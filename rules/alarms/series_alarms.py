@@ -236,14 +236,14 @@ async def _read_series(connection: Connection, inputs: Sequence[Given]) -> list[
     due = [_due(one) for one in inputs]
     series = sorted(arrivals)
     owners = sorted({owner for owner, _ in due})
+    places = {owner: place for place, owner in enumerate(owners, start=1)}
     cursor = await connection.execute(
         statement("rules/read_series"),
         {
-            "owners": [owner for owner, _ in series],
-            "refs": [token(owner) for owner, _ in series],
+            "owners": owners,
+            "refs": [token(owner) for owner in owners],
+            "places": [places[owner] for owner, _ in series],
             "keys": [key for _, key in series],
-            "all_owners": owners,
-            "all_refs": [token(owner) for owner in owners],
             "until": max(until for _, until in due),
         },
     )

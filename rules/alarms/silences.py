@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 class StoredSeries(NamedTuple):
-    """A series as rules/read_series returns it."""
+    """A series as rules/read_series returns it: without value and labels if it cannot be stale in this batch."""
 
     owner: str
     key: str

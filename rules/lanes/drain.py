@@ -78,17 +78,23 @@ class Drain:
             await connection.close()
 
     async def _turn(self, connection: Connection, reader: Reader) -> None:
-        messages = await reader.next(connection, _IDLE_S)
-        if messages:
-            async with self._turns:
-                # Of our own thread: on a crowded machine smaller batches would only make it worse.
-                began_s = time.thread_time()
-                await self._settle(connection, messages)
-            reader.pace(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
+        if await reader.ready(connection, _IDLE_S):
+            async with self._turns:  # what comes while we wait for our turn is taken along
+                messages = await reader.next()
+                if messages:
+                    await self._settle_paced(connection, reader, messages)
         else:
             stored_at = await reader.look()
             position = self._partition.position.last_seq
             self.complete = await self._lane.quiet_at(connection, position, stored_at) or self.complete
+
+    async def _settle_paced(
+        self, connection: Connection, reader: Reader, messages: Sequence[Message]
+    ) -> None:
+        # The time of our own thread: on a crowded machine smaller batches would only make it worse.
+        began_s = time.thread_time()
+        await self._settle(connection, messages)
+        reader.pace(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
 
     async def _settle(self, connection: Connection, messages: Sequence[Message]) -> None:
         try:

@@ -68,20 +68,31 @@ class Reader:
         elif busy_s < slice_s / 4:
             self._batch_bytes = min(_MOST_BATCH, self._batch_bytes * 2)
 
-    async def next(self, connection: Connection, timeout_s: float) -> list[Message]:
-        """As soon as one is there, all that have come by then, up to a batch; empty when none comes in time."""
+    async def ready(self, connection: Connection, timeout_s: float) -> bool:
+        """As soon as a message is there; false when none comes in time."""
         if self._puller is None or self._bus.stats["reconnects"] != self._connection:
             await self._open(connection)
-        self._pass(self._partition.position.complete_until)
-        assert self._puller is not None
         if not self._waiting:
-            try:
-                self._waiting = await self._puller.next_batch(timeout_s)
-            except ConsumerGone as gone:
-                _log.info("consumer gone", lane=self._lane.name, partition=self._partition.number, error=gone)
-                await self.close()
-                return []
+            await self._collect(timeout_s)
+        return bool(self._waiting)
+
+    async def next(self) -> list[Message]:
+        """What has come by now, in order, without a hole, and no more than fits in a transaction."""
+        if self._puller is None:
+            return []
+        await self._collect(0.0)
+        self._pass(self._partition.position.complete_until)
         return await self._take()
+
+    async def _collect(self, timeout_s: float) -> None:
+        assert self._puller is not None
+        if len(self._waiting) >= self._lane.batch:
+            return
+        try:
+            self._waiting += await self._puller.next_batch(timeout_s)
+        except ConsumerGone as gone:
+            _log.info("consumer gone", lane=self._lane.name, partition=self._partition.number, error=gone)
+            await self.close()
 
     async def look(self) -> datetime | None:
         """While nothing comes: up to when everything that the server stored has been returned, if that is known.
@@ -121,7 +132,6 @@ class Reader:
             self._not_before = max(self._not_before, complete_until + _TICK)
 
     async def _take(self) -> list[Message]:
-        """From what has come: in order, without a hole, and no more than fits in a transaction."""
         found: list[Message] = []
         size = 0
         for place, raw in enumerate(self._waiting):

@@ -1,13 +1,15 @@
 -- The series that a batch can concern, with their watchdogs: those that it brings datapoints for, those of the same owners
 -- whose watchdog is due, and those whose staleness the rules have not heard of. Locks nothing.
 -- Index: the keys of current_value and timer, current_value_stale. Row by row (`offset 0`): whatever the planner
--- believes, reading all the watchdogs there are would be wrong. `refs` are the owners' tokens.
+-- believes, reading all the watchdogs there are would be wrong. `refs` are the owners' tokens, `places` count them from 1.
+-- Value and labels only of series that can be stale by then: of the others they are not asked for, and cost the most.
 with owners as (
-    select * from unnest(%(all_owners)s::text[], %(all_refs)s::text[]) as o (owner, ref)
+    select o.* from unnest(%(owners)s::text[], %(refs)s::text[]) with ordinality as o (owner, ref, place)
 ),
 concerned as (
-    select b.owner, b.ref, b.key
-    from unnest(%(owners)s::text[], %(refs)s::text[], %(keys)s::text[]) as b (owner, ref, key)
+    select o.owner, o.ref, b.key
+    from unnest(%(places)s::integer[], %(keys)s::text[]) as b (place, key)
+    join owners o on o.place = b.place
     union
     select o.owner, o.ref, due.key
     from owners o
@@ -27,7 +29,11 @@ concerned as (
         offset 0
     ) unheard
 )
-select c.owner, c.key, c.arrived_at, c.value, c.ts, c.labels, c.stale_since, c.heard_stale_since,
+select c.owner, c.key, c.arrived_at,
+       case when c.freshness = 'fresh' and t.nominal_at > %(until)s then null else c.value end,
+       c.ts,
+       case when c.freshness = 'fresh' and t.nominal_at > %(until)s then null else c.labels end,
+       c.stale_since, c.heard_stale_since,
        (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at
 from concerned s
 cross join lateral (

@@ -68,7 +68,7 @@ class Reading:
         found: list[Message] = []
 
         async def are_there() -> bool:
-            messages = await self.reader.next(self.connection, 0.05)
+            messages = await self.reader.next() if await self.reader.ready(self.connection, 0.05) else []
             if messages:
                 self.partition.position = await self.partition.move(
                     self.connection, messages, messages[-1].at
@@ -169,7 +169,8 @@ async def test_a_lost_end_is_noticed_while_nothing_comes(
 
     async def is_read() -> bool:
         assert await reading.reader.look() is None, "it must not say that everything is read"
-        found.extend(message.data for message in await reading.reader.next(reading.connection, 0.02))
+        if await reading.reader.ready(reading.connection, 0.02):
+            found.extend(message.data for message in await reading.reader.next())
         return bool(found)
 
     await eventually(is_read, "the lost message is read")
@@ -287,8 +288,8 @@ async def test_a_batch_is_bounded_by_its_bytes(
     sizes = []
 
     async def all_read() -> bool:
-        messages = await reading.reader.next(reading.connection, 0.05)
-        sizes.append([len(message.data) for message in messages])
+        if await reading.reader.ready(reading.connection, 0.05):
+            sizes.append([len(message.data) for message in await reading.reader.next()])
         return sum(map(len, sizes)) == 5
 
     await eventually(all_read, "all are read")
