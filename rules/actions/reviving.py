@@ -6,15 +6,16 @@ key; what was done before is not done again. The act is in the audit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
-from clock.record_log import NewStep, Records, append_records
+from clock.record_log import Records, append_records
 from rules.actions.cancelling import audit
 from rules.actions.reading import Action, read_action
-from rules.actions.settling import judge_schedule
+from rules.actions.settling import judge_schedule, new_step
 from rules.runbook import Advance, Recorded, revive
 from rules.runbook.advancing import DEAD
 from timers.schedule_spec import Act
@@ -32,7 +33,11 @@ async def retry_action(connection: Connection, id: UUID, act: Act) -> list[int]:
     if action.state not in DEAD:
         raise Refused(f"action {id} is {action.state}: only one that failed or timed out can be tried again")
     after = _revived(action)
-    steps = [_due(action, one) for one in after.effects if isinstance(one, Recorded)]
+    steps = [
+        new_step(action, replace(one, result={"retried": True}))
+        for one in after.effects
+        if isinstance(one, Recorded)
+    ]
     row = {"id": id, "version": action.version, "active": Jsonb(after.active)}
 
     async def once() -> None:
@@ -54,17 +59,3 @@ def _revived(action: Action) -> Advance:
         raise Refused(
             f"action {action.id} has a document that this version of tocsin cannot read: {error}"
         ) from None
-
-
-def _due(action: Action, one: Recorded) -> NewStep:
-    return NewStep(
-        action_id=action.id,
-        name=action.name,
-        owner=action.owner,
-        step=one.step,
-        attempt=one.attempt,
-        state=one.state,
-        correlation_id=action.correlation_id,
-        source_event_id=action.event_id,
-        result={"retried": True},
-    )

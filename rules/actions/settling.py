@@ -108,7 +108,7 @@ async def write(connection: Connection, action: Action, change: Change) -> bool:
         async with connection.transaction():
             await _timers(connection, action, change)
             begun = await _entities(connection, action, change)
-            steps = [*(_new_step(action, one) for one in change.steps), *begun]
+            steps = [*(new_step(action, one) for one in change.steps), *begun]
             await append_records(connection, Records(events=change.events, steps=steps))
             if change.awaited:
                 await _await_events(connection, action, change.awaited)
@@ -176,7 +176,7 @@ async def _await_events(connection: Connection, action: Action, awaited: Sequenc
     await connection.execute(statement("rules.actions/await_events"), columns)
 
 
-def _new_step(action: Action, one: Recorded) -> NewStep:
+def new_step(action: Action, one: Recorded) -> NewStep:
     return NewStep(
         action_id=action.id,
         name=action.name,

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from clock.columns import column
 from clock.record_log import NewEvent, Records
+from rules.alarms.edges import edge_event
 from rules.alarms.fates import Fate, switch
 from rules.engine import (
     BLANK,
@@ -33,7 +34,6 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
-    edge_event_id,
     step,
 )
 from rules.lanes.lane import Overtaken
@@ -152,11 +152,15 @@ class Judgement(Writes):
         elif isinstance(effect, Open):
             held = self._hold(subject, effect.alarm, correlation_id)
             held.state, held.opened_at = "open", effect.at
-            self.events.append(_edge(held, "opened", effect.at, effect.alarm.payload))
+            self.events.append(
+                edge_event(held.alarm, "opened", effect.at, effect.alarm.payload, held.correlation_id)
+            )
         elif isinstance(effect, Resolve):
             held = self._hold(subject, effect.alarm, correlation_id)
             held.state, held.resolved_at, held.reason = "resolved", effect.at, effect.reason
-            self.events.append(_edge(held, "resolved", effect.at, effect.payload))
+            self.events.append(
+                edge_event(held.alarm, "resolved", effect.at, effect.payload, held.correlation_id)
+            )
 
     def _hold(self, subject: Subject, alarm: Alarm, correlation_id: uuid.UUID | None) -> _Held:
         held = self._alarms.get(alarm.id)
@@ -242,23 +246,6 @@ def _sustain(state: RuleState) -> Sustain | None:
     if state.phase == "pending":
         return Sustain(str(state.alarm.id), "open", state.due_at, state.alarm.payload)
     return Sustain(str(state.alarm.id), "clear", state.due_at, state.resolution or {})
-
-
-def _edge(held: _Held, edge: Any, at: datetime, payload: Mapping[str, Any]) -> NewEvent:
-    alarm = held.alarm
-    return NewEvent(
-        id=edge_event_id(alarm.id, edge),
-        ts=at,
-        origin="derived",
-        type=f"alarm-{edge}",
-        payload=payload,
-        rule=alarm.rule,
-        owner=alarm.owner,
-        alarm_id=alarm.id,
-        severity=alarm.severity,
-        source_event_id=alarm.source_event_id,
-        correlation_id=held.correlation_id,
-    )
 
 
 def _sustain_columns(armed: Sequence[Sustain]) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from clock.record_log import NewEvent
+from rules.alarms.edges import edge_event
 from rules.engine import (
     BLANK,
     Alarm,
     Arrival,
     CompiledRules,
+    Edge,
     Effects,
     EventSeen,
     Input,
@@ -24,7 +26,6 @@ from rules.engine import (
     RuleState,
     WentStale,
     advance,
-    edge_event_id,
     step,
 )
 from rules.simulation.agenda import SILENCE, SUSTAIN, Agenda
@@ -117,23 +118,9 @@ class Alarms:
                 self.held[effect.alarm.id].state = "resolved"
                 self._edge(effect.alarm, "resolved", effect.at, effect.payload)
 
-    def _edge(self, alarm: Alarm, edge: Any, at: datetime, payload: Mapping[str, Any]) -> None:
+    def _edge(self, alarm: Alarm, edge: Edge, at: datetime, payload: Mapping[str, Any]) -> None:
         self._note(Happening(at, "alarm", alarm.rule, alarm.owner, edge, payload))
-        self._append(
-            NewEvent(
-                id=edge_event_id(alarm.id, edge),
-                ts=at,
-                origin="derived",
-                type=f"alarm-{edge}",
-                payload=payload,
-                rule=alarm.rule,
-                owner=alarm.owner,
-                alarm_id=alarm.id,
-                severity=alarm.severity,
-                source_event_id=alarm.source_event_id,
-                correlation_id=self.held[alarm.id].correlation_id,
-            )
-        )
+        self._append(edge_event(alarm, edge, at, payload, self.held[alarm.id].correlation_id))
 
     def open_of(self, rule: str, owner: str) -> Held | None:
         return next(

@@ -108,17 +108,17 @@ def test_only_what_is_critical_escalates(severity: str, started: list[str]) -> N
     assert judged("escalation", datetime(2026, 3, 2, 3, 0, tzinfo=UTC), severity) == started
 
 
-def test_a_meter_that_does_not_report_is_an_alarm_five_minutes_after_it_went_stale() -> None:
-    meter = scenario("watchdog").send(1.5, key="meter.a.power").at("75s")
-    assert meter.log == []
-    meter.at("10m")
-    assert meter.log == ["6m15s opened stale:meter-power"]
-    assert meter.send(1.5, key="meter.a.power").log[1:] == ["10m resolved stale:meter-power"]
+def test_a_pump_that_falls_silent_is_an_alarm_after_three_intervals() -> None:
+    pump = scenario("watchdog").send(12.5, key="pump.flow").at("29s")
+    assert pump.log == []
+    assert pump.at("5m").log == ["30s opened pump-silent"]
+    assert pump.send(12.5, key="pump.flow").log[1:] == ["5m resolved pump-silent"]
 
 
-def test_only_the_doors_of_the_vault_are_an_alarm_when_they_fall_silent() -> None:
-    doors = scenario("watchdog").send(False, key="door.lobby.open").send(False, key="door.vault-1.open")
-    assert doors.at("2h").log == ["1h30m opened vault-door-silent"]
+def test_silence_leaves_the_last_verdict_about_a_slow_pump() -> None:
+    pump = scenario("watchdog").send(3.0, key="pump.flow").at("5m")
+    assert sorted(pump.log) == ["30s opened pump-silent", "30s opened pump-slow"]
+    assert pump.at("1h").log[2:] == []
 
 
 def judged(example: str, ts: datetime, severity: str) -> list[str]:

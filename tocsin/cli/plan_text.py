@@ -22,6 +22,8 @@ from datetime import datetime
 from difflib import ndiff
 from typing import Any
 
+import yaml
+
 from rules.applying.differences import ABSENT, Difference
 from rules.applying.plan import Change, Plan
 from rules.applying.preview import AlarmEnd, Preview
@@ -109,9 +111,10 @@ def _value_lines(key: str, value: Any) -> Iterator[str]:
 
 
 def _lines(value: Any) -> list[str]:
-    """A text by its own lines, and one long line by its clauses; anything else as JSON."""
+    """A text by its own lines, and one long line by its clauses; anything else as the files have it, in YAML."""
     if not isinstance(value, str):
-        return json_text(value, indent=2).splitlines()
+        text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
+        return [printable(line) for line in text.splitlines()]
     if not _has_lines(value):
         value = value.replace(" && ", "\n&& ").replace(" || ", "\n|| ")
     return [printable(line) for line in value.splitlines()]
