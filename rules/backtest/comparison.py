@@ -105,7 +105,7 @@ def as_json(story: Story, found: Found, compared: Comparison, mode: str) -> dict
             "now": len(compared.spans_now),
             **dict(sorted(compared.kinds.items())),
         },
-        "rules": [{**line._asdict(), "kinds": dict(sorted(line.kinds.items()))} for line in compared.rules],
+        "rules": [_line_json(line) for line in compared.rules],
         "pages": [
             {
                 "action_rule": page,
@@ -131,6 +131,13 @@ def as_json(story: Story, found: Found, compared: Comparison, mode: str) -> dict
         ],
         "differences": [one._asdict() for one in found.differences],
     }
+
+
+def _line_json(line: RuleLine) -> dict[str, Any]:
+    told = line._asdict() | {"kinds": dict(sorted(line.kinds.items()))}
+    for name in ("time_then", "time_now"):
+        told[f"{name}_s"] = told.pop(name).total_seconds()
+    return told
 
 
 def _spans(edges: Iterable[Edge], story: Story) -> list[Span]:

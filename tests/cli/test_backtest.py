@@ -53,7 +53,9 @@ async def lived(connection: Connection, settings: Settings) -> AsyncIterator[Liv
     await live.only(RULES, 0)
     for second in range(0, 60, 3):
         value = 50.0 + second % 30
-        await live.arrive([live.arrival(second, value, "dsp.a", f"<b>plant</b>-{n}") for n in (1, 2)])
+        # Silence begins with the last one, and nothing in the world is a round number of milliseconds.
+        seconds = second + (0.000_141 if second == 57 else 0)
+        await live.arrive([live.arrival(seconds, value, "dsp.a", f"<b>plant</b>-{n}") for n in (1, 2)])
     await live.come_to_rest(200, ["<b>plant</b>-1", "<b>plant</b>-2"])
     yield live
     await clock.close()
@@ -82,8 +84,10 @@ async def test_history_replays_and_says_that_nothing_was_sent(
         "the replay is what was recorded: 8 edges of alarms and 2 verdicts of staleness"
     )
     assert re.search(r"^hot +4 +4 +0 +0 +0 +0 +5m28s +5m28s", answer.out, re.MULTILINE)
+    assert re.search(r"^quiet +2 +2 +0 +0 +0 +0 +4m25s +4m25s", answer.out, re.MULTILINE)
     told = (await typed(tocsin, "backtest", "--json", *WINDOW)).json
     assert told["differences"] == []
+    assert {one["rule"]: one["time_then_s"] for one in told["rules"]} == {"hot": 328.0, "quiet": 265.999718}
     assert told["pages"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 6}]
     assert await all_rows(connection, "select * from tocsin.action") == []
 

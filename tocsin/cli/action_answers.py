@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli.printing import (
     compact,
-    countdown,
+    duration_text,
     print_json,
     print_table,
     printable,
@@ -83,16 +83,6 @@ def print_action(row: dict[str, Any], attempts: list[Attempt], as_json: bool) ->
             for one in attempts
         ),
     )
-
-
-def duration_text(duration: timedelta) -> str:
-    """`340 ms`, `1.2 s`, `5m10s`: as exact as a person wants it."""
-    seconds = duration.total_seconds()
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return countdown(duration).removeprefix("in ")
 
 
 def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ import typer
 from tocsin.cli.export import Until, window
 from tocsin.cli.failures import finish
 from tocsin.cli.options import Json
-from tocsin.cli.printing import print_json, print_table, printable, utc_text
+from tocsin.cli.printing import duration_text, print_json, print_table, printable, utc_text
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -132,8 +132,6 @@ def _print(story: Story, found: Found, compared: Comparison, mode: str) -> None:
 
 
 def _print_rules(compared: Comparison) -> None:
-    from schemas.duration import format_duration
-
     heads = (
         "RULE",
         "THEN",
@@ -155,8 +153,8 @@ def _print_rules(compared: Comparison) -> None:
                 f"{line.then:,}",
                 f"{line.now:,}",
                 *(f"{line.kinds[kind]:,}" for kind in ("gained", "lost", "earlier", "later")),
-                format_duration(line.time_then),
-                format_duration(line.time_now),
+                duration_text(line.time_then),
+                duration_text(line.time_now),
                 f"{line.pages_then:,.1f}",
                 f"{line.pages_now:,.1f}",
             )

@@ -89,6 +89,16 @@ def since_text(distance: timedelta) -> str:
     return countdown(distance) if distance <= timedelta(seconds=-1) else "just now"
 
 
+def duration_text(duration: timedelta) -> str:
+    """`340 ms`, `1.2 s`, `5m10s`: as exact as a person wants it."""
+    seconds = duration.total_seconds()
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return countdown(duration).removeprefix("in ")
+
+
 def title(owner: str, name: str) -> str:
     """How a schedule, a rule or a series is called on a screen; either part may be empty."""
     return f"{owner}/{name}" if owner and name else owner or name

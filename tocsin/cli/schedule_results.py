@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tocsin.cli.action_answers import duration_text
+from tocsin.cli.printing import duration_text
 
 if TYPE_CHECKING:
     from tocsin.core.db import Connection
