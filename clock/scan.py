@@ -111,20 +111,23 @@ class Scan:
         if passed > self.mark.fire_at:
             self.mark = Position(passed)
         self._next_at = next_at or datetime.max.replace(tzinfo=UTC)
+        if self.draining and self._next_at > now:
+            self._end_pass(now)
         self._lower_again()
 
     def advance(self, rows: Sequence[Timer], taken: int, plan: Plan, now: datetime) -> None:
         """Move the mark behind what was walked over; `taken` of the rows were given to the plan."""
         whole = plan.considered == taken
         self.draining = not whole or len(rows) == self._limit
+        self._note_held(rows, taken)
         if not self.draining:
             self.mark = Position(now)
+            self._end_pass(now)
         elif whole:
             self.mark = _position(rows[-1])
         else:
             self.mark = _position([row for row in rows if not row.held][plan.considered - 1])
         self._limit = min(self._batch, self._limit * 2)
-        self._note_held(rows, taken, now)
         self._lower_again()
         rearmed_at = plan.first_rearmed_at
         if rearmed_at is not None and rearmed_at <= now:
@@ -144,16 +147,18 @@ class Scan:
         """The batch that failed is still due."""
         self.draining = True
 
-    def _note_held(self, rows: Sequence[Timer], taken: int, now: datetime) -> None:
+    def _note_held(self, rows: Sequence[Timer], taken: int) -> None:
         if taken < len(rows):
             self._held += len(rows) - taken
             if self._held_from is None:
                 self._held_from = next(row.fire_at for row in rows if row.held)
-        if self._held and not self.draining:
-            again_at = now + min(_LONGEST_HOLD, max(_HOLD, self._held * _HOLD_PER_ROW))
-            # A scan of the last two seconds counts few of them, and may only bring the next look forward.
-            self._again_at = again_at if self._again_at is None else min(again_at, self._again_at)
-            self._held = 0
+
+    def _end_pass(self, now: datetime) -> None:
+        """Everything due was walked over once; what was held on the way has its time to be looked at again."""
+        self.draining = False
+        if self._held and self._again_at is None:
+            # Later scans of the last two seconds meet some of them again, and change nothing about it.
+            self._again_at = now + min(_LONGEST_HOLD, max(_HOLD, self._held * _HOLD_PER_ROW))
 
     def _lower_again(self) -> None:
         """What was found while a statement was under way counts, wherever that has moved the mark."""

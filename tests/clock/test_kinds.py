@@ -125,6 +125,22 @@ async def test_a_held_row_wakes_nobody_until_it_is_looked_at_again(
     assert await term.look() == (at(10.02), at(5))
 
 
+async def test_a_batch_full_of_held_rows_is_looked_at_again_when_nothing_else_is_due(
+    connection: Connection, dog: Plain
+) -> None:
+    """As the service does: a round only if a look says that something is due."""
+    await arm_plain(connection, DOG, at(5), count=10, held=True)
+    term = await lead(connection, dog, batch=10)
+    assert (await term.run_once(at(10))).more
+    await virtual_now(connection, at(10))
+    assert await term.look() == (at(10), None)
+    await release(connection)
+    term.trail(at(10.05))
+    assert await term.look() == (at(10), at(5))
+    await drain(term, at(10.05))
+    assert await fired_plain(connection, DOG) == keys(1, 10)
+
+
 async def test_the_backstop_finds_what_is_older_than_everything_held(
     connection: Connection, watch: Connection, dog: Plain
 ) -> None:

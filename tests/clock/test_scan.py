@@ -48,14 +48,16 @@ def test_the_more_are_held_the_later_the_scan_returns(count: int, after_s: float
     assert returned == pytest.approx(10 + after_s, abs=0.011)
 
 
-def test_a_trailing_scan_does_not_put_off_the_return() -> None:
+@pytest.mark.parametrize("met_again", [9_500, 1, 0])
+def test_a_trailing_scan_neither_puts_off_the_return_nor_brings_it_forward(met_again: int) -> None:
     """It walks over some of the held rows every 200 ms."""
     scan = Scan(100_000)
     walked(scan, held(at(5), 10_000), at(10))
     for tenths in range(1, 10):
         scan.trail(at(10 + tenths / 10))
-        walked(scan, held(at(9), 9_500), at(10 + tenths / 10))
-    assert returns_at(scan, 10.9, 12) == pytest.approx(11.0, abs=0.06)
+        walked(scan, held(at(9), met_again), at(10 + tenths / 10))
+        assert scan.mark != Position(at(5))
+    assert returns_at(scan, 10.9, 12) == pytest.approx(11.0, abs=0.011)
 
 
 def test_the_return_begins_with_the_oldest_and_counts_anew() -> None:
@@ -93,6 +95,18 @@ def test_a_backlog_is_drained_before_the_scan_returns() -> None:
     assert scan.mark == Position(at(5), "ref-1")
     walked(scan, held(at(6), 1), at(11))
     assert returns_at(scan, 11, 12) == pytest.approx(11.05)
+
+
+def test_a_batch_that_failed_holds_up_nothing_if_its_rows_are_gone() -> None:
+    scan = Scan(2)
+    scan.retry()
+    scan.begin()
+    scan.looked(at(10), at(10))
+    assert scan.draining, "it is still due"
+    scan.begin()
+    scan.looked(at(10), at(11))
+    scan.trail(at(10))
+    assert scan.mark == Position(at(8)), "the last two seconds are looked at again"
 
 
 def test_a_clock_that_goes_back_returns_at_once() -> None:
