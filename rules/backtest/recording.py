@@ -42,9 +42,8 @@ from tocsin.core.errors import InvalidInput
 _ROWS_AT_ONCE = 5000
 _LONGEST_LINE = 4 * 1024 * 1024
 _WRONG = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, AttributeError)
-_OWNER = b'{"owner"'
-_END = b'{"end"'
-_KINDS = {b'["d"': "datapoints", b'["e"': "events", b'["v"': "verdicts"}
+_KINDS = {b'{"ow': "owners", b'["d"': "datapoints", b'["e"': "events", b'["v"': "verdicts", b'{"en': "end"}
+_CHUNK = 1024 * 1024
 
 
 async def write_recording(
@@ -84,30 +83,28 @@ class RecordingSource:
     async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
         with _Lines(self.path) as lines:
             _story(lines)
-            owner, counts = "", Counter[str](owners=0, datapoints=0, events=0, verdicts=0)
-            is_ours = False
-            waiting: list[Any] = []
-            kind = ""
+            owner, is_ours, last = "", False, ""
+            counts = dict.fromkeys(PARTS, 0) | {"owners": 0}
+            waiting: list[bytes] = []
             for line in lines:
-                if line.startswith(_END):
-                    break
-                is_owner = line.startswith(_OWNER)
-                found = "owners" if is_owner else lines.known(_KINDS.get(line[:4]))
-                counts[found] += 1
-                if waiting and (found != kind or len(waiting) >= _ROWS_AT_ONCE):
-                    yield lines.done, PARTS[kind](waiting)
+                kind = _KINDS.get(line[:4], "")
+                if waiting and (kind != last or len(waiting) >= _ROWS_AT_ONCE):
+                    yield lines.done, PARTS[last](lines.decoded_all(last, waiting, owner))
                     waiting = []
-                if is_owner:
+                last = kind
+                if kind == "end":
+                    break
+                if kind not in counts:
+                    lines.refuse("this is not a line of a recording")
+                counts[kind] += 1
+                if kind == "owners":
                     begins = lines.decoded(owner_begins)
                     owner = begins.owner
                     is_ours = crc32(owner.encode()) % of == share
                     if is_ours:
                         yield lines.done, begins
                 elif is_ours:
-                    kind = found
-                    waiting.append(lines.decoded(DECODERS[found], owner))
-            if waiting:
-                yield lines.done, PARTS[kind](waiting)
+                    waiting.append(line)
             lines.refuse_unless_ended(counts)
 
 
@@ -118,6 +115,8 @@ class _Lines:
         self._path = path
         self._number = 0
         self._line = b""
+        self._rest = b""
+        self._ready: Iterator[bytes] = iter(())
         try:
             self._size = path.stat().st_size
             self._raw: BinaryIO = path.open("rb")
@@ -138,18 +137,29 @@ class _Lines:
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
-            try:
-                self._line = self._file.readline(_LONGEST_LINE + 1)
-            except (EOFError, zlib.error):
-                self.refuse("the file is cut short or damaged here")
-            except gzip.BadGzipFile:
-                self.refuse("the file is not gzip, or is damaged here")
-            if not self._line:
+            for line in self._ready:
+                self._line = line
+                self._number += 1
+                yield line
+            if not self._read():
                 return
-            self._number += 1
-            if len(self._line) > _LONGEST_LINE:
-                self.refuse(f"the line is longer than {_LONGEST_LINE:,} bytes")
-            yield self._line
+
+    def _read(self) -> bool:
+        """Some more lines, cut from a chunk of bounded size."""
+        try:
+            chunk = self._file.read(_CHUNK)
+        except (EOFError, zlib.error):
+            self.refuse("the file is cut short or damaged here")
+        except gzip.BadGzipFile:
+            self.refuse("the file is not gzip, or is damaged here")
+        if not chunk and not self._rest:
+            return False
+        found = (self._rest + chunk).split(b"\n")
+        self._rest = found.pop() if chunk else b""
+        if len(self._rest) > _LONGEST_LINE:
+            self.refuse(f"the line is longer than {_LONGEST_LINE:,} bytes")
+        self._ready = iter(found)
+        return True
 
     def next(self) -> bytes:
         line = next(iter(self), b"")
@@ -163,17 +173,30 @@ class _Lines:
         except (*_WRONG, InvalidInput):
             self.refuse("this is not a line of a recording")
 
-    def known(self, kind: str | None) -> str:
-        if kind is None:
-            self.refuse("this is not a line of a recording")
-        return kind
+    def decoded_all(self, kind: str, lines: list[bytes], owner: str) -> list[Any]:
+        """The lines before the current one, at once: that takes half the time."""
+        decode = DECODERS[kind]
+        try:
+            found = [decode(row, owner) for row in loads(f"[{b','.join(lines).decode()}]")]
+        except (*_WRONG, InvalidInput):
+            found = []
+        if len(found) != len(lines):
+            self._refuse_one_of(lines, decode, owner)
+        return found
 
-    def refuse_unless_ended(self, counts: Counter[str]) -> None:
-        told = self.decoded(lambda line: line["end"]) if self._line.startswith(_END) else None
+    def _refuse_one_of(self, lines: list[bytes], decode: Callable[..., Any], owner: str) -> NoReturn:
+        self._number -= len(lines) + 1
+        for self._line in lines:
+            self._number += 1
+            self.decoded(decode, owner)
+        self.refuse("this is not a line of a recording")
+
+    def refuse_unless_ended(self, counts: dict[str, int]) -> None:
+        told = self.decoded(lambda line: line["end"]) if self._line.startswith(b'{"en') else None
         if told is None:
             self.refuse("the file ends without its last line: it was cut short")
-        if told != dict(counts):
-            self.refuse(f"the last line counts {told}, but the file holds {dict(counts)}")
+        if told != counts:
+            self.refuse(f"the last line counts {told}, but the file holds {counts}")
         for _ in self:
             self.refuse("there is something behind the end")
 

@@ -106,18 +106,17 @@ def datapoint_line(one: Arrival) -> list[Any]:
 
 
 def _arrival(line: list[Any], owner: str) -> Arrival:
-    _, at, seq, key, value, ts, *labels = line
+    """This runs for every datapoint; most values are floats, and many producers leave `ts` to the arrival."""
+    if len(line) == 7:
+        _, at, seq, key, value, ts, labels = line
+    else:
+        _, at, seq, key, value, ts = line
+        labels = _NO_LABELS
     if type(value) is not float:
         _checked(value)
-    return Arrival(
-        _EPOCH + timedelta(microseconds=at),
-        seq,
-        owner,
-        key,
-        value,
-        _EPOCH + timedelta(microseconds=ts),
-        labels[0] if labels else _NO_LABELS,
-    )
+    arrived_at = _EPOCH + timedelta(0, 0, at)
+    measured_at = arrived_at if ts == at else _EPOCH + timedelta(0, 0, ts)
+    return Arrival(arrived_at, seq, owner, key, value, measured_at, labels)
 
 
 def event_line(one: RecordedEvent) -> list[Any]:

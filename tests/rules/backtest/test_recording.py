@@ -100,7 +100,7 @@ def more(lines: list[bytes]) -> list[bytes]:
 
 
 def deep(lines: list[bytes]) -> list[bytes]:
-    return [*lines[:-1], b'["e",' + b"[" * 100_000 + b"\n"]
+    return [*lines[:-1], b'["v",' + b"[" * 100_000 + b"\n", lines[-1]]
 
 
 SPOILED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
