@@ -216,6 +216,11 @@ def test_names_say_something() -> None:
     assert named & NAMES_THAT_SAY_NOTHING == set()
 
 
+def test_decisions_have_a_number_each() -> None:
+    numbers = [path.name.partition("-")[0] for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+    assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
+
+
 def test_imports_are_absolute() -> None:
     relative = [
         f"{name_of(path)}:{node.lineno}"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from rules.current import RuleBook, RuleSet, newest_rules
 from rules.datapoints.storing import Placed, StoreDatapoints, prepare_staging
-from rules.datapoints.stream import ensure_data_stream, partition_subject
+from rules.datapoints.stream import ensure_data_stream, partition_subject, sent_to
 from rules.dead_letters import send_dead_letter
 from rules.engine.inputs import Arrival
 from rules.engine.types import TypeIndex
@@ -135,7 +135,7 @@ class DataLane:
                     self._js,
                     self._settings,
                     self.dead_letters,
-                    dead_letter(reason, message.subject, message.at, message.data),
+                    dead_letter(reason, sent_to(self._settings, message.subject), message.at, message.data),
                     f"{self.stream}/{message.seq}",
                 )
                 for message, reason in refused[begin : begin + _SENT_AT_ONCE]

@@ -81,5 +81,11 @@ def _is_older(found: Sequence[StreamSource], wanted: Sequence[StreamSource]) -> 
     return len(before) < len(now) and all(one in now for one in before)
 
 
+def sent_to(settings: Settings, subject: str) -> str:
+    """Where the producer published what the server stored under the subject of a partition."""
+    owner_and_key = subject.removeprefix(f"{settings.subjects}.data.").partition(".")[2]
+    return f"{settings.subjects}.datapoint.{owner_and_key}"
+
+
 def partition_subject(settings: Settings, partition: int) -> str:
     return f"{settings.subjects}.data.{partition}.>"

@@ -130,6 +130,10 @@ def test_history_and_stats_tell_how_actions_ended(tocsin: CommandLine, settings:
     assert [one["name"] for one in tocsin("history", "--limit", "1", "--json").json] == ["good"]
     assert tocsin("history", "--since", "2030-01-01T00:00Z").out == "no action has ended\n"
     assert "is neither a duration" in tocsin("history", "--since", "soon", exit_code=1).err
+    assert (
+        "`tocsin actions --state running` lists those"
+        in tocsin("history", "--state", "running", exit_code=1).err
+    )
     found = tocsin("stats", "--json").json
     assert (found["total"], found["states"], found["average_ms"]) == (
         4,

@@ -13,6 +13,7 @@ from tocsin.cli.action_answers import STATE_HELP, actions_table, print_action, s
 from tocsin.cli.failures import finish
 from tocsin.cli.options import CreatedBy, Json, instant_or_ago, person
 from tocsin.cli.printing import print_json, printable
+from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -116,7 +117,12 @@ def history(
     """
     from rules.actions.history import ENDED
 
-    now, rows = finish(_list(states_option(state) or ENDED, name, rule, owner, since, limit))
+    states = states_option(state) or ENDED
+    if not set(states) <= set(ENDED):
+        raise InvalidInput(
+            f"an action that is {state} has not ended: `tocsin actions --state {state}` lists those"
+        )
+    now, rows = finish(_list(states, name, rule, owner, since, limit))
     if as_json:
         print_json(rows)
         return

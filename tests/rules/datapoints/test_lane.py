@@ -88,7 +88,7 @@ async def test_bad_messages_are_set_aside_with_the_reason_and_hold_nothing_up(
     for subject, body, reason in bad:
         mine = [one for one in found if reason in one["reason"]]
         assert len(mine) == 1, reason
-        assert mine[0]["subject"].endswith(f".{subject}")
+        assert mine[0]["subject"] == f"{settings.subjects}.datapoint.{subject}"
         assert (mine[0]["kind"], mine[0]["size"] > 0) == ("datapoint", True)
         if not isinstance(body, bytes):
             assert json.loads(mine[0]["body"]) == body
