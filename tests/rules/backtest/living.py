@@ -15,6 +15,7 @@ from rules.backtest.running import backtest
 from rules.engine import Arrival
 from rules.loading import load_text
 from tests.clock.beats import at
+from tests.rules.alarms.judging import virtual_now
 from tests.rules.alarms.series import Live
 from tests.rules.applying import ACT
 from tocsin.core.db import Connection
@@ -45,6 +46,11 @@ class Living(Live):
         loaded = load_text(text, anchor=at(0))
         removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
         await apply(self.worker, loaded, replace(ACT, now=at(seconds)), removing=removed)
+
+    async def be_at(self, seconds: float) -> None:
+        """What is recorded from now on is recorded then."""
+        for session in (self.worker, self._clock):
+            await virtual_now(session, at(seconds))
 
     async def crash(self, seconds: float) -> None:
         """A worker dies in the middle of a batch, while the clock goes on."""

@@ -98,3 +98,22 @@ async def test_a_replay_of_what_was_lived_through_is_what_was_recorded(
     assert not found.differences, "\n".join(map(str, found.differences))
     assert (len(found.then), found.staleness) == await counted(connection)
     assert found.then == found.now
+
+
+async def test_a_window_that_begins_in_the_middle_takes_what_was_open_as_a_fact(
+    settings: Settings, live: Living
+) -> None:
+    """Hours before, one alarm opened by a value and one by silence; both end inside the window."""
+    day = 86_400.0
+    await live.only(TYPE.format("4s") + HOT + QUIET, 0)
+    await live.arrive([live.arrival(1, 71.0, "dsp.a", "plant-1"), live.arrival(1, 50.0, "dsp.b", "plant-2")])
+    await live.come_to_rest(day, ["plant-1", "plant-2"])
+    await live.be_at(day)
+    await live.arrive([live.arrival(day + 60, 50.0, "dsp.a", "plant-1")])
+    await live.arrive([live.arrival(day + 61, 50.0, "dsp.b", "plant-2")])
+    await live.come_to_rest(day + 200, ["plant-1", "plant-2"])
+    story, found = await replayed(settings, at(day), at(day + 200))
+    assert not story.is_whole
+    assert not found.differences, "\n".join(map(str, found.differences))
+    ended = [edge.rule for edge in found.now if edge.edge == "resolved"]
+    assert sorted(ended) == ["hot", "quiet", "quiet"]
