@@ -159,6 +159,22 @@ async def test_a_sustain_waits_for_a_silence_before_it(connection: Connection, t
     assert (await alarm_row(connection))["id"] == ALARM
 
 
+async def test_a_sustain_waits_for_a_silence_before_it_however_late_that_was_armed(
+    connection: Connection, term: Term
+) -> None:
+    """A backlog is drained late: the watchdog fires no earlier than it was armed, and is for 8 s all the same."""
+    await put_series(connection, at(-2))
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(40).isoformat(),))
+    await watch_series(connection, at(8))
+    await hold_alarm(connection)
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
+    await sustain(connection, "open", at(10), {})
+    await drain(term, at(11))
+    assert (await alarm_row(connection))["state"] == "pending"
+    await drain(term, at(40))
+    assert (await series_row(connection))["stale_since"] == at(8)
+
+
 async def test_a_silence_after_a_sustain_or_of_another_owner_holds_nothing(
     connection: Connection, term: Term
 ) -> None:
