@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from clock.record_log import NewCalculated, Records
 from rules.alarms.alarm_rules import AlarmRules
+from rules.alarms.calm import Calm, CalmSeries
 from rules.alarms.judgement import Judgement, Subject, read_states
-from rules.alarms.silences import Series, Silence, Silences, StoredSeries, is_watched
+from rules.alarms.silences import Key, Series, Silence, Silences, StoredSeries, is_watched
 from rules.current import RuleBook
 from rules.datapoints.lane import DataBatch, Verdict
 from rules.engine import Arrival, CompiledRules, WentStale
@@ -39,11 +41,13 @@ _STRETCH = 100
 class SeriesAlarms:
     def __init__(self) -> None:
         self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+        self._calm = CalmSeries()
 
     async def plan(self, connection: Connection, batch: DataBatch) -> SeriesJudgement:
         await self._book.refresh(connection, batch.rules_seq + 1)
         rules = self._book.at(batch.rules_seq + 1)
-        return await judge(connection, batch.partition, batch.inputs, rules, rules.members)
+        calm = self._calm.under(batch.rules_seq, rules.types)
+        return await judge(connection, batch.partition, batch.inputs, rules, rules.members, calm)
 
 
 class Due(NamedTuple):
@@ -62,13 +66,20 @@ async def judge(
     inputs: Sequence[Given],
     rules: CompiledRules,
     members: Members = _NO_MEMBERS,
+    calm: Calm | None = None,
 ) -> SeriesJudgement:
-    """Read and decide, without a lock."""
-    stored = await _read_series(connection, inputs) if inputs else []
-    begun = _first_arrivals(inputs, stored)
+    """Read and decide, without a lock. Series that are `calm` are not read, only heard."""
+    dues = {_due(given) for given in inputs}
+    until = max((due.until for due in dues), default=None)
+    arrived = {(given.owner, given.key) for given in inputs if isinstance(given, Arrival)}
+    passed = calm.up_to(arrived, until) if calm is not None and until is not None else set()
+    stored = await _read_series(connection, dues, arrived - passed)
+    if calm is not None:
+        calm.learn(stored)
+    begun = _first_arrivals(inputs, {(one.owner, one.key) for one in stored} | passed)
     joined = [(given, members.of_series(given.owner, given.key, rules)) for given in begun]
     silences = Silences(stored, rules.types)
-    timeline, calculated = _timeline(inputs, silences)
+    timeline, calculated = _timeline(inputs, silences, passed)
     seen = await read_states(connection, _subjects(rules, timeline))
     judgement = Judgement("data", partition, seen)
     for number, given in enumerate(timeline):
@@ -84,7 +95,7 @@ async def judge(
         calculated=calculated,
         # A first datapoint and a series that joins an open alarm are no records, and may change a system's health.
         touched=sorted(begun_owners | regrouped),
-        touched_at=max((_due(given).until for given in inputs), default=None),
+        touched_at=until,
     )
     return SeriesJudgement(judgement.prepare(), silences.changed(), typed, records)
 
@@ -156,9 +167,9 @@ class SeriesJudgement(Writes):
 
 
 def _timeline(
-    inputs: Sequence[Given], silences: Silences
+    inputs: Sequence[Given], silences: Silences, passed: AbstractSet[Key]
 ) -> tuple[list[Arrival | WentStale], list[NewCalculated]]:
-    """What the rules hear, in order, and the verdicts to record."""
+    """What the rules hear, in order, and the verdicts to record; there are none about series that are `passed`."""
     heard: list[Arrival | WentStale] = []
     calculated: list[NewCalculated] = []
     looked: Due | None = None
@@ -171,15 +182,14 @@ def _timeline(
                 calculated.append(_stale(silence))
         looked = due
         if isinstance(given, Arrival):
-            if silences.arrive(given):
+            if (given.owner, given.key) not in passed and silences.arrive(given):
                 calculated.append(_fresh(given))
             heard.append(given)
     return heard, calculated
 
 
-def _first_arrivals(inputs: Sequence[Given], stored: Sequence[StoredSeries]) -> list[Arrival]:
+def _first_arrivals(inputs: Sequence[Given], seen: set[Key]) -> list[Arrival]:
     """Of series that were never seen before."""
-    seen = {(one.owner, one.key) for one in stored}
     found = []
     for given in inputs:
         if isinstance(given, Arrival) and (given.owner, given.key) not in seen:
@@ -231,11 +241,13 @@ def _fresh(given: Arrival) -> NewCalculated:
     )
 
 
-async def _read_series(connection: Connection, inputs: Sequence[Given]) -> list[StoredSeries]:
-    arrivals = {(one.owner, one.key) for one in inputs if isinstance(one, Arrival)}
-    due = [_due(one) for one in inputs]
-    series = sorted(arrivals)
-    owners = sorted({owner for owner, _ in due})
+async def _read_series(
+    connection: Connection, dues: AbstractSet[Due], arrived: AbstractSet[Key]
+) -> list[StoredSeries]:
+    if not dues:
+        return []
+    series = sorted(arrived)
+    owners = sorted({due.owner for due in dues})
     places = {owner: place for place, owner in enumerate(owners, start=1)}
     cursor = await connection.execute(
         statement("rules/read_series"),
@@ -244,7 +256,7 @@ async def _read_series(connection: Connection, inputs: Sequence[Given]) -> list[
             "refs": [token(owner) for owner in owners],
             "places": [places[owner] for owner, _ in series],
             "keys": [key for _, key in series],
-            "until": max(until for _, until in due),
+            "until": max(due.until for due in dues),
         },
     )
     return [StoredSeries(*row) for row in await cursor.fetchall()]
