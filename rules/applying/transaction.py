@@ -23,6 +23,7 @@ from typing import Any
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
+from clock.columns import column
 from clock.record_log import NewEvent, Records, append_records
 from rules.applying.actions import CancelWaiting, ended_rules
 from rules.applying.alarms import ChangedAlarms, read_held
@@ -42,6 +43,7 @@ from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Refused
 
 _LISTED = 1000
+_VERBS = {"added": "add", "changed": "change", "removed": "remove"}
 _TURNS = 20
 
 
@@ -123,10 +125,30 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     systems = await read_systems(connection, decided, act.now)
     for system in systems:
         await system.entities(connection)
+    await _audit(connection, planned.effective, act)
     applied = Records([_applied_event(planned, act)])
     records = Records.joined([settled, *(work.records() for work in (*works, *systems)), applied, heard])
     seq = await _record(connection, planned.effective, records, len(heard.events))
     return Applied(planned, seq, next_at, alarms.resolved, len(actions.steps))
+
+
+async def _audit(connection: Connection, changes: Sequence[Change], act: Act) -> None:
+    """Schedules have their own rows: putting one says what it did."""
+    told = [change for change in changes if change.kind != "schedule"]
+    if told:
+        await connection.execute(
+            statement("rules.applying/insert_audit"),
+            {
+                "at": act.now,
+                "who": act.who,
+                "via": act.via,
+                "verbs": column(_VERBS[change.outcome] for change in told),
+                "kinds": column(change.kind for change in told),
+                "names": column(change.name for change in told),
+                "old": column(change.before for change in told),
+                "new": column(change.after for change in told),
+            },
+        )
 
 
 async def _record(connection: Connection, changes: Sequence[Change], records: Records, after: int) -> int:

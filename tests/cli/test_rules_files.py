@@ -101,3 +101,15 @@ def test_apply_knows_what_was_applied_before(tocsin: CommandLine, tmp_path: Path
     assert (
         tocsin("schedule", "add", "x", "--every", "1h", "--action", "say", "--json").json["action"] == "say"
     )
+
+
+def test_every_document_that_an_apply_changes_is_in_the_audit(tocsin: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text("event_rule: {name: hot, datapoint: a.b, above: 5}\n")
+    tocsin("apply", str(path))
+    path.write_text("event_rule: {name: hot, datapoint: a.b, above: 7}\n")
+    tocsin("apply", str(path))
+    tocsin("apply", str(path))
+    found = tocsin("audit", "hot", "--json").json
+    assert [(one["kind"], one["verb"]) for one in found] == [("event_rule", "add"), ("event_rule", "change")]
+    assert "above 5.0 -> 7.0" in tocsin("audit", "hot").lines[-1]

@@ -1,4 +1,4 @@
-"""`tocsin audit`: who did what to which schedule, via what, and what it changed."""
+"""`tocsin audit`: who did what to which schedule, document or alarm, via what, and what it changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tocsin.cli.printing import compact, print_json, print_table, title, utc_tex
 
 
 def audit(
-    name: Annotated[str | None, typer.Argument(help="Name of a schedule; all by default.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a schedule or document; all by default.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most this many.")] = 50,
     as_json: Json = False,
 ) -> None:
