@@ -154,12 +154,15 @@ async def test_a_consumer_that_an_operator_made_is_taken_as_it_is(
     assert info.config.description == "made by hand"
 
 
+@pytest.mark.parametrize("is_new", [True, False])
 async def test_a_consumer_of_another_kind_is_refused(
-    settings: Settings, ledger: Connection, stop: asyncio.Event
+    settings: Settings, ledger: Connection, stop: asyncio.Event, is_new: bool
 ) -> None:
     await publish(settings, ledger, 1)
     async with running(billing(settings, stop), stop=stop):
         await until_handled(ledger, [1])
+    if is_new:
+        await ledger.execute("delete from tocsin_inbox")
     for description, policy, said in (
         ("tocsin workers: rules", AckPolicy.EXPLICIT, "tocsin's own"),
         ("mine", AckPolicy.NONE, "not one that is pulled and acknowledged"),

@@ -166,7 +166,8 @@ async def test_each_user_may_do_what_its_role_needs_and_no_more(
     assert [subject for subject in denied if not await refused(server, user, publish=subject)] == []
 
 
-async def test_a_wrong_password_is_refused(server: GuardedNats) -> None:
+async def test_a_wrong_password_is_refused(server: GuardedNats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.core.bus._CONNECT_S", 1.0)
     wrong = Settings(nats=server.url.replace("nats://", "nats://cdc:guess@"))
     with pytest.raises(Unreachable, match="Authorization"):
         await connect_bus(wrong, "test")

@@ -160,6 +160,7 @@ async def test_a_consumer_without_the_streams_that_it_needs_is_told_who_can_make
     server: GuardedNats, settings: Settings, monkeypatch: pytest.MonkeyPatch, connection: Connection
 ) -> None:
     monkeypatch.setattr("tocsin.client.streams.API_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("tocsin.client.durable.API_TIMEOUT_S", 0.3)
     own = server.settings_of("rebuild", settings)
     bus = await connect_bus(own, "test")
     act = Act("tester", "test", await database_now(connection))

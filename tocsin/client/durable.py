@@ -65,6 +65,8 @@ class Durable:
     async def ensure(self, kept: Kept, start: Start, *, is_first: bool) -> None:
         stream = await wait_for_stream(self._bus, is_first=is_first)
         found = await self._info()
+        if found is not None:
+            self._refuse_foreign(found.config)
         mark = await kept.mark()
         if mark is None:
             # One that never delivered anything may have been made for us by an operator.
@@ -167,7 +169,6 @@ class Durable:
             max_ack_pending=self._delivery.most_pending,
         )
         if found is not None:
-            self._refuse_foreign(found.config)
             # Where it began cannot be changed, and need not be.
             wanted = replace(
                 wanted,
