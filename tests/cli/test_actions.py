@@ -95,7 +95,7 @@ def test_a_dead_action_is_tried_again_and_the_audit_knows_who_did_it(
     (row,) = tocsin("actions", "--json").json
     assert (row["state"], row["attempts"], row["error"]) == ("running", 3, None)
     assert f"action {id} is running" in tocsin("actions", "retry", id, exit_code=1).err
-    (audit,) = [one for one in tocsin("audit", "--json").json if one["kind"] == "action"]
+    (audit,) = [one for one in tocsin("audit", "--json").json if one["verb"] == "retry"]
     assert (audit["who"], audit["verb"], audit["name"], audit["new"]) == ("ann", "retry", "book", {"id": id})
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine, environment_of
-from tests.rules.lanes.laning import jetstream
+from tests.rules.lanes.laning import has_stream, jetstream
 from tests.waiting import eventually, eventually_sync
 from tocsin.core.settings import Settings
 
@@ -40,9 +40,8 @@ def worked(settings: Settings) -> Iterator[None]:
 
 async def _when_made(settings: Settings) -> None:
     async def are_made() -> bool:
-        async with jetstream(settings) as js:
-            names = {info.config.name for info in await js.streams_info()}
-        return {settings.data_stream, settings.ingest_stream} <= names
+        wanted = (settings.data_stream, settings.ingest_stream)
+        return all([await has_stream(settings, name) for name in wanted])
 
     await eventually(are_made, "the streams are made", within=60)
 

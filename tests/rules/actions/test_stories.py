@@ -150,7 +150,7 @@ async def test_a_dead_action_is_tried_again_by_a_person_from_where_it_failed(
     row = await house.action()
     assert (row["state"], row["error"], row["result"]) == ("completed", None, {"message": "1 files"})
     assert (await house.story())[-2:] == ["1h1m 0 completed (4)", "1h1m 1 completed"]
-    (audit,) = await all_rows(house.connection, "select * from tocsin.audit where kind = 'action'")
+    (audit,) = await all_rows(house.connection, "select * from tocsin.audit where verb = 'retry'")
     assert (audit["who"], audit["verb"], audit["name"]) == ("ann", "retry", "book")
 
 

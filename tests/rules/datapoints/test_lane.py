@@ -15,7 +15,7 @@ from rules.dead_letters import read_dead_letters
 from rules.lanes.phases import Writes
 from tests.cdc.publishing import patient, smaller
 from tests.rules.applying import put, rows
-from tests.rules.lanes.laning import jetstream, lane_worker, make_stream, wait_for_rows
+from tests.rules.lanes.laning import has_stream, jetstream, lane_worker, make_stream, wait_for_rows
 from tests.sql import all_rows
 from tests.waiting import eventually
 from tocsin.core.db import Connection
@@ -171,8 +171,7 @@ async def test_a_stream_that_was_deleted_is_made_again_and_its_sequences_go_on(
             await js.delete_stream(settings.data_stream)
 
         async def is_back() -> bool:
-            async with jetstream(settings) as js:
-                return settings.data_stream in [info.config.name for info in await js.streams_info()]
+            return await has_stream(settings, settings.data_stream)
 
         await eventually(is_back, "the worker makes it again", within=30)
         await publish(settings, "plant.a", {"value": 2})

@@ -9,6 +9,7 @@ from typing import Any
 
 import nats
 from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
 
 from rules.datapoints.lane import DataLane, DatapointWork
 from rules.datapoints.stream import ensure_data_stream
@@ -85,3 +86,13 @@ async def wait_for_rows(connection: Connection, table: str, count: int, within: 
         return bool(row["n"] >= count)
 
     await eventually(are_there, f"{count} rows in {table}", within)
+
+
+async def has_stream(settings: Settings, name: str) -> bool:
+    """By its name: a list of streams ends after 256, and a run of the tests makes more."""
+    async with jetstream(settings) as js:
+        try:
+            await js.stream_info(name)
+        except NotFoundError:
+            return False
+    return True

@@ -111,7 +111,10 @@ class Producer(threading.Thread):
             try:
                 await send(self._settings, [number], left[:1], identity=f"{number}/{left[0]}")
                 left.pop(0)
-            except Exception:
+            except (
+                Exception,
+                asyncio.CancelledError,
+            ):  # nats-py closes a lost connection with a cancellation
                 self._end.wait(0.05)
 
     def finish(self) -> int:
