@@ -83,7 +83,8 @@ async def test_the_same_key_is_one_event_in_one_batch_in_two_and_for_two_workers
         await hand_in(settings, *given[30:])
         await wait_until_empty(settings)
     found = await events(connection)
-    assert sorted(row["payload"]["n"] for row in found) == list(range(7)), "the first of each"
+    # Which of several workers is the first to commit a key is a race; that one of them is, is not.
+    assert sorted(row["payload"]["n"] % 7 for row in found) == list(range(7))
     assert len(await rows(connection, "ingest_event")) == 7
 
 
