@@ -13,6 +13,7 @@ NAMES = (
     "fire",
     "kinds",
     "append",
+    "health",
     "burst",
     "lateness",
     "failover",
@@ -26,6 +27,8 @@ NAMES = (
     "ingest",
     "watchdog",
     "check",
+    "apply",
+    "prune",
     "cdc",
     "exactly-once",
 )

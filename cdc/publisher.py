@@ -32,6 +32,7 @@ from cdc.chain import Chain, ChainBroken, Sent
 from cdc.compare import id_of
 from cdc.gaps import record_dropped
 from cdc.log_reader import LogReader
+from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
 from cdc.report import report_problem
 from cdc.stops import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.stream import ensure_stream
@@ -39,6 +40,7 @@ from clock.lease import Lease, campaigning
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
+from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -91,6 +93,7 @@ class Publisher:
             while lease.held:
                 if audit.done():
                     audit.result()
+                beat(lease.role, rest_s=self._settings.cdc_poll_ms / 1000)
                 await self._work(js, chain, reader)
 
     @asynccontextmanager
@@ -128,6 +131,7 @@ class Publisher:
                 await reader.wait_for_commit(self._settings.cdc_poll_ms / 1000)
         except ChainBroken as broken:
             _log.warning("chain broken", error=broken)
+            BROKEN.add(1)
             before = self._resumed_at
             await self.resume(js, reader)
             await self._slow_down(progressed=self._resumed_at > before)
@@ -161,6 +165,7 @@ class Publisher:
             )
         await self._refuse_other_record(js, reader, last)
         self.position = self._resumed_at = last
+        POSITION.set(last)
 
     async def _refuse_other_record(self, js: JetStreamContext, reader: LogReader, seq: int) -> None:
         """Numbers alone do not show it when a restored log has grown past the stream, or when a stranger's
@@ -227,6 +232,9 @@ class Publisher:
     async def _confirm_oldest(self) -> None:
         chain, sent = self._window.popleft()
         await chain.confirm(sent, _ACK_S)
+        PUBLISHED.add(sent.count)
+        CHUNKS.add(1)
+        POSITION.set(sent.last)
 
     def _drop_window(self) -> None:
         for chain, sent in self._window:

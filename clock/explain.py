@@ -58,6 +58,8 @@ class Records:
     fires: Mapping[str, Row]
     """By id, as 32 hexadecimal digits."""
     missed: Sequence[Row]
+    log_from: datetime | None = None
+    """When the log begins, if older records were dropped from it."""
 
     @property
     def timer(self) -> str:
@@ -176,6 +178,8 @@ def _absence(records: Records) -> Verdict:
     if version is None or occurrence is None:
         return _unnamed(records, version)
     if version.status == "active":
+        if records.log_from is not None and occurrence.at < records.log_from:
+            return _dropped(version, occurrence, records.log_from)
         next_version = successor(records.history, version)
         if next_version is None:
             return _armed(records, version, occurrence)
@@ -194,6 +198,15 @@ def _occurrence_of(records: Records, version: Version) -> Occurrence | None:
         if version.recurrence is None and records.asked >= armed_at:
             return Occurrence(records.asked, None, 0, None)
     return found
+
+
+def _dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Verdict:
+    sentence = (
+        f"there is no record of {when(occurrence.at, version.tz)} any more: generation {version.generation} names "
+        f"it, and older records than {when(log_from, version.tz)} were dropped"
+    )
+    facts = {**_occurrence_facts(version, occurrence), "log_from": log_from}
+    return Verdict("unrecorded", sentence + _noted(occurrence), facts)
 
 
 def _armed(records: Records, version: Version, occurrence: Occurrence) -> Verdict:

@@ -40,7 +40,12 @@ async def explain_schedule(
         connection, statement("clock/explain_missed"), {**key, "asked": asked, "until": last_instant(asked)}
     )
     by_id = {fire["id"].hex: fire for fire in fires}
-    return explain(Records(row, history, asked, now, by_id, missed))
+    return explain(Records(row, history, asked, now, by_id, missed, await _log_from(connection)))
+
+
+async def _log_from(connection: Connection) -> datetime | None:
+    row = await (await connection.execute(statement("clock/read_log_beginning"))).fetchone()
+    return row[0] if row else None
 
 
 async def _rows(connection: Connection, query: bytes, parameters: dict[str, Any]) -> list[dict[str, Any]]:

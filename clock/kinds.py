@@ -4,8 +4,9 @@ Guarantee: the loop (`term`) owns what is the same for every kind: the transacti
 poison, the wake-up and the backstop. A kind says which rows are due, what they become, and how that is written.
 
 To add a kind:
-1. Write an object with the four members of `Kind`. `lock` is one statement in `clock/sql`, `plan` is pure, `write` goes
-   through the phases: timers, then entities, each in key order, then exactly one `tocsin.append` with the epoch.
+1. Write an object with the four members of `Kind`, in the phases of every transaction: `lock`, one statement in
+   `clock/sql`, and `settle` are about timers; `write` is about entities, in key order, then exactly one
+   `tocsin.append` with the epoch. What is decided is decided by pure code.
 2. List it in `clock/registry.py`. A kind that is not listed is not looked at.
 3. Give it the race tests of DESIGN.md: a cancel against a fire, a row held by somebody, a deposed clock.
 
@@ -13,7 +14,7 @@ A kind may hold rows: due, but not allowed to fire yet (no verdict beyond what w
 `held` set and without a lock. They are neither fired nor failed; the scan passes over them, so nothing behind them
 waits, and looks at them again after a moment (`clock/scan.py`).
 
-On failure: whatever `lock`, `plan` or `write` raises for one row alone sets that row aside, never the kind.
+On failure: whatever `lock`, `settle` or `write` raises for one row alone sets that row aside, never the kind.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict, TypeVar
 
-from tocsin.core.db import Connection
+from clock.columns import plain_texts
+from tocsin.core.db import Connection, statement
 
 
 class Timer(Protocol):
@@ -76,6 +78,15 @@ class Plan:
         """When the first of the rows that were moved is due."""
         return None
 
+    @property
+    def missed(self) -> int:
+        """How many rows were too late for what they were for."""
+        return 0
+
+    def due_s(self) -> list[float]:
+        """When each of the fires was due, in seconds since 1970."""
+        return []
+
 
 Row = TypeVar("Row", bound=Timer)
 Planned = TypeVar("Planned", bound=Plan)
@@ -88,11 +99,17 @@ class Kind(Protocol[Row, Planned]):
     async def lock(self, connection: Connection, bounds: Bounds) -> Sequence[Row]:
         """Every due row that was walked over, oldest first, locked with SKIP LOCKED unless it is held."""
 
-    def plan(self, rows: Sequence[Row], now: datetime) -> Planned:
-        """Pure: decides about the locked rows, in their order."""
+    async def settle(self, connection: Connection, rows: Sequence[Row], now: datetime) -> Planned:
+        """Decides about the locked rows, in their order, and moves or removes their timers."""
 
     async def write(self, connection: Connection, plan: Planned, now: datetime, epoch: int) -> None:
         """Ends with one `tocsin.append` that proves the epoch, even if there is nothing to append."""
 
 
 AnyKind = Kind[Any, Any]
+
+
+async def remove_timers(connection: Connection, ctids: Sequence[str]) -> None:
+    """Consume rows that the transaction has locked."""
+    if ctids:
+        await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(ctids)})

@@ -31,9 +31,11 @@ from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, StorageType, StreamConfig
 from nats.js.errors import BadRequestError, NotFoundError
 
+from clock.metrics import LEADER
 from clock.time_source import steady_s
 from tocsin.core.bus import connect_bus
 from tocsin.core.errors import TocsinError
+from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -57,7 +59,8 @@ class Lease:
         self._campaign: asyncio.Task[None] | None = None
         self._resigned = threading.Event()
         self._stopping = threading.Event()
-        self._complained = False
+        self.trouble = ""
+        """Why nobody can stand now; empty while NATS answers."""
 
     @property
     def held(self) -> bool:
@@ -65,7 +68,10 @@ class Lease:
 
     async def wait_until_held(self) -> None:
         while not self.held:
-            await self._changed.wait()
+            beat(self.role, self.trouble, self._ttl_s / 4)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._ttl_s / 4):
+                    await self._changed.wait()
             # Cleared before `held` is asked again: a change in between sets it anew.
             self._changed.clear()
 
@@ -107,9 +113,9 @@ class Lease:
                     await bus.close()
 
     async def _wait_out(self, error: Exception) -> None:
-        log = _log.debug if self._complained else _log.warning
+        log = _log.debug if self.trouble else _log.warning
         log("lease waits for nats", role=self.role, error=error)
-        self._complained = True
+        self.trouble = str(error) or type(error).__name__
         await asyncio.sleep(self._ttl_s / 4)
 
     async def _contend(self, bus: Client) -> None:
@@ -125,7 +131,7 @@ class Lease:
             while not self._stopping.is_set():
                 heard.clear()
                 revision = await self._take(bus) if revision is None else await self._renew(bus, revision)
-                self._complained = False
+                self.trouble = ""
                 if revision is None:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._ttl_s / 4):
@@ -217,9 +223,11 @@ async def campaigning(settings: Settings, role: str) -> AsyncIterator[Lease]:
     """Stand for `role` for the length of the block; the lease is released at its end."""
     lease = Lease(settings, role)
     lease.start()
+    LEADER.follow(lambda: lease.held, role)
     try:
         yield lease
     finally:
+        LEADER.set(0, role)
         await lease.stop()
 
 

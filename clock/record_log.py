@@ -5,6 +5,7 @@ The last thing a transaction does: the log stays locked until it commits.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from clock.columns import column
@@ -36,7 +37,7 @@ async def append_events(
 
 async def append_records(connection: Connection, records: Records) -> int | None:
     """All of them at once; the seq of the last one. The log is not touched when there are none."""
-    if not (records.events or records.steps or records.calculated or records.touched):
+    if not (records.events or records.steps or records.calculated or records.facts):
         return None
     parameters = {
         **_columns(records.events, _EVENT, "event_"),
@@ -45,8 +46,7 @@ async def append_records(connection: Connection, records: Records) -> int | None
         "step_result": column(step.result for step in records.steps),
         **_columns(records.calculated, _CALCULATED, "calculated_"),
         "calculated_payload": column(one.payload for one in records.calculated),
-        "touched": list(records.touched),
-        "touched_at": records.touched_at,
+        "facts": None if records.facts is None else json.dumps(list(records.facts)),
     }
     row = await (await connection.execute(statement("clock/append_records"), parameters)).fetchone()
     assert row is not None

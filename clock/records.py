@@ -61,9 +61,8 @@ class Records:
     events: Sequence[NewEvent] = ()
     steps: Sequence[NewStep] = ()
     calculated: Sequence[NewCalculated] = ()
-    touched: Sequence[str] = ()
-    """Owners of whose series something changed, at `touched_at`, that has no record: health may follow."""
-    touched_at: datetime | None = None
+    facts: Sequence[Mapping[str, Any]] | None = None
+    """Facts about members of systems (`rules.health.facts`); None: what the records themselves say."""
 
     @classmethod
     def joined(cls, parts: Iterable[Records]) -> Records:
@@ -72,6 +71,7 @@ class Records:
             [event for part in parts for event in part.events],
             [step for part in parts for step in part.steps],
             [one for part in parts for one in part.calculated],
-            [owner for part in parts for owner in part.touched],
-            max((part.touched_at for part in parts if part.touched_at is not None), default=None),
+            None
+            if all(part.facts is None for part in parts)
+            else [fact for part in parts for fact in part.facts or ()],
         )

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from clock.columns import plain_texts, texts
-from clock.kinds import Bounds, Plan
+from clock.columns import texts
+from clock.kinds import Bounds, Plan, remove_timers
 from tocsin.core.db import Connection, statement
 
 
@@ -41,6 +41,9 @@ class WaitRow(NamedTuple):
 class WaitPlan(Plan):
     rows: Sequence[WaitRow] = field(default_factory=list)
 
+    def due_s(self) -> list[float]:
+        return [row.fire_at.timestamp() for row in self.rows]
+
 
 class RunbookWaits:
     @property
@@ -51,14 +54,12 @@ class RunbookWaits:
         cursor = await connection.execute(statement("clock/lock_due_waits"), bounds, binary=True)
         return [WaitRow(*row) for row in await cursor.fetchall()]
 
-    def plan(self, rows: Sequence[WaitRow], now: datetime) -> WaitPlan:
+    async def settle(self, connection: Connection, rows: Sequence[WaitRow], now: datetime) -> WaitPlan:
+        await remove_timers(connection, [row.ctid for row in rows])
         return WaitPlan(len(rows), len(rows), len(rows), rows=rows)
 
     async def write(self, connection: Connection, plan: WaitPlan, now: datetime, epoch: int) -> None:
         rows = plan.rows
-        await connection.execute(
-            statement("clock/remove_timers"), {"ctids": plain_texts(row.ctid for row in rows)}
-        )
         columns = {
             "ids": texts(sorted({row.ref for row in rows})),
             "refs": texts(row.ref for row in rows),

@@ -9,6 +9,7 @@ superseded epoch sends it back to campaign.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
@@ -18,15 +19,17 @@ import structlog
 
 from clock.kinds import AnyKind
 from clock.lease import Lease, campaigning
+from clock.metrics import EPOCH, FIRES, JUMPS, OFFSET
 from clock.pipeline import follow_pipeline
 from clock.registry import KINDS
 from clock.retention.hourly import keep_pruning
 from clock.term import Hook, Term, begin_term
-from clock.time_source import DatabaseTime, steady_s
+from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
 from timers.tz_update import follow_tz_data
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.errors import Deposed
+from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -45,6 +48,8 @@ class Clock:
         self.on_leading: Callable[[int], None] | None = None
 
     async def run(self) -> None:
+        for kind in self._kinds:
+            FIRES.add(0, kind.kind, "fired")
         async with campaigning(self._settings, "clock") as lease:
             while True:
                 await lease.wait_until_held()
@@ -58,6 +63,7 @@ class Clock:
         async with AsyncExitStack() as sessions:
             connection = await self._session(sessions, "clock")
             watch = await self._session(sessions, "clock backstop")
+            await watch.execute(statement("clock/set_watch_session"))
             await refuse_unmigrated(connection)
             term = await begin_term(
                 connection,
@@ -69,6 +75,7 @@ class Clock:
             )
             await follow_tz_data(connection)
             _log.info("clock leads", epoch=term.epoch, holder=lease.holder)
+            EPOCH.set(term.epoch)
             if self.on_leading is not None:
                 self.on_leading(term.epoch)
             housekeeping = asyncio.create_task(self._keep_house(watch, term))
@@ -76,6 +83,7 @@ class Clock:
             try:
                 await self._fire_while(lease, term, housekeeping)
             finally:
+                OFFSET.forget()
                 for task in (housekeeping, retention):
                     task.cancel()
                 await asyncio.wait({housekeeping, retention})
@@ -87,7 +95,9 @@ class Clock:
 
     async def _fire_while(self, lease: Lease, term: Term, housekeeping: asyncio.Task[None]) -> None:
         time = DatabaseTime()
+        OFFSET.follow(lambda: (time.now() - wall_now()).total_seconds() if time.known else math.nan)
         while lease.held:
+            beat(lease.role)
             if housekeeping.done():
                 # Without the backstop a late commit would wait for the next takeover: begin a new term instead.
                 housekeeping.result()
@@ -105,7 +115,8 @@ class Clock:
         if time.known:
             term.trail(time.now())
         database_now, next_at = await term.look()
-        time.observe(database_now, asked_s, steady_s())
+        if time.observe(database_now, asked_s, steady_s()):
+            JUMPS.add(1)
         return next_at
 
     async def _keep_house(self, watch: Connection, term: Term) -> None:

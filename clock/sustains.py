@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from clock.columns import column, plain_texts
-from clock.kinds import Bounds, Plan
+from clock.columns import column
+from clock.kinds import Bounds, Plan, remove_timers
 from clock.record_log import NewEvent, append_events
 from tocsin.core.db import Connection, statement
 
@@ -58,6 +58,9 @@ class SustainPlan(Plan):
     consumed: list[str] = field(default_factory=list)
     moved: list[SustainRow] = field(default_factory=list)
 
+    def due_s(self) -> list[float]:
+        return [row.fire_at.timestamp() for row in self.moved]
+
 
 class Sustains:
     @property
@@ -68,7 +71,12 @@ class Sustains:
         cursor = await connection.execute(statement("clock/lock_due_sustains"), bounds)
         return [SustainRow(*row) for row in await cursor.fetchall()]
 
-    def plan(self, rows: Sequence[SustainRow], now: datetime) -> SustainPlan:
+    async def settle(self, connection: Connection, rows: Sequence[SustainRow], now: datetime) -> SustainPlan:
+        plan = self.plan(rows)
+        await remove_timers(connection, plan.consumed)
+        return plan
+
+    def plan(self, rows: Sequence[SustainRow]) -> SustainPlan:
         plan = SustainPlan(considered=len(rows))
         for row in rows:
             if row.key not in _EDGES:
@@ -81,7 +89,6 @@ class Sustains:
         return plan
 
     async def write(self, connection: Connection, plan: SustainPlan, now: datetime, epoch: int) -> None:
-        await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(plan.consumed)})
         stated = [row for row in plan.moved if row.key != "snooze"]
         if stated:
             await connection.execute(

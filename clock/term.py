@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import psycopg
@@ -22,8 +22,10 @@ import structlog
 from psycopg import errors as pg_errors
 
 from clock.kinds import AnyKind, Timer
+from clock.metrics import FIRES, count_batch
 from clock.registry import KINDS
 from clock.scan import Scan
+from clock.time_source import steady_s
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Deposed
 
@@ -77,6 +79,7 @@ class Term:
         self._hook = hook
         # The first row of the batch under way, to be blamed if it fails alone.
         self._first: _Name | None = None
+        self._began_s = steady_s()
 
     def trail(self, now: datetime) -> None:
         for scan in self.scans.values():
@@ -84,6 +87,7 @@ class Term:
 
     async def run_once(self, now: datetime) -> Batch:
         """One round: fire what is due at `now`, at most one batch of each kind."""
+        self._began_s = steady_s()
         self.trail(now)
         done = Batch()
         for kind in self._kinds:
@@ -135,12 +139,15 @@ class Term:
     async def _fire(self, kind: AnyKind, scan: Scan, now: datetime, done: Batch) -> None:
         self._first = None
         scan.begin()
+        began_s = steady_s()
         async with self._connection.pipeline() as pipeline, self._connection.transaction():
             rows = await kind.lock(self._connection, scan.bounds(now))
             taken = [row for row in rows if not row.held]
             self._first = _name(taken[0]) if taken else None
             try:
-                plan = kind.plan(taken, now)
+                plan = await kind.settle(self._connection, taken, now)
+            except psycopg.Error:
+                raise
             except Exception as error:
                 raise _PlanError from error
             if taken:
@@ -156,6 +163,9 @@ class Term:
             _log.error(
                 "timer failed", kind=kind.kind, timer=row.ref, key=row.key, name=row.name, error=reason
             )
+        if taken:
+            ended_s = steady_s()
+            count_batch(kind.kind, plan, now + timedelta(seconds=ended_s - self._began_s), ended_s - began_s)
         scan.advance(rows, len(taken), plan, now)
         done.timers += plan.settled
         done.fires += plan.fires
@@ -199,6 +209,7 @@ class Term:
             async with self._connection.transaction():
                 await self._fail(kind, first, error, now)
                 await self._connection.execute(statement("clock/prove_epoch"), {"epoch": self.epoch})
+            FIRES.add(1, kind.kind, "failed")
         except psycopg.Error as refused:
             raise_if_deposed(refused)
             raise

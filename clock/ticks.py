@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
-from clock.kinds import Bounds, Plan
+from clock.kinds import Bounds, Plan, remove_timers
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
 from timers.recurrence import Occurrence, Recurrence, parse_spec
@@ -24,6 +24,11 @@ from tocsin.core.db import Connection, statement
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.
 EVENTS_PER_BATCH = 5_000
+# And at this many missed times that had to be counted one by one, about 4 microseconds each: the other kinds wait
+# meanwhile. A week of a cron by the minute is 10,000, so a thousand of those would be most of a minute.
+COUNTED_PER_BATCH = 10_000
+# Ticks that are decided at a time.
+_PAGE = 250
 _NO_SPREAD = timedelta(0)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -67,6 +72,8 @@ class Settled(NamedTuple):
     next_identity: str | None
     done_until: int
     end_status: str
+    counted: int
+    """Missed times that were found one by one."""
 
 
 @dataclass(slots=True)
@@ -80,26 +87,35 @@ class TickPlan(Plan):
     events: tuple[list[str], list[str], list[int], list[int | None], list[str | None]] = field(
         default_factory=lambda: ([], [], [], [], [])
     )
+    counted: int = 0
+    """Missed times that were counted one by one."""
 
     @property
     def first_rearmed_at(self) -> datetime | None:
         """When the first of the moved ticks is due."""
         return instant_of(min(self.rearm[1])) if self.rearm[1] else None
 
-    def rearm_columns(self) -> dict[str, str]:
+    @property
+    def missed(self) -> int:
+        return len(self.events[0]) - self.fires
+
+    def due_s(self) -> list[float]:
+        return [due_at / 1_000_000 for due_at in self.events[3] if due_at is not None]
+
+    def rearm_columns(self, begin: int) -> dict[str, str]:
+        """Of the ticks from one on."""
         ctids, next_fire_at, next_at, identities, done_until = self.rearm
         return {
-            "ctids": plain_texts(ctids),
-            "next_fire_at": numbers(next_fire_at),
-            "next_at": numbers(next_at),
-            "identities": plain_texts(identities),
-            "done_until": numbers(done_until),
+            "ctids": plain_texts(ctids[begin:]),
+            "next_fire_at": numbers(next_fire_at[begin:]),
+            "next_at": numbers(next_at[begin:]),
+            "identities": plain_texts(identities[begin:]),
+            "done_until": numbers(done_until[begin:]),
         }
 
     def end_columns(self) -> dict[str, str]:
-        ctids, ids, statuses, done_until = self.end
+        _, ids, statuses, done_until = self.end
         return {
-            "ctids": plain_texts(ctids),
             "ids": plain_texts(ids),
             "statuses": plain_texts(statuses),
             "done_until": numbers(done_until),
@@ -125,26 +141,30 @@ class ScheduleTicks:
         cursor = await connection.execute(statement("clock/lock_due_ticks"), bounds, binary=True)
         return [TickRow(*row) for row in await cursor.fetchall()]
 
-    def plan(self, rows: Sequence[TickRow], now: datetime) -> TickPlan:
-        return plan(rows, now)
+    async def settle(self, connection: Connection, rows: Sequence[TickRow], now: datetime) -> TickPlan:
+        """Page by page: while Postgres moves the ticks of one, those of the next are decided."""
+        plan = TickPlan()
+        for begin in range(0, len(rows), _PAGE):
+            moved = len(plan.rearm[0])
+            extend(plan, rows[begin : begin + _PAGE], now)
+            if len(plan.rearm[0]) > moved:
+                await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns(moved))
+        await remove_timers(connection, plan.end[0])
+        return plan
 
     async def write(self, connection: Connection, plan: TickPlan, now: datetime, epoch: int) -> None:
-        if plan.rearm[0]:
-            await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns())
         if plan.end[0]:
-            ending = plan.end_columns()
-            await connection.execute(statement("clock/remove_timers"), ending)
-            await connection.execute(statement("clock/end_schedules"), {**ending, "now": now})
+            await connection.execute(statement("clock/end_schedules"), {**plan.end_columns(), "now": now})
         await connection.execute(
             statement("clock/append_tick_events"), {**plan.event_columns(), "epoch": epoch}
         )
 
 
-def plan(rows: Sequence[TickRow], now: datetime) -> TickPlan:
-    result = TickPlan()
+def extend(result: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
+    """A plan by some rows, as long as it may grow."""
     decided: dict[tuple[object, ...], Settled] = {}
     for row in rows:
-        if len(result.events[0]) >= EVENTS_PER_BATCH:
+        if len(result.events[0]) >= EVENTS_PER_BATCH or result.counted >= COUNTED_PER_BATCH:
             break
         result.considered += 1
         if row.recurrence is None:
@@ -156,11 +176,11 @@ def plan(rows: Sequence[TickRow], now: datetime) -> TickPlan:
             settled = decided.get(key)
             if settled is None:
                 settled = decided[key] = _settled(row, row.recurrence, policy, spread, now)
+                result.counted += settled.counted
         except Exception as error:  # whatever it is, it belongs to this row alone
             result.failed.append((row, f"{type(error).__name__}: {error}"))
             continue
         _settle(result, row, settled)
-    return result
 
 
 @lru_cache(maxsize=131_072)
@@ -207,6 +227,7 @@ def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
         next_identity=None if following is None else recurrence.identity(following),
         done_until=microseconds_of(decision.done_until),
         end_status=_end_status(recurrence, decision),
+        counted=0 if decision.missed is None or recurrence.is_divided else decision.missed.count,
     )
 
 

@@ -25,7 +25,7 @@ def steady_s() -> float:
 
 
 def wall_now() -> datetime:
-    """The host's own clock, for command lines that have no database; nothing that fires uses it."""
+    """The host's own clock, for command lines that have no database and for a figure; nothing that fires uses it."""
     return datetime.now(UTC)
 
 

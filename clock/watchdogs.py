@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
-from clock.kinds import Bounds, Plan
+from clock.kinds import Bounds, Plan, remove_timers
 from timers.staleness_id import verdict_id
 from tocsin.core.db import Connection, statement
 
@@ -51,6 +51,9 @@ class WatchdogPlan(Plan):
     def first_rearmed_at(self) -> datetime | None:
         return instant_of(min(self.moved[1])) if self.moved[1] else None
 
+    def due_s(self) -> list[float]:
+        return [row.fire_at.timestamp() for row in self.stale]
+
 
 class Watchdogs:
     @property
@@ -61,7 +64,18 @@ class Watchdogs:
         cursor = await connection.execute(statement("clock/lock_due_watchdogs"), bounds, binary=True)
         return [WatchdogRow(*row) for row in await cursor.fetchall()]
 
-    def plan(self, rows: Sequence[WatchdogRow], now: datetime) -> WatchdogPlan:
+    async def settle(
+        self, connection: Connection, rows: Sequence[WatchdogRow], now: datetime
+    ) -> WatchdogPlan:
+        plan = self.plan(rows)
+        ctids, at = plan.moved
+        if ctids:
+            moved = {"ctids": plain_texts(ctids), "at": numbers(at)}
+            await connection.execute(statement("clock/move_timers"), moved)
+        await remove_timers(connection, plan.consumed)
+        return plan
+
+    def plan(self, rows: Sequence[WatchdogRow]) -> WatchdogPlan:
         plan = WatchdogPlan(considered=len(rows), settled=len(rows))
         for row in rows:
             if row.freshness == "fresh" and row.deadline > row.nominal_at:
@@ -75,12 +89,6 @@ class Watchdogs:
         return plan
 
     async def write(self, connection: Connection, plan: WatchdogPlan, now: datetime, epoch: int) -> None:
-        ctids, at = plan.moved
-        if ctids:
-            moved = {"ctids": plain_texts(ctids), "at": numbers(at)}
-            await connection.execute(statement("clock/move_timers"), moved)
-        if plan.consumed:
-            await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(plan.consumed)})
         stale = plan.stale
         await connection.execute(
             statement("clock/append_staleness"),

@@ -135,7 +135,6 @@ table current_value with (fillfactor=70)
     arrived_at timestamp with time zone not null
     stream_seq bigint not null
     first_arrived_at timestamp with time zone not null
-    datapoint_type text
     freshness text not null default 'fresh'::text
     stale_since timestamp with time zone
     heard_stale_since timestamp with time zone
@@ -172,6 +171,15 @@ table datapoint_calculated partition by RANGE (seq) row security
     constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376))
     constraint datapoint_calculated_pkey PRIMARY KEY (seq)
     constraint datapoint_calculated_verdict_check CHECK ((verdict = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text])))
+
+table datapoint_kept
+    owner text not null
+    key text not null
+    arrived_at timestamp with time zone not null
+    ts timestamp with time zone not null
+    value jsonb not null
+    labels jsonb
+    constraint datapoint_kept_pkey PRIMARY KEY (owner, key)
 
 table event partition by RANGE (seq) row security
     seq bigint not null
@@ -239,6 +247,7 @@ table event_kept
 table event_lineage
     event_id uuid not null
     lineage text[] not null
+    at timestamp with time zone not null default instant()
     constraint event_lineage_lineage_check CHECK ((cardinality(lineage) > 0))
     constraint event_lineage_pkey PRIMARY KEY (event_id)
 
@@ -266,6 +275,7 @@ table ingest_worker with (fillfactor=50)
     holder text not null
     seen_until timestamp with time zone not null
     since timestamp with time zone not null
+    problem text
     constraint ingest_worker_pkey PRIMARY KEY (holder)
 
 table log_commit row security
@@ -299,11 +309,55 @@ table log_head row security
     constraint log_head_partition_size_check CHECK ((partition_size > 0))
     constraint log_head_pkey PRIMARY KEY (only_row)
 
+table member_alarm with (fillfactor=70)
+    owner text not null
+    rule text not null
+    severity smallint not null
+    since timestamp with time zone not null
+    keys text[] not null
+    constraint member_alarm_pkey PRIMARY KEY (owner, rule)
+
+table member_fact
+    id bigint not null generated always as identity
+    owner text not null
+    at timestamp with time zone not null
+    what text not null
+    subject text not null
+    severity smallint
+    since timestamp with time zone
+    keys text[] not null default '{}'::text[]
+    constraint member_fact_pkey PRIMARY KEY (id)
+    constraint member_fact_what_check CHECK ((what = ANY (ARRAY['fresh'::text, 'stale'::text, 'alarm'::text])))
+
+type member_fact_input
+    owner text
+    at timestamp with time zone
+    what text
+    subject text
+    severity smallint
+    since timestamp with time zone
+    keys text[]
+
+table member_series with (fillfactor=70)
+    owner text not null
+    key text not null
+    stale_since timestamp with time zone
+    constraint member_series_pkey PRIMARY KEY (owner, key)
+
 table pipeline_report with (fillfactor=50)
     only_row boolean not null default true
     since timestamp with time zone
     constraint pipeline_report_only_row_check CHECK (only_row)
     constraint pipeline_report_pkey PRIMARY KEY (only_row)
+
+table prune_report with (fillfactor=50)
+    only_row boolean not null default true
+    began_at timestamp with time zone
+    ended_at timestamp with time zone
+    removed jsonb not null default '{}'::jsonb
+    left_over jsonb not null default '[]'::jsonb
+    constraint prune_report_only_row_check CHECK (only_row)
+    constraint prune_report_pkey PRIMARY KEY (only_row)
 
 table rule_state with (fillfactor=70)
     event_rule text not null
@@ -393,9 +447,7 @@ table system_health with (fillfactor=50)
     health text not null default 'unknown'::text
     reason text
     since timestamp with time zone
-    degraded_at smallint not null
-    outage_at smallint not null
-    dirty boolean not null default true
+    holds_from timestamp with time zone not null
     constraint system_health_health_check CHECK ((health = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'unknown'::text])))
     constraint system_health_pkey PRIMARY KEY (system)
     constraint system_health_reason_check CHECK ((reason = ANY (ARRAY['stale'::text, 'no-data'::text, 'uncovered'::text])))
@@ -436,6 +488,8 @@ table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum
 
 CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]))
 
+CREATE INDEX action_ended ON tocsin.action USING btree (ended_at, id) WHERE (ended_at IS NOT NULL)
+
 CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq)
 
 CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text)
@@ -452,11 +506,15 @@ CREATE INDEX action_step_of ON ONLY tocsin.action_step USING btree (action_id, s
 
 CREATE INDEX action_under_way ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
 
+CREATE INDEX alarm_ended ON tocsin.alarm USING btree (resolved_at, id) WHERE (state = 'resolved'::text)
+
 CREATE UNIQUE INDEX alarm_held ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]))
+
+CREATE INDEX alarm_held_owner ON tocsin.alarm USING btree (owner) WHERE (state <> 'resolved'::text)
 
 CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC)
 
-CREATE INDEX alarm_open_owner ON tocsin.alarm USING btree (owner) WHERE (state = 'open'::text)
+CREATE INDEX audit_at ON tocsin.audit USING btree (at, id)
 
 CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id)
 
@@ -464,7 +522,11 @@ CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, sta
 
 CREATE INDEX datapoint_series ON ONLY tocsin.datapoint USING btree (owner, key, arrived_at)
 
+CREATE INDEX event_kept_of_alarm ON tocsin.event_kept USING btree (alarm_id) WHERE (alarm_id IS NOT NULL)
+
 CREATE INDEX event_kept_of_rule ON tocsin.event_kept USING btree (rule, seq)
+
+CREATE INDEX event_lineage_at ON tocsin.event_lineage USING btree (at, event_id)
 
 CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text)
 
@@ -472,15 +534,21 @@ CREATE INDEX event_of_alarm ON ONLY tocsin.event USING btree (alarm_id, seq) WHE
 
 CREATE INDEX event_of_rule ON ONLY tocsin.event USING btree (rule, seq) WHERE (rule <> ''::text)
 
+CREATE INDEX ingest_event_at ON tocsin.ingest_event USING btree (at, key)
+
 CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL)
 
 CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
 
 CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq)
 
+CREATE INDEX schedule_ended ON tocsin.schedule USING btree (updated_at, id) WHERE (status = ANY (ARRAY['fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text]))
+
 CREATE INDEX system_member_owner ON tocsin.system_member USING btree (owner)
 
 CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref, key) WHERE (parked_at IS NULL)
+
+CREATE INDEX timer_parked ON tocsin.timer USING btree (kind) WHERE (parked_at IS NOT NULL)
 
 CREATE OR REPLACE FUNCTION tocsin.adopt(agreed_until bigint, stream_last bigint, reason text, who text)
  RETURNS bigint
@@ -498,6 +566,8 @@ begin
         raise exception 'the record log is changed in read committed transactions, not in %',
             current_setting('transaction_isolation') using errcode = 'TS003';
     end if;
+    -- Waits are forgotten before the log is locked: whoever is at it commits first, so that nobody waits in a circle.
+    lock table tocsin.action_wait in share row exclusive mode;
     perform pg_advisory_xact_lock(hashtext('tocsin.log'));
     select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
         into head, size from tocsin.log_head h;
@@ -518,7 +588,7 @@ end
 $function$
 rights {owner=X/owner}
 
-CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[], touched text[] DEFAULT '{}'::text[], touched_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[], facts member_fact_input[] DEFAULT NULL::member_fact_input[])
  RETURNS bigint
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -528,8 +598,7 @@ declare
     current_epoch bigint;
     head bigint;
     at timestamptz;
-    given integer := cardinality(events) + cardinality(steps) + cardinality(calculated);
-    records integer;
+    records integer := cardinality(events) + cardinality(steps) + cardinality(calculated);
 begin
     -- An older snapshot would see an older epoch and an older head.
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -544,25 +613,13 @@ begin
         raise exception 'deposed: epoch % was superseded by %', expected_epoch, current_epoch
             using errcode = 'TS001';
     end if;
-    if given = 0 and cardinality(touched) = 0 then
-        return head;
-    end if;
-    at := tocsin.instant();
     if exists (select from tocsin.system_health) then
-        calculated := calculated || (
-            select tocsin.roll_up(coalesce(array_agg(distinct c.owner), '{}'), coalesce(max(c.ts), at))
-            from (
-                select e.owner, e.ts from unnest(events) e where e.alarm_id is not null
-                union all
-                select v.owner, v.ts from unnest(calculated) v
-                union all
-                select t.owner, touched_at from unnest(touched) as t (owner)
-            ) c);
+        perform tocsin.note_facts(events, calculated, facts);
     end if;
-    records := cardinality(events) + cardinality(steps) + cardinality(calculated);
     if records = 0 then
         return head;
     end if;
+    at := tocsin.instant();
     if cardinality(events) > 0 then
         insert into tocsin.event (seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at,
                                   alarm_id, severity, source_event_id, correlation_id, payload, epoch)
@@ -590,7 +647,7 @@ begin
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     values (head + records, head + 1, at, expected_epoch);
     perform pg_notify('tocsin_log', '');
-    return head + given;
+    return head + records;
 end
 $function$
 rights {owner=X/owner}
@@ -813,32 +870,6 @@ AS $function$
     where c.relnamespace = 'tocsin'::regnamespace and c.relkind = 'p'
 $function$
 
-CREATE OR REPLACE FUNCTION tocsin.member_condition(member system_member)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$
-    select case
-        when a.severity >= h.outage_at then 'outage'
-        when a.severity >= h.degraded_at then 'degraded'
-        when c.owner is null then 'no-data'
-        when c.freshness = 'stale' then 'stale'
-        when not member.covered then 'uncovered'
-        else 'ok'
-    end
-    from tocsin.system_health h
-    left join tocsin.current_value c on c.owner = member.owner and c.key = member.key
-    left join lateral (
-        select max(one.severity) as severity
-        from tocsin.alarm one
-        join tocsin.rule_state s on s.event_rule = one.event_rule and s.owner = one.owner and s.alarm_id = one.id
-        where one.owner = member.owner and one.state = 'open' and s.state -> 'verdicts' ? member.key
-          and (s.phase = 'clearing' or s.state #>> array['verdicts', member.key, 'clear_due_at'] is null)
-          and (c.stale_since is null or one.since < c.stale_since)
-    ) a on true
-    where h.system = member.system
-$function$
-
 CREATE OR REPLACE FUNCTION tocsin.move_records(after_seq bigint, shift bigint)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -876,7 +907,56 @@ begin
     update moving set rules_seq = rules_seq + shift;
     insert into tocsin.rule_switch select * from moving;
     drop table moving;
+    -- A step that waits for an event began to wait at a record of its own transaction.
+    update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;
     return moved;
+end
+$function$
+rights {owner=X/owner}
+
+CREATE OR REPLACE FUNCTION tocsin.note_facts(events event_input[], calculated calculated_input[], facts member_fact_input[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+    if facts is not null then
+        insert into tocsin.member_fact (owner, at, what, subject, severity, since, keys)
+        select f.owner, f.at, f.what, f.subject, f.severity, f.since, coalesce(f.keys, '{}')
+        from unnest(facts) with ordinality as f (owner, at, what, subject, severity, since, keys, position)
+        where exists (select from tocsin.system_member m where m.owner = f.owner)
+        order by f.position;
+        return;
+    end if;
+    -- Most records concern no member. Asked in this way, they are not copied, and only the index of owners is read.
+    if exists (select from (select unnest(calculated) as c) g
+               where (select true from tocsin.system_member m where m.owner = (g.c).owner limit 1)) then
+        insert into tocsin.member_fact (owner, at, what, subject)
+        select c.owner, c.ts, c.verdict, c.key
+        from unnest(calculated) with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)
+        where c.verdict in ('fresh', 'stale') and exists (select from tocsin.system_member m where m.owner = c.owner)
+        order by c.position;
+    end if;
+    if exists (select from (select unnest(events) as e) g
+               where (g.e).alarm_id is not null
+                 and (select true from tocsin.system_member m where m.owner = (g.e).owner limit 1)) then
+        insert into tocsin.member_fact (owner, at, what, subject, severity, since, keys)
+        select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
+               case when e.type = 'alarm-opened' then
+                   array(select v.key from jsonb_each(s.state -> 'verdicts') v where v.value ->> 'clear_due_at' is null)
+               else '{}' end
+        from (
+            select g.*
+            from unnest(events) with ordinality as g (id, ts, origin, type, schedule, rule, action, owner, fire_at, alarm_id,
+                                                      severity, source_event_id, correlation_id, payload, position)
+            where g.origin = 'derived' and g.type in ('alarm-opened', 'alarm-resolved')
+              and exists (select from tocsin.system_member m where m.owner = g.owner)
+            offset 0
+        ) e
+        join tocsin.rule_state s on s.event_rule = e.rule and s.owner = e.owner and s.lane = 'data'
+        join tocsin.alarm a on a.id = e.alarm_id
+        order by e.position;
+    end if;
 end
 $function$
 rights {owner=X/owner}
@@ -1030,91 +1110,6 @@ begin
     return true;
 end
 $function$
-
-CREATE OR REPLACE FUNCTION tocsin.roll_up(owners text[], at timestamp with time zone)
- RETURNS calculated_input[]
- LANGUAGE plpgsql
- SET search_path TO 'tocsin', 'pg_temp'
-AS $function$
-declare
-    systems text[];
-    verdicts tocsin.calculated_input[];
-begin
-    select array_agg(distinct s.system) into systems
-    from (
-        select m.system from tocsin.system_member m where m.owner = any (owners)
-        union all
-        select h.system from tocsin.system_health h where h.dirty
-    ) s;
-    if systems is null then
-        return '{}';
-    end if;
-    update tocsin.system_member m
-    set condition = n.condition
-    from (
-        select o.system, o.owner, o.key, o.type, tocsin.member_condition(o) as condition
-        from tocsin.system_member o
-        join tocsin.system_health h on h.system = o.system
-        where o.system = any (systems) and (o.owner = any (owners) or h.dirty)
-    ) n
-    where m.system = n.system and m.owner = n.owner and m.key = n.key and m.type = n.type
-      and m.condition <> n.condition;
-    with counted as (
-        select m.system,
-               count(*) filter (where m.condition = 'outage' and m.required) as outage,
-               count(*) filter (where m.condition = 'stale' and m.required) as stale,
-               count(*) filter (where m.condition = 'degraded'
-                                or (m.condition in ('outage', 'stale') and not m.required)) as degraded,
-               count(*) filter (where m.condition = 'ok' and m.required) as ok,
-               count(*) filter (where m.condition = 'no-data' and m.required) as no_data
-        from tocsin.system_member m
-        where m.system = any (systems)
-          and not (m.key = '' and exists (
-              select from tocsin.system_member seen
-              where seen.system = m.system and seen.owner = m.owner and seen.type = m.type and seen.key <> ''))
-        group by m.system
-    ),
-    judged as (
-        select c.*,
-               case when c.outage > 0 then 'outage' when c.stale > 0 then 'unknown' when c.degraded > 0 then 'degraded'
-                    when c.ok > 0 then 'ok' else 'unknown' end as health,
-               case when c.outage > 0 then null when c.stale > 0 then 'stale' when c.degraded + c.ok > 0 then null
-                    when c.no_data > 0 then 'no-data' else 'uncovered' end as reason
-        from counted c
-    ),
-    changed as (
-        update tocsin.system_health h
-        set health = j.health, reason = j.reason, dirty = false,
-            since = case when (h.health, h.reason) is distinct from (j.health, j.reason) or h.since is null
-                         then roll_up.at else h.since end
-        from judged j, (select * from tocsin.system_health) before
-        where h.system = j.system and before.system = h.system
-          and (h.dirty or (h.health, h.reason) is distinct from (j.health, j.reason))
-        returning h.system, h.health, h.reason, before.health as was, before.since is null as is_new,
-                  (before.health, before.reason) is distinct from (h.health, h.reason) as is_other
-    )
-    select array_agg(
-        row(gen_random_uuid(), c.system, 'system.health', roll_up.at, 'health', null,
-            jsonb_build_object(
-                'health', c.health, 'reason', c.reason, 'was', case when not c.is_new then c.was end,
-                'members', (
-                    select coalesce(jsonb_agg(jsonb_build_object('owner', t.owner, 'key', t.key, 'type', t.type,
-                                                                 'required', t.required, 'condition', t.condition)), '[]')
-                    from (
-                        select * from tocsin.system_member m
-                        where m.system = c.system and m.condition <> 'ok'
-                        order by array_position(array['outage', 'stale', 'degraded', 'no-data', 'uncovered'], m.condition),
-                                 not m.required, m.owner, m.key
-                        limit 10
-                    ) t)))::tocsin.calculated_input
-        order by c.system)
-        into verdicts
-    from changed c
-    where c.is_new or c.is_other;
-    return coalesce(verdicts, '{}');
-end
-$function$
-rights {owner=X/owner}
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS boolean

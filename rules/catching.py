@@ -27,11 +27,13 @@ from rules.actions.lineage import keep_lineages, lineage_of_text
 from rules.consumers import open_consumer
 from rules.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.poison import is_of_a_message
+from rules.metrics import EVENTS
 from schemas.dead_letter import dead_letter
 from schemas.ingest_event import IngestEvent, read_ingest_event
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, retrying, statement
 from tocsin.core.errors import InvalidInput
+from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure
 
@@ -82,6 +84,7 @@ class Catcher:
             bus, self._settings, _CONSUMER, subject, self._settings.worker_batch, stream
         )
         while True:
+            beat("catch")
             messages = await puller.next_batch()
             if messages:
                 await self.catch(connection, bus, messages)
@@ -107,7 +110,7 @@ class Catcher:
         keys = [event.id for _, event in events]
         lineages = {event.event_id: _lineage(message) for message, event in events}
         try:
-            await retrying(lambda: append_caught(connection, keys, new, lineages))
+            appended = await retrying(lambda: append_caught(connection, keys, new, lineages))
         except psycopg.Error as error:
             if not is_of_a_message(error):
                 raise
@@ -117,9 +120,13 @@ class Catcher:
             half = len(events) // 2
             await self._append(connection, bus, events[:half])
             await self._append(connection, bus, events[half:])
+            return
+        EVENTS.add(appended, "appended")
+        EVENTS.add(len(events) - appended, "known")
 
     async def _set_aside(self, bus: Client, message: Msg, reason: str) -> None:
         _log.warning("event set aside", reason=reason)
+        EVENTS.add(1, "set_aside")
         letter = dead_letter(reason, message.subject, _arrived_at(message), message.data)
         identity = f"{self._settings.ingest_stream}/{message.metadata.sequence.stream}"
         await send_dead_letter(bus.jetstream(), self._settings, "event", letter, identity)

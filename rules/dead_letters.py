@@ -15,6 +15,7 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfi
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from rules.metrics import DEAD_LETTERS
 from schemas.dead_letter import DeadLetter
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find
@@ -55,6 +56,7 @@ async def send_dead_letter(
         headers={"Nats-Msg-Id": identity},
         stream=settings.dead_stream,
     )
+    DEAD_LETTERS.add(1, kind)
 
 
 async def read_dead_letters(

@@ -174,17 +174,10 @@ class StartActions(Writes):
     def __init__(self, starts: Sequence[Start], policies: Policies) -> None:
         self._starts = starts
         self._policies = policies
-        began = {start.id for start in starts}
-        self._cancelling = CancelActions(
-            {
-                replaced: f"replaced by {start.id}"
-                for start in starts
-                for replaced in start.admission.replaces
-                if replaced not in began
-            }
-        )
+        replaced = {one: f"replaced by {start.id}" for start in starts for one in start.admission.replaces}
+        self._cancelling = CancelActions(replaced)
         # A run that this very batch began and replaced never was one.
-        self._replaced = {one for start in starts for one in start.admission.replaces if one in began}
+        self._replaced = replaced.keys()
         self.steps: list[NewStep] = []
 
     async def timers(self, connection: Connection) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -16,6 +17,7 @@ import structlog
 from rules.current import RuleSet
 from rules.expressions import Condition, RuleIndex, compile_event_condition
 from rules.notifying import Notifier
+from rules.runbook import compile_runbook
 from schemas.documents import (
     ActionDocument,
     ActionRuleDocument,
@@ -50,6 +52,7 @@ class Judge:
             name: action.model_dump(mode="json", by_alias=True)
             for name, action in rules.of(ActionDocument).items()
         }
+        self._runbooks = list(rules.of(ActionDocument).values())
         self._edges = {
             name: frozenset(f"alarm-{edge}" for edge in rule.edges)
             for name, rule in self._rules.items()
@@ -83,6 +86,12 @@ class Judge:
             if (rule := self._rules[name]).action in self._actions
         ]
         return matches + self._own(facts) + [Match(*one) for one in self._notifier.notices(facts)]
+
+    @cached_property
+    def awaits_events(self) -> bool:
+        """Whether any event may matter to an action that is under way: some step waits for one."""
+        waits = (node.step.wait for one in self._runbooks for node in compile_runbook(one).nodes)
+        return any(wait is not None and wait.until_event is not None for wait in waits)
 
     def _own(self, facts: Mapping[str, Any]) -> list[Match]:
         """A schedule may carry an action of its own. No rule can have this name: it is not a safe token."""

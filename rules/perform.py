@@ -9,6 +9,7 @@ as its document says, and ends as `failed` or `timed_out`.
 from __future__ import annotations
 
 import asyncio
+import time
 
 import psycopg
 import structlog
@@ -17,17 +18,20 @@ from pydantic import ValidationError
 
 from rules.actions.reading import Action, read_action, read_situation
 from rules.actions.settling import give_up, settle
-from rules.runbook import Failed, Outcome, TimedOut
+from rules.metrics import STEP, STEPS
+from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
 from rules.steps import PERFORMERS
 from rules.steps.publish import outcome_of_report
 from rules.steps.task import LONGEST_KEPT, Task, World
 from schemas.duration import format_duration
+from schemas.refusals import refusal
 from schemas.step import ActionStep
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _log = structlog.get_logger()
 # Our own servers are away: no fault of the step.
 _OURS = (Unreachable, NatsError, psycopg.OperationalError, psycopg.InterfaceError)
+_OUTCOMES = {Completed: "completed", Failed: "failed", TimedOut: "timed_out", Paused: "paused"}
 
 
 async def perform(world: World, body: bytes) -> bool:
@@ -46,12 +50,16 @@ async def perform(world: World, body: bytes) -> bool:
         try:
             node = action.node(due.step)
         except (ValidationError, InvalidInput) as error:
-            return await give_up(connection, action, due.step, str(error)[:LONGEST_KEPT])
+            reason = refusal(error) if isinstance(error, ValidationError) else str(error)
+            return await give_up(connection, action, due.step, reason[:LONGEST_KEPT])
         try:
             situation = await read_situation(connection, action)
         except InvalidInput as error:
             return await settle(connection, action, due.step, Failed(str(error), permanent=True))
-    return await _conclude(world, action, due, await _outcome(Task(action, node, situation, world)))
+    began_s = time.monotonic()
+    outcome = await _outcome(Task(action, node, situation, world))
+    STEP.observe(time.monotonic() - began_s, node.kind)
+    return await _conclude(world, action, due, outcome)
 
 
 async def _conclude(world: World, action: Action, due: ActionStep, outcome: Outcome) -> bool:
@@ -59,6 +67,7 @@ async def _conclude(world: World, action: Action, due: ActionStep, outcome: Outc
     while True:
         async with world.sessions() as connection:
             if await settle(connection, action, due.step, outcome):
+                STEPS.add(1, action.node(due.step).kind, _OUTCOMES[type(outcome)])
                 return True
             moved = await read_action(connection, due.actionid)
         if moved is None or not moved.is_due(due.step, due.attempt):

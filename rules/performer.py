@@ -24,12 +24,14 @@ from rules.steps.task import World
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import pool
 from tocsin.core.pull import Puller
-from tocsin.core.service import end_tasks
+from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
 # Sessions of Postgres: a step needs one only to read and to commit.
 _SESSIONS = 8
 _FLUSH_S = 1
+# How long we are silent while there is no room for another step.
+_FULL_S = 1
 
 
 class Performer:
@@ -57,11 +59,13 @@ class Performer:
         keeping = asyncio.create_task(self._keep(), name="keep")
         try:
             while True:
+                beat("perform")
                 self._raise_failure(keeping)
                 # What is taken is begun at once: nothing waits here while its ack wait runs out.
                 room = self._settings.worker_concurrency - len(self._held)
                 if room == 0:
-                    await asyncio.wait([keeping, *self._held], return_when=asyncio.FIRST_COMPLETED)
+                    held = [keeping, *self._held]
+                    await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_S)
                     continue
                 for message in await puller.next_batch(at_most=room):
                     self._held[asyncio.create_task(_one(world, message), name="step")] = message

@@ -2,6 +2,7 @@
 
 Guarantee: each event is judged once, in the order of `seq`, and what it starts commits with the lane's position. The
 position is in Postgres and `seq` means the same for ever, so a stream that is rebuilt or made anew starts nothing old.
+If rules are applied between the planning of a batch and its first lock, it is planned again.
 
 Why one at a time (docs/decisions/0009): starts, groups, limits and alarms then see events in one order, without races
 between workers. Performing what was started is shared by all of them.
@@ -22,8 +23,10 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 from pydantic import ValidationError
 
+from rules.current import newest_rules
 from rules.lanes.lane import Message, Plan
 from rules.lanes.phases import PhasedPlan, Writes
+from rules.lanes.same_rules import SameRules
 from schemas.event import Event
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Unreachable
@@ -65,7 +68,9 @@ class RecordLane:
             for message in messages
             if message.subject.startswith(self._events) and (event := _event(message)) is not None
         ]
-        return PhasedPlan([await work.plan(connection, events) for work in self._works])
+        rules_seq = await newest_rules(connection)
+        works = [await work.plan(connection, events) for work in self._works]
+        return PhasedPlan([SameRules(rules_seq), *works])
 
     def complete_at(self, message: Message) -> datetime | None:
         """Several records share the instant of their commit: only what is before it is complete."""

@@ -17,12 +17,12 @@ from schemas.action_rule_document import MAX_CONDITION_LENGTH
 from schemas.duration import Duration
 from schemas.key_pattern import KeyPattern
 from schemas.names import Name
+from schemas.patterns import EVENT_TYPE_PATTERN
 from schemas.severities import level
 from schemas.templates import MessageTemplate
 from tocsin.core.errors import InvalidInput
 
 FIRE_KEYS = ("fire", "above", "below", "absent", "rate_increase")
-EVENT_TYPE_PATTERN = r"^[A-Za-z0-9_*-]{1,128}$"
 
 
 def _severity(name: str) -> str:

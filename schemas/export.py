@@ -9,7 +9,8 @@ consumers in other languages generate their types from them, without running Toc
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -22,6 +23,7 @@ from schemas.event import Event
 from schemas.ingest_event import IngestEvent
 from schemas.reference import write_pages
 from schemas.report import Report
+from schemas.rule_test_document import RuleTestDocument
 from schemas.step import ActionStep
 from schemas.tombstone import Tombstone
 
@@ -33,22 +35,22 @@ def _of_model(model: type[BaseModel]) -> Callable[[], dict[str, object]]:
     return lambda: {"$schema": _DIALECT, **model.model_json_schema(mode="validation")}
 
 
-def _rules_file() -> dict[str, object]:
-    """One document of a rules file: an object with one kind as its only key, or nothing between two `---`.
+def _file(title: str, kinds: Mapping[str, type[BaseModel]]) -> dict[str, object]:
+    """One document of a file: an object with one kind as its only key, or nothing between two `---`.
 
     Not a choice of one schema per kind: an editor could then only say that none of them fits.
     """
     definitions: dict[str, object] = {}
-    for model in KINDS.values():
+    for model in kinds.values():
         schema = model.model_json_schema(mode="validation")
         definitions.update(schema.pop("$defs", {}))
         definitions[model.__name__] = schema
     return {
         "$schema": _DIALECT,
-        "title": "Tocsin rules file",
+        "title": title,
         "description": "One document; separate several with a line `---`.",
         "type": ["object", "null"],
-        "properties": {kind: {"$ref": f"#/$defs/{model.__name__}"} for kind, model in KINDS.items()},
+        "properties": {kind: {"$ref": f"#/$defs/{model.__name__}"} for kind, model in kinds.items()},
         "additionalProperties": False,
         "minProperties": 1,
         "maxProperties": 1,
@@ -58,7 +60,8 @@ def _rules_file() -> dict[str, object]:
 
 SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
     **{kind: _of_model(model) for kind, model in KINDS.items()},
-    "rules": _rules_file,
+    "rules": partial(_file, "Tocsin rules file", KINDS),
+    "tests": partial(_file, "Tocsin file of rule tests", {"test": RuleTestDocument}),
     "event": _of_model(Event),
     "action-step": _of_model(ActionStep),
     "report": _of_model(Report),

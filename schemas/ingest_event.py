@@ -17,6 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from schemas.json_shape import check_json_shape
 from schemas.names import Name, Owner, without_nul
+from schemas.refusals import refusal
 from schemas.severities import level
 from tocsin.core.errors import InvalidInput
 
@@ -82,8 +83,4 @@ def read_ingest_event(body: bytes) -> IngestEvent:
     try:
         return IngestEvent.model_validate_json(body)
     except ValidationError as invalid:
-        first = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
-        message = first["msg"].removeprefix("Value error, ")
-        place = ".".join(str(part) for part in first["loc"])
-        said = f"{place}: {message[:1].lower()}{message[1:]}" if place else message
-        raise InvalidInput(f"the event is not accepted ({said}): see the schema ingest-event") from None
+        raise InvalidInput(f"the event is not accepted: {refusal(invalid)}") from None

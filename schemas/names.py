@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-NAME_PATTERN = r"^[A-Za-z0-9_-]{1,128}$"
+from schemas.patterns import NAME_PATTERN
 
 
 def without_nul(text: str) -> str:

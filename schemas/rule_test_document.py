@@ -17,7 +17,7 @@ from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
 GIVENS = ("series", "event", "acknowledge", "fail")
-EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "run")
+EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "health", "run")
 MOST_VALUES = 100_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _VALUES = re.compile(
@@ -137,6 +137,12 @@ class Expected(BaseModel):
     event: Name | None = Field(None, description="Type of an event.", examples=["schedule-fired"])
     stale: Key | None = Field(None, description="Key of a series that goes stale.", examples=["dsp.load"])
     fresh: Key | None = Field(None, description="Key of a series that is fresh again.", examples=["dsp.load"])
+    health: Name | None = Field(
+        None, description="System whose health changes; `is` says to what.", examples=["cooling"]
+    )
+    is_: Literal["ok", "degraded", "outage", "unknown"] | None = Field(
+        None, alias="is", description="With `health`: what it is from then on.", examples=["outage"]
+    )
     run: Name | None = Field(None, description="Action whose run reaches `state`.", examples=["escalate"])
     state: Literal[
         "running", "gathering", "queued", "completed", "failed", "timed_out", "cancelled", "skipped"
@@ -149,6 +155,9 @@ class Expected(BaseModel):
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
         _one_of(self, EXPECTATIONS)
+        if (self.health is None) != (self.is_ is None):
+            text = "has 'health' without 'is'" if self.is_ is None else "has 'is' without 'health'"
+            raise PydanticCustomError("one_of", "{text}", {"text": f"{text}: give both, or none"})
         return self
 
     @property
@@ -158,6 +167,12 @@ class Expected(BaseModel):
     @property
     def name(self) -> str:
         return str(getattr(self, self.kind))
+
+    @property
+    def outcome(self) -> str:
+        """`opened`, `run completed`, `health outage`."""
+        what = {"run": self.state, "health": self.is_}.get(self.kind)
+        return f"{self.kind} {what}" if what else self.kind
 
 
 class RuleTestDocument(BaseModel):
@@ -185,7 +200,7 @@ class RuleTestDocument(BaseModel):
         examples=[[]],
     )
     nothing_else: Annotated[
-        tuple[Literal["sent", "event", "stale", "fresh", "run"], ...], Field(strict=False)
+        tuple[Literal["sent", "event", "stale", "fresh", "health", "run"], ...], Field(strict=False)
     ] = Field((), description="Kinds of which nothing happens but what is expected.", examples=[["sent"]])
 
 

@@ -26,6 +26,7 @@ from tocsin.core.db import Connection, statement
 
 _log = structlog.get_logger()
 _ROWS_BETWEEN_BREATHS = 500
+_MOVED_AT_ONCE = 1000
 
 
 class ZonedTick(NamedTuple):
@@ -55,10 +56,12 @@ async def follow_tz_data(connection: Connection, version: str | None = None) -> 
     stored = await (await connection.execute(statement("timers/read_tz_version"))).fetchone()
     if stored is not None and stored[0] == current:
         return 0
-    moves = await _moves(connection) if stored is not None else []
+    moves = sorted(await _moves(connection), key=lambda move: move.tick.ref) if stored is not None else []
     async with connection.transaction():
-        if moves:
-            await connection.execute(statement("timers/move_ticks"), _columns(moves))
+        # Page by page in key order: putting the columns together takes its time, too.
+        for begin in range(0, len(moves), _MOVED_AT_ONCE):
+            page = _columns(moves[begin : begin + _MOVED_AT_ONCE])
+            await connection.execute(statement("timers/move_ticks"), page)
         await connection.execute(statement("timers/write_tz_version"), {"version": current})
     if stored is not None:
         _log.info("tz data changed", before=stored[0], now=current, ticks_moved=len(moves))

@@ -1,7 +1,8 @@
 """Pruning by the clock that leads: a while after it took over, then once an hour, on a session of its own.
 
-On failure it is said in the log and tried again an hour later; the clock never stops for it. A role that does not own
-the schema cannot drop its partitions: then an operator runs `tocsin prune` with one that does.
+It works half of the time and pauses for the other half, so that a backlog of millions of rows never has the disk to
+itself. On failure it is said in the log and tried again an hour later; the clock never stops for it. A role that does
+not own the schema cannot drop its partitions: then an operator runs `tocsin prune` with one that does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tocsin.core.settings import Settings
 _log = structlog.get_logger()
 _FIRST_S = 30.0
 _EVERY_S = 3600.0
+_REST = 1.0
 
 
 async def keep_pruning(settings: Settings, first_s: float = _FIRST_S, every_s: float = _EVERY_S) -> None:
@@ -32,10 +34,8 @@ async def _once(settings: Settings) -> None:
     try:
         connection = await connect(settings, "clock retention")
         try:
-            await prune(connection, settings)
+            await prune(connection, settings, rest=_REST)
         finally:
             await connection.close()
-    except psycopg.errors.InsufficientPrivilege as error:
-        _log.warning("not the owner of the schema: run `tocsin prune` with a role that is", error=error)
     except (psycopg.Error, TocsinError) as error:
         _log.warning("pruning failed, trying again in an hour", error=error)

@@ -28,6 +28,10 @@ class DatapointDay(NamedTuple):
     table: str
     bytes: int
 
+    @property
+    def start(self) -> datetime:
+        return datetime.combine(self.day, time(), UTC)
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -40,6 +44,8 @@ class Limits:
     """The last seq that the record lane has read."""
     oldest_trigger: int | None
     """The seq of the oldest event that an action under way began with; None if there is none."""
+    oldest_dead: int | None
+    """The same of actions that failed, as long as they can be tried again."""
     data_complete_until: datetime | None
     """Up to when every partition of the data lane is complete."""
 
@@ -98,11 +104,13 @@ def _holds_range(one: LogRange, limits: Limits, age: timedelta) -> str | None:
         return f"workers have read up to {limits.read or 0}"
     if limits.oldest_trigger is not None and limits.oldest_trigger <= last:
         return f"an action under way began with record {limits.oldest_trigger}"
+    if limits.oldest_dead is not None and limits.oldest_dead <= last:
+        return f"an action that can be tried again began with record {limits.oldest_dead}"
     return None
 
 
 def _holds_day(one: DatapointDay, limits: Limits, age: timedelta) -> str | None:
-    end = datetime.combine(one.day, time(), UTC) + timedelta(days=1)
+    end = one.start + timedelta(days=1)
     if limits.now - end < age:
         return f"younger than {_days(age)}"
     if limits.data_complete_until is None or limits.data_complete_until < end:

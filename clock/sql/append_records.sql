@@ -27,5 +27,7 @@ select tocsin.append(
                  %(calculated_ts)s::timestamptz[], %(calculated_verdict)s::text[],
                  %(calculated_correlation_id)s::uuid[], %(calculated_payload)s::jsonb[])
          with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)),
-    %(touched)s::text[],
-    %(touched_at)s)
+    (select case when %(facts)s::jsonb is not null then coalesce(array_agg(
+         row(f.owner, f.at, f.what, f.subject, f.severity, f.since, f.keys)::tocsin.member_fact_input), '{}') end
+     from jsonb_to_recordset(%(facts)s::jsonb)
+         as f (owner text, at timestamptz, what text, subject text, severity smallint, since timestamptz, keys text[])))

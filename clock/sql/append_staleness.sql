@@ -1,6 +1,7 @@
 -- Series whose deadline passed (in microseconds): the last value stays, its freshness does not, and a calculated datapoint
--- with the last value and its age is appended for each. The last statement before COMMIT: tocsin.append proves the epoch.
--- The rows are locked by lock_due_watchdogs.
+-- with the last value and its age is appended for each, to the letter as a worker writes it that comes first
+-- (rules/alarms/series_alarms.py). The last statement before COMMIT: tocsin.append proves the epoch. The rows are locked by
+-- lock_due_watchdogs.
 with marked as (
     update tocsin.current_value c
     set freshness = 'stale', stale_since = timestamptz 'epoch' + d.deadline * interval '1 microsecond',
@@ -15,7 +16,9 @@ select tocsin.append(
     calculated => coalesce(array_agg(
         row(m.id, m.owner, m.key, m.stale_since, 'stale', m.id,
             jsonb_build_object(
-                'value', m.value, 'ts', m.ts, 'labels', m.labels, 'arrived_at', m.arrived_at,
-                'age_s', extract(epoch from m.stale_since - m.arrived_at)))::tocsin.calculated_input
+                'value', m.value, 'labels', m.labels,
+                'ts', to_char(m.ts at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                'arrived_at', to_char(m.arrived_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                'age_s', extract(epoch from m.stale_since - m.arrived_at)::float8))::tocsin.calculated_input
         order by m.position), '{}'))
 from marked m

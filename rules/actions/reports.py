@@ -24,10 +24,12 @@ from rules.consumers import open_consumer
 from rules.dead_letters import ensure_dead_letters, send_dead_letter
 from schemas.dead_letter import dead_letter
 from schemas.json_shape import check_json_shape
+from schemas.refusals import refusal
 from schemas.report import Report
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.errors import InvalidInput
+from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure
 
@@ -70,6 +72,7 @@ class Reports:
                     bus, settings, "reports", subject, settings.worker_batch, settings.report_stream
                 )
                 while True:
+                    beat("reports")
                     for message in await puller.next_batch():
                         await self._take(connection, js, message)
                         await message.ack()
@@ -100,9 +103,7 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
         check_json_shape(report.result, "result")
         values = {"action_id": UUID(action_id), "step": int(step), **report.model_dump()}
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise InvalidInput(f"{where}: {first['msg'].lower()}") from None
+        raise InvalidInput(refusal(error)) from None
     except ValueError:
         raise InvalidInput(
             f"the subject {subject!r} names no step: publish on the one in the header Tocsin-Report"

@@ -18,6 +18,7 @@ from rules.actions.reading import Action, read_action
 from rules.actions.settling import judge_schedule, new_step
 from rules.runbook import Advance, Recorded, revive
 from rules.runbook.advancing import DEAD
+from schemas.refusals import refusal
 from timers.schedule_spec import Act
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import InvalidInput, Refused
@@ -56,6 +57,7 @@ def _revived(action: Action) -> Advance:
     try:
         return revive(action.program, action.active)
     except (ValidationError, InvalidInput) as error:
+        reason = refusal(error) if isinstance(error, ValidationError) else str(error)
         raise Refused(
-            f"action {action.id} has a document that this version of tocsin cannot read: {error}"
+            f"action {action.id} has a document that this version of tocsin cannot read: {reason}"
         ) from None

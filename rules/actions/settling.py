@@ -19,6 +19,7 @@ from clock.record_log import NewEvent, NewStep, Records, append_records
 from rules.actions.lineage import keep_lineage
 from rules.actions.reading import Action
 from rules.actions.turns import begin_turns
+from rules.metrics import ACTIONS
 from rules.runbook import (
     Advance,
     Answered,
@@ -117,6 +118,8 @@ async def write(connection: Connection, action: Action, change: Change) -> bool:
         await retrying(once)
     except _Overtaken:
         return False
+    if change.finished is not None:
+        ACTIONS.add(1, change.finished.state)
     return True
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -34,8 +35,10 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
+    advance,
     step,
 )
+from rules.health.facts import Fact, holding_facts
 from rules.lanes.lane import Overtaken
 from rules.lanes.phases import Writes
 from tocsin.core.db import Connection, statement
@@ -100,7 +103,14 @@ class Judgement(Writes):
     """`prepare` it before the transaction, where a batch may be large: a thousand alarms are a second of work for a
     busy machine, and a session that is idle inside of a transaction for that long is ended."""
 
-    def __init__(self, lane: str, partition: int, seen: Mapping[Subject, Seen]) -> None:
+    def __init__(
+        self,
+        lane: str,
+        partition: int,
+        seen: Mapping[Subject, Seen],
+        followed: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """`followed`: owners of whose alarms facts are wanted."""
         self._lane = lane
         self._partition = partition
         self._seen = seen
@@ -109,12 +119,26 @@ class Judgement(Writes):
         self._dropped: list[uuid.UUID] = []
         self._columns: dict[str, dict[str, Any]] = {}
         self._gone = 0
+        self._followed = followed
         self.events: list[NewEvent] = []
         """The edges, in the order in which they happened."""
+        self.facts: list[Fact] = []
 
     def hear(self, rule: Rule, owner: str, given: Input, correlation_id: uuid.UUID | None = None) -> None:
         """`correlation_id` is that of the event that is judged; an alarm over datapoints begins a chain of its own."""
-        self.change((rule.name, owner), lambda state: step(rule, state, given), correlation_id)
+        self._turn((rule.name, owner), given.at, lambda state: step(rule, state, given), correlation_id)
+
+    def advance(self, subject: Subject, until: datetime) -> None:
+        """Realise the deadline that is due by then."""
+        self._turn(subject, until, lambda state: advance(state, until))
+
+    def _turn(
+        self, subject: Subject, at: datetime, turn: Turn, correlation_id: uuid.UUID | None = None
+    ) -> None:
+        before = self._state(subject)
+        self.change(subject, turn, correlation_id)
+        if subject[1] in self._followed:
+            self.facts += holding_facts(*subject, at, before, self._state(subject))
 
     def switch(self, fates: Mapping[str, Fate], at: datetime) -> None:
         """The rules changed at an instant of the lane: see `rules.alarms.fates`."""
@@ -130,14 +154,6 @@ class Judgement(Writes):
         for effect in effects:
             self._note(subject, effect, correlation_id)
 
-    def regrouped(self) -> set[str]:
-        """Owners of whose series others than before hold an alarm."""
-        return {
-            subject[1]
-            for subject, after in self._states.items()
-            if self._seen.get(subject, _NOT_SEEN).state.holding != after.holding
-        }
-
     def _state(self, subject: Subject) -> RuleState:
         known = self._states.get(subject)
         return known if known is not None else self._seen.get(subject, _NOT_SEEN).state
@@ -146,8 +162,8 @@ class Judgement(Writes):
         if isinstance(effect, Pend):
             self._hold(subject, effect.alarm, correlation_id)
         elif isinstance(effect, DropPending):
-            held = self._alarms.pop(effect.alarm_id, None)
-            if held is None or held.stored:
+            # One that the batch itself began never was; one that it began again has been dropped before.
+            if self._alarms.pop(effect.alarm_id, None) is None:
                 self._dropped.append(effect.alarm_id)
         elif isinstance(effect, Open):
             held = self._hold(subject, effect.alarm, correlation_id)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from clock.record_log import NewCalculated, Records
@@ -24,8 +24,8 @@ from rules.alarms.silences import Key, Series, Silence, Silences, StoredSeries, 
 from rules.current import RuleBook
 from rules.datapoints.lane import DataBatch, Verdict
 from rules.engine import Arrival, CompiledRules, WentStale
-from rules.health.members import MemberRow, Members
-from rules.health.writing import member_columns
+from rules.health.facts import Fact, series_fact
+from rules.health.members import Members
 from rules.lanes.lane import Overtaken
 from rules.lanes.phases import Writes
 from schemas.subjects import token
@@ -51,7 +51,7 @@ class SeriesAlarms:
 
 
 class Due(NamedTuple):
-    """No input, but an instant up to which the silences of an owner are decided."""
+    """No input, but an instant up to which the silences of an owner, and the sustains of members, are decided."""
 
     owner: str
     until: datetime
@@ -77,27 +77,23 @@ async def judge(
     if calm is not None:
         calm.learn(stored)
     begun = _first_arrivals(inputs, {(one.owner, one.key) for one in stored} | passed)
-    joined = [(given, members.of_series(given.owner, given.key, rules)) for given in begun]
     silences = Silences(stored, rules.types)
     timeline, calculated = _timeline(inputs, silences, passed)
-    seen = await read_states(connection, _subjects(rules, timeline))
-    judgement = Judgement("data", partition, seen)
+    settled = await _due_subjects(connection, inputs, members)
+    seen = await read_states(connection, (*_subjects(rules, timeline), *settled))
+    judgement = Judgement("data", partition, seen, members.owners)
     for number, given in enumerate(timeline):
         for rule in rules.for_key(given.key):
             judgement.hear(rule, given.owner, given)
         if number % _STRETCH == 0:
             await asyncio.sleep(0)  # transactions of other partitions go on
-    typed = [row for _, rows in joined for row in rows if row.type]
-    begun_owners = {given.owner for given, rows in joined if rows}
-    regrouped = judgement.regrouped().intersection(members.owners)
-    records = Records(
-        events=judgement.events,
-        calculated=calculated,
-        # A first datapoint and a series that joins an open alarm are no records, and may change a system's health.
-        touched=sorted(begun_owners | regrouped),
-        touched_at=until,
-    )
-    return SeriesJudgement(judgement.prepare(), silences.changed(), typed, records)
+    for subject, due in settled.items():
+        judgement.advance(subject, due)
+    told = [Fact(one.owner, one.at, "fresh", one.key) for one in begun] + list(map(series_fact, calculated))
+    facts = [fact for fact in told if members.of_series(fact.owner, fact.subject, rules)]
+    facts += judgement.facts
+    records = Records(judgement.events, calculated=calculated, facts=[fact.told() for fact in facts])
+    return SeriesJudgement(judgement.prepare(), silences.changed(), records, facts)
 
 
 class SeriesJudgement(Writes):
@@ -105,12 +101,12 @@ class SeriesJudgement(Writes):
         self,
         judgement: Judgement,
         changed: Sequence[Series],
-        joined: Sequence[MemberRow],
         records: Records,
+        facts: Sequence[Fact] = (),
     ) -> None:
+        self.facts = facts
         self._judgement = judgement
         self._changed = changed
-        self._joined = joined
         self._records = records
 
     async def timers(self, connection: Connection) -> None:
@@ -159,8 +155,6 @@ class SeriesJudgement(Writes):
                 },
             )
         await self._judgement.entities(connection)
-        if self._joined:
-            await connection.execute(statement("rules.health/insert_members"), member_columns(self._joined))
 
     def records(self) -> Records:
         return self._records
@@ -211,8 +205,20 @@ def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> 
     return ((rule.name, given.owner) for given in timeline for rule in rules.for_key(given.key))
 
 
+async def _due_subjects(
+    connection: Connection, inputs: Sequence[Given], members: Members
+) -> dict[Subject, datetime]:
+    """Whose sustains an instant without an input may bring to light: those of members alone. Elsewhere it makes no
+    difference who realises them, and when."""
+    until = {one.owner: one.until for one in inputs if isinstance(one, Due) and one.owner in members.owners}
+    if not until:
+        return {}
+    cursor = await connection.execute(statement("rules/list_sustained_subjects"), {"owners": sorted(until)})
+    return {(rule, owner): until[owner] for rule, owner in await cursor.fetchall()}
+
+
 def _stale(silence: Silence) -> NewCalculated:
-    """As clock/append_staleness writes it."""
+    """To the letter as clock/append_staleness writes it: nobody can tell who came first."""
     given = silence.given
     return NewCalculated(
         owner=given.owner,
@@ -221,9 +227,9 @@ def _stale(silence: Silence) -> NewCalculated:
         verdict="stale",
         payload={
             "value": given.value,
-            "ts": given.ts.isoformat(),
+            "ts": _instant(given.ts),
             "labels": dict(given.labels),
-            "arrived_at": given.last_arrival.isoformat(),
+            "arrived_at": _instant(given.last_arrival),
             "age_s": (given.at - given.last_arrival).total_seconds(),
         },
         id=verdict_id("stale", given.owner, given.key, given.at),
@@ -236,9 +242,13 @@ def _fresh(given: Arrival) -> NewCalculated:
         key=given.key,
         ts=given.at,
         verdict="fresh",
-        payload={"value": given.value, "ts": given.ts.isoformat(), "labels": dict(given.labels)},
+        payload={"value": given.value, "ts": _instant(given.ts), "labels": dict(given.labels)},
         id=verdict_id("fresh", given.owner, given.key, given.at),
     )
+
+
+def _instant(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 async def _read_series(

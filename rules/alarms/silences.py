@@ -63,9 +63,17 @@ class Series:
         if self.within is None:
             return None
         lapses_at = self.arrived_at + self.within
+        known = self.stored
+        if known is None or known.within != self.within or known.nominal_at is None:
+            return lapses_at
         # The tolerance may be younger than the arrival: then it counts from the change, and the watchdog knows.
-        known = self.stored if self.stored is not None and self.stored.within == self.within else None
-        return max(lapses_at, (known and known.nominal_at) or lapses_at)
+        return max(lapses_at, known.nominal_at)
+
+    def follow(self, given: Arrival) -> None:
+        """An arrival: the newest `ts` has the current value, whichever came last."""
+        self.arrived_at = given.at
+        if given.ts >= self.ts:
+            self.value, self.ts, self.labels = given.value, given.ts, given.labels
 
 
 class Silence(NamedTuple):
@@ -123,12 +131,16 @@ class Silences:
                 Series(given.owner, given.key, within, None, given.at, given.value, given.ts, given.labels)
             )
             return False
-        series.arrived_at = given.at
-        if given.ts >= series.ts:
-            series.value, series.ts, series.labels = given.value, given.ts, given.labels
+        series.follow(given)
         was_stale = series.stale_since is not None
         series.stale_since = None
         return was_stale
+
+    def knows(self, owner: str, key: str) -> bool:
+        return (owner, key) in self._series
+
+    def find(self, owner: str, key: str) -> Series:
+        return self._series[owner, key]
 
     def of(self, owner: str) -> Sequence[Series]:
         return self._owners.get(owner, ())

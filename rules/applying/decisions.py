@@ -15,12 +15,14 @@ from pydantic import BaseModel, ValidationError
 from rules.alarms.fates import Fate, fates
 from rules.applying.plan import Key, Plan, Stored
 from rules.engine import CompiledRules, Rule, TypeIndex, compile_rule
+from rules.health.members import Members
 from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
 from tocsin.core.errors import InvalidInput, Refused
 
 _OF_ALARMS = ("event_rule", "datapoint_type")
 _OF_HEALTH = (*_OF_ALARMS, "system")
 _NO_RULES = CompiledRules(())
+_NO_MEMBERS = Members()
 
 
 class Decided(NamedTuple):
@@ -32,6 +34,8 @@ class Decided(NamedTuple):
     after: CompiledRules = _NO_RULES
     systems: Sequence[SystemDocument] | None = None
     """Those that hold after the plan; None if nothing changes that their health depends on."""
+    members: Members = _NO_MEMBERS
+    """Of those that held before."""
 
 
 def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
@@ -49,14 +53,10 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
         for change in planned.of_kind("event_rule")
         if change.after is not None and not change.after["enabled"]
     ]
-    systems = [
-        model
-        for key, document in after.items()
-        if isinstance(model := _model(key[0], document), SystemDocument)
-    ]
+    systems, members = _systems(after), Members(_systems(before))
     former, _ = _compiled(before)
     if not changed.intersection(_OF_ALARMS):
-        return Decided({}, former, former, systems)
+        return Decided({}, former, former, systems, members)
     latter, unusable = _compiled(after, former)
     for name, error in unusable.items():
         if name in former.rules:
@@ -64,7 +64,12 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
                 f"event_rule {name!r}, which is applied already, would not hold any more ({error}): change it in "
                 "the same apply"
             )
-    return Decided(fates(former, latter, disabled), former, latter, systems)
+    return Decided(fates(former, latter, disabled), former, latter, systems, members)
+
+
+def _systems(documents: Mapping[Key, Any]) -> list[SystemDocument]:
+    models = (_model(kind, document) for (kind, _), document in documents.items())
+    return [model for model in models if isinstance(model, SystemDocument)]
 
 
 def _compiled(

@@ -49,10 +49,13 @@ async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prun
     rows = await (await connection.execute(statement("rules.applying/read_partitions"))).fetchall()
     complete = {(lane, partition): until for lane, partition, until in rows}
     fates = decide(stored, planned).fates
-    held = await read_held(connection, fates, complete)
-    ends = (_end(one, fates[rule], now) for (rule, _), one in held.items())
-    alarms = tuple(end for end in ends if end is not None)
-    return Preview(planned, fires, alarms, await count_under_way(connection, planned.effective))
+    alarms = [
+        end
+        async for held in read_held(connection, fates, complete)
+        for (rule, _), one in held.items()
+        if (end := _end(one, fates[rule], now)) is not None
+    ]
+    return Preview(planned, fires, tuple(alarms), await count_under_way(connection, planned.effective))
 
 
 def _end(held: Held, fate: Fate, at: datetime) -> AlarmEnd | None:

@@ -1,10 +1,11 @@
 """Silence, when the rules change.
 
 Guarantee, in the apply's own transaction, which holds all partitions: first every silence up to `complete_until` is
-realised and heard by the rules that held until now (`settle_silences`), so that what they concluded does not depend on
-how late the clock or the stream was. In the end the rules that are new, or judge in another way than before, hear of
-the series that are stale already, as of `complete_until` (`hear_silences`): `absent` over a dead series opens, its
-`for` counted from the change.
+realised and heard by the rules that held until now (`settle`), so that what they concluded does not depend on how late
+the clock or the stream was; for members of systems every sustain is realised as well, because their health is about to
+change its ground. In the end the rules that are new, or judge in another way than before, hear of the series that are
+stale already, as of `complete_until` (`hear_silences`): `absent` over a dead series opens, its `for` counted from the
+change.
 
 A replay does the same at the same place of the stream (`rules/applying/switches.py`). Only the clock is beside us, and
 it removes the timer first, as we do: then `Overtaken` is raised, and the apply begins again.
@@ -13,7 +14,9 @@ it removes the timer first, as we do: then `Overtaken` is raised, and the apply 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,13 +25,15 @@ from rules.alarms.fates import judged_anew
 from rules.alarms.judgement import Judgement, read_states
 from rules.alarms.series_alarms import Due, judge
 from rules.applying.alarms import Complete
+from rules.applying.backlog import MOST, Behind, due_owners
 from rules.applying.decisions import Decided
-from rules.engine import Rule, Value, WentStale
+from rules.engine import CompiledRules, Rule, Value, WentStale
+from rules.health.facts import Fact
 from rules.lanes.phases import Writes
 from tocsin.core.db import Connection, statement
 
-_OWNERS_AT_ONCE = 1000
-_SERIES_AT_ONCE = 5000
+# A page is judged while the session is idle inside of a transaction, which is ended when that takes long.
+_AT_ONCE = 250
 
 
 class Stale(NamedTuple):
@@ -42,49 +47,63 @@ class Stale(NamedTuple):
     ts: datetime
     labels: dict[str, str]
 
-    def at(self, instant: datetime) -> WentStale:
+    def at(self, instant: datetime, told_at: datetime) -> WentStale:
         """What a rule hears that began to judge it then."""
-        return WentStale(instant, *self[1:])
+        return WentStale(instant, *self[1:], told_at)
 
 
-async def settle_silences(connection: Connection, complete: Complete, decided: Decided) -> Records:
-    """Under the rules that held; what is left to append."""
-    if decided.before is decided.after:
-        return Records()
-    rows = await (await connection.execute(statement("rules.applying/list_due_owners"))).fetchall()
-    owners: defaultdict[int, list[str]] = defaultdict(list)
-    for partition, owner in rows:
-        owners[partition].append(owner)
-    parts = []
+async def settle(connection: Connection, complete: Complete, decided: Decided) -> tuple[Records, list[Fact]]:
+    """Under the rules that held; what is left to append, and facts about members. `Behind` if that is too much to do
+    while the lanes are stopped: see `backlog`."""
+    if decided.systems is None:
+        return Records(), []
+    owners = await due_owners(connection)
+    if sum(map(len, owners.values())) > MOST:
+        raise Behind
+    parts: list[Records] = []
+    facts: list[Fact] = []
     for partition, due in sorted(owners.items()):
         until = complete["data", partition]
         assert until is not None, "nothing was read, so nothing is due"
-        for begin in range(0, len(due), _OWNERS_AT_ONCE):
-            inputs = [Due(owner, until) for owner in due[begin : begin + _OWNERS_AT_ONCE]]
-            judgement = await judge(connection, partition, inputs, decided.before)
+        for begin in range(0, len(due), _AT_ONCE):
+            inputs = [Due(owner, until) for owner in due[begin : begin + _AT_ONCE]]
+            judgement = await judge(connection, partition, inputs, decided.before, decided.members)
             parts.append(await _written(connection, judgement))
-    return Records.joined(parts)
+            facts += judgement.facts
+    return replace(Records.joined(parts), facts=None), facts
 
 
-async def hear_silences(connection: Connection, complete: Complete, decided: Decided) -> Records:
+async def hear_silences(
+    connection: Connection, complete: Complete, decided: Decided, at: datetime
+) -> Records:
     """Under the rules that hold from now on; what is left to append."""
     anew = judged_anew(decided.before, decided.after)
-    if not anew:
-        return Records()
-    rows = await (await connection.execute(statement("rules.applying/list_stale_series"))).fetchall()
-    heard: defaultdict[int, list[tuple[Rule, WentStale]]] = defaultdict(list)
-    for stale in (Stale(*row) for row in rows):
-        until = complete["data", stale.partition]
-        assert until is not None, "nothing was read, so nothing is stale"
-        for rule in decided.after.for_key(stale.key):
-            if rule.name in anew:
-                heard[stale.partition].append((rule, stale.at(until)))
     parts = []
-    for partition, pairs in sorted(heard.items()):
-        for begin in range(0, len(pairs), _SERIES_AT_ONCE):
-            page = pairs[begin : begin + _SERIES_AT_ONCE]
-            parts.append(await _written(connection, await _heard(connection, partition, page)))
+    async for page in _stale_series(connection, complete, decided.after, anew, at):
+        for partition, pairs in sorted(page.items()):
+            parts.append(await _written(connection, await _heard(connection, partition, pairs)))
     return Records.joined(parts)
+
+
+async def _stale_series(
+    connection: Connection, complete: Complete, rules: CompiledRules, anew: AbstractSet[str], at: datetime
+) -> AsyncIterator[dict[int, list[tuple[Rule, WentStale]]]]:
+    """By partition, page by page, with the rules that are to hear of them."""
+    after = ("", "")
+    query = statement("rules.applying/list_stale_series")
+    while anew:
+        given = {"owner": after[0], "key": after[1], "most": _AT_ONCE}
+        rows = [Stale(*row) for row in await (await connection.execute(query, given)).fetchall()]
+        page: defaultdict[int, list[tuple[Rule, WentStale]]] = defaultdict(list)
+        for stale in rows:
+            until = complete["data", stale.partition]
+            assert until is not None, "nothing was read, so nothing is stale"
+            heard = (rule for rule in rules.for_key(stale.key) if rule.name in anew)
+            page[stale.partition] += [(rule, stale.at(until, at)) for rule in heard]
+        yield page
+        if len(rows) < _AT_ONCE:
+            return
+        after = rows[-1].owner, rows[-1].key
 
 
 async def _heard(connection: Connection, partition: int, page: Sequence[tuple[Rule, WentStale]]) -> Judgement:

@@ -14,7 +14,8 @@ for the `rules_seq` and takes `RuleBook.at(rules_seq + 1)`. At a switch it reali
 `complete_until`, then does what `rules/alarms/fates.py` does.
 
 The record lane's place is written down as well: its records are judged by the rules of their seq, but what the apply
-itself did to alarms over events, it did where the lane stood (`rules/backtest/timelines.py`).
+itself did to alarms over events, it did where the lane stood (`rules/backtest/timelines.py`). So its batches, too,
+commit only if no apply came between.
 
 A partition that was made after an apply has no row of it: its rules before its first row are those of the newest apply
 before that row.

@@ -1,73 +1,124 @@
 """The systems and their members, when documents change.
 
-Guarantee: after an apply every system has exactly the members that its document names, with the series that were seen,
-and the apply's own append rolls all of them up. Of a system that is gone a last verdict says that nobody judges
-it any more, so that no alarm over its health is left behind.
+Guarantee: what happened before the apply is told first, under the documents that held: nobody reads on while the
+partitions are locked, so all facts are there, and those that still wait are taken in the order of their instants. Then
+every system has exactly the members that its document names, as their series and alarms are now, and says so if that is
+something else than before. Of a system that is gone a last verdict says that nobody judges it any more, so that no
+alarm over its health is left behind.
 
-The log is locked before the rows are, because every append changes them under that lock.
+The instant of the change is how far the furthest partition was read (the apply's own, if none was): what is read later
+and is of an earlier instant counts from there. A replay comes to the same (`rules/backtest/systems.py`).
+
+Health is locked, and the log, before the rows are: whoever appends notes facts about the members that it sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from uuid import uuid4
 
-from clock.record_log import NewCalculated, Records
+from clock.record_log import Records
+from rules.applying.alarms import Complete
 from rules.applying.decisions import Decided
-from rules.health.members import MemberRow, Members
-from rules.health.rollup import Weights
-from rules.health.writing import member_columns
-from rules.lanes.phases import Writes
-from schemas.calculated import HEALTH_KEY
-from schemas.severities import severities
+from rules.engine import RuleState
+from rules.health.facts import Fact, held_after
+from rules.health.members import Members
+from rules.health.standing import (
+    alarm_row,
+    as_rows,
+    calculated,
+    known_of,
+    member_row,
+    read_facts,
+    read_standing,
+)
+from rules.health.systems import HealthChange, Known, Systems, gone, take
 from tocsin.core.db import Connection, statement
 
 
-class ChangedSystems(Writes):
-    """After all other entities: see above."""
-
-    def __init__(self, names: Sequence[str], rows: Sequence[MemberRow], at: datetime) -> None:
-        self._names = names
-        self._rows = rows
-        self._at = at
-        self._gone: list[NewCalculated] = []
-
-    async def entities(self, connection: Connection) -> None:
-        await connection.execute(statement("rules.applying/lock_log"))
-        gone = await connection.execute(statement("rules.applying/delete_systems"), {"names": self._names})
-        self._gone = [_last(name, health, self._at) for name, health in await gone.fetchall()]
-        if not self._names:
-            return
-        weights = Weights.among(len(severities()))
-        await connection.execute(
-            statement("rules.applying/put_systems"), {"names": self._names, **weights._asdict()}
-        )
-        columns = member_columns(self._rows)
-        await connection.execute(statement("rules.applying/delete_members"), columns)
-        await connection.execute(statement("rules.applying/put_members"), columns)
-
-    def records(self) -> Records:
-        return Records(calculated=self._gone)
-
-
-async def read_systems(connection: Connection, decided: Decided, at: datetime) -> list[ChangedSystems]:
-    """One, or none if no document changes that health depends on."""
+async def change_systems(
+    connection: Connection, decided: Decided, complete: Complete, settled: Sequence[Fact], at: datetime
+) -> Records:
+    """After all other entities. `settled`: facts that this apply found before it changed anything."""
     if decided.systems is None:
-        return []
-    members = Members(decided.systems)
-    rows = await (
-        await connection.execute(
-            statement("rules.datapoints/list_keys_of_owners"), {"owners": members.owners}
-        )
-    ).fetchall()
-    seen: dict[str, list[str]] = {}
-    for owner, key in rows:
-        seen.setdefault(owner, []).append(key)
-    names = sorted(one.name for one in decided.systems)
-    return [ChangedSystems(names, members.rows(seen, decided.after), at)]
+        return Records(facts=[])
+    await connection.execute(statement("rules.health/lock_health"))
+    before, told, holds_from = await _conclude(connection, decided, settled)
+    if not before.systems and not decided.systems:
+        return Records(facts=[])
+    read = [until for (lane, _), until in complete.items() if lane == "data" and until is not None]
+    begins = max((*read, *([holds_from] if holds_from else [])), default=at)
+    told += await _begin(connection, decided, complete, before, begins)
+    return Records(calculated=[calculated(one) for one in told], facts=[])
 
 
-def _last(name: str, health: str, at: datetime) -> NewCalculated:
-    payload = {"health": "unknown", "reason": "uncovered", "was": health, "members": []}
-    return NewCalculated(name, HEALTH_KEY, at, "health", payload, uuid4())
+async def _conclude(
+    connection: Connection, decided: Decided, settled: Sequence[Fact]
+) -> tuple[Systems, list[HealthChange], datetime | None]:
+    """Under the documents that held until now."""
+    members, rules = decided.members, decided.before
+    waiting = [fact for _, fact in await read_facts(connection)]
+    systems, _, holds_from = await read_standing(
+        connection, lambda owner, key: members.of_series(owner, key, rules)
+    )
+    facts = sorted([*waiting, *settled], key=lambda fact: fact.at)
+    return systems, take(systems, facts, holds_from), holds_from
+
+
+async def _begin(
+    connection: Connection, decided: Decided, complete: Complete, before: Systems, begins: datetime
+) -> list[HealthChange]:
+    members, rules = Members(decided.systems or ()), decided.after
+    known = await _read_now(connection, members, complete)
+    systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
+    for name in sorted(members.systems):
+        systems.begin(name, before.verdict(name))
+    for row in members.rows(known.series, rules):
+        systems.place(row)
+    changes = gone(before, members.systems, begins) + systems.conclude(begins)
+    await _replace(connection, systems, changes, begins)
+    return changes
+
+
+async def _replace(
+    connection: Connection, systems: Systems, changes: Sequence[HealthChange], begins: datetime
+) -> None:
+    cursor = await connection.execute(statement("rules.applying/clear_systems"))
+    since = dict(await cursor.fetchall()) | {one.system: one.at for one in changes}
+    known = systems.known
+    parameters = {
+        "holds_from": begins,
+        "systems": as_rows(
+            {"system": name, "health": verdict[0], "reason": verdict[1], "since": since[name]}
+            for name in systems.systems
+            if (verdict := systems.verdict(name)) is not None
+        ),
+        "series": as_rows(
+            {"owner": owner, "key": key, "stale_since": stale_since}
+            for owner, series in known.series.items()
+            for key, stale_since in series.items()
+        ),
+        "alarms": as_rows(
+            alarm_row(owner, rule, held)
+            for owner, alarms in known.alarms.items()
+            for rule, held in alarms.items()
+        ),
+        "members": as_rows(member_row(row, condition) for row, condition in systems.members.items()),
+    }
+    await connection.execute(statement("rules.applying/insert_systems"), parameters)
+
+
+async def _read_now(connection: Connection, members: Members, complete: Complete) -> Known:
+    """From what is stored at this moment; of an owner that was no member until now, sustains that are decided may still
+    have to fire."""
+    cursor = await connection.execute(
+        statement("rules.applying/read_members_now"), {"owners": sorted(members.owners)}
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    known = known_of((row[0], ()))
+    for owner, rule, partition, state in row[1]:
+        held = held_after(RuleState.from_json(state), complete["data", partition])
+        if held is not None:
+            known.alarms.setdefault(owner, {})[rule] = held
+    return known

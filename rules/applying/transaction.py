@@ -26,13 +26,15 @@ from psycopg.types.json import Jsonb
 from clock.columns import column
 from clock.record_log import NewEvent, Records, append_records
 from rules.applying.actions import CancelWaiting, ended_rules
-from rules.applying.alarms import ChangedAlarms, read_held
+from rules.applying.alarms import change_alarms
+from rules.applying.backlog import Behind, Progress, settle_backlog
 from rules.applying.decisions import Decided, decide
+from rules.applying.extent import refuse_large
 from rules.applying.plan import Change, Key, Plan, plan, read_stored
 from rules.applying.schedules import change_schedules, refuse_orphans
-from rules.applying.silences import hear_silences, settle_silences
+from rules.applying.silences import hear_silences, settle
 from rules.applying.switches import lock_partitions, record_switches
-from rules.applying.systems import read_systems
+from rules.applying.systems import change_systems
 from rules.applying.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.current import newest_rules
 from rules.lanes.lane import Overtaken
@@ -71,26 +73,38 @@ class _Prepared:
 
 
 async def apply(
-    connection: Connection, loaded: Loaded, act: Act, *, removing: frozenset[Key] | None = None
+    connection: Connection,
+    loaded: Loaded,
+    act: Act,
+    *,
+    removing: frozenset[Key] | None = None,
+    large: bool = False,
+    tell: Progress | None = None,
 ) -> Applied:
-    """`removing` is what a person agreed to remove, and must be all that the files leave out; None removes nothing."""
+    """`removing` is what a person agreed to remove, and must be all that the files leave out; None removes nothing.
+    `large`: even if it stops the lanes for long. `tell` hears how much of a backlog is settled, if there is one."""
 
     async def once() -> Applied:
         prepared = await _prepare(connection, loaded, prune=removing is not None)
         if removing is not None and prepared.plan.removed != removing:
             raise Refused("the rules were changed since you looked: look at the plan again, then apply it")
+        if prepared.decided.systems is not None:
+            if not large:
+                await refuse_large(connection, prepared.decided)
+            await settle_backlog(connection, prepared.decided, prepared.newest, tell)
         async with connection.transaction():
             return await _apply(connection, prepared, act)
 
     for _ in range(_TURNS):
         try:
             return await retrying(once)
-        except Overtaken:
+        except (Overtaken, Behind):
             continue
         except LockNotAvailable:
             break
     raise Refused(
-        "somebody else applies rules at this moment, or holds what they change: try again when they are done"
+        "somebody else applies rules at this moment, holds what they change, or silences come due faster than they can "
+        "be settled: look at `tocsin doctor`, and try again"
     )
 
 
@@ -111,25 +125,25 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     if not planned.effective:
         return Applied(planned, None, next_at)
     complete = await lock_partitions(connection)
-    settled = await settle_silences(connection, complete, decided)
+    settled, facts = await settle(connection, complete, decided)
     tolerances = await read_tolerances(connection, decided.before.types, decided.after.types)
-    held = await read_held(connection, decided.fates, complete)
-    alarms = ChangedAlarms(held, decided.fates, act.now)
     actions = CancelWaiting(ended_rules(planned.effective))
-    works: tuple[Writes, ...] = (alarms, actions, ChangedWatchdogs(tolerances))
+    works: tuple[Writes, ...] = (actions, ChangedWatchdogs(tolerances))
     for work in works:
         await work.timers(connection)
+    edges = await change_alarms(connection, decided.fates, complete, act.now)
     for work in works:
         await work.entities(connection)
-    heard = await hear_silences(connection, complete, decided)
-    systems = await read_systems(connection, decided, act.now)
-    for system in systems:
-        await system.entities(connection)
+    heard = await hear_silences(connection, complete, decided, act.now)
+    health = await change_systems(connection, decided, complete, facts, act.now)
     await _audit(connection, planned.effective, act)
     applied = Records([_applied_event(planned, act)])
-    records = Records.joined([settled, *(work.records() for work in (*works, *systems)), applied, heard])
+    ends = [Records(edges), *(work.records() for work in works)]
+    records = Records.joined([settled, *ends, applied, heard, health])
+    await connection.execute(statement("rules.applying/be_patient"))
     seq = await _record(connection, planned.effective, records, len(heard.events))
-    return Applied(planned, seq, next_at, alarms.resolved, len(actions.steps))
+    resolved = sum(event.type == "alarm-resolved" for event in edges)
+    return Applied(planned, seq, next_at, resolved, len(actions.steps))
 
 
 async def _audit(connection: Connection, changes: Sequence[Change], act: Act) -> None:

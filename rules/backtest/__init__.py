@@ -5,5 +5,5 @@ recorded: the same ids, instants and texts. Gaps and sustains are derived again 
 and people's acts among them, are read as they were recorded. Nothing is sent, and nothing is written but the report.
 
 Owners are independent of each other, so work is divided by owner, and memory holds the states of one owner at a time
-and what was found: alarms and gaps, never datapoints.
+and what was found: alarms, gaps and what starts actions, never datapoints.
 """

@@ -6,11 +6,14 @@ Every difference says what was recorded, what the replay concludes, and why they
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from rules.backtest.facts import Edge, OpenAlarm, Staleness
+from rules.health.systems import HealthChange
+from schemas.calculated import HEALTH_KEY
 from schemas.event import instant_text
 
 _LARGE = 2**63
@@ -68,6 +71,29 @@ def compare_staleness(recorded: Sequence[Staleness], replayed: Sequence[Stalenes
     return found
 
 
+def compare_health(recorded: Sequence[Staleness], replayed: Sequence[HealthChange]) -> list[Difference]:
+    """Of all systems. An instant may have two verdicts: one before an apply, and one after it."""
+    then, now = (
+        _numbered((one.owner, one.at, one.value) for one in recorded),
+        _numbered((one.system, one.at, one.payload) for one in replayed),
+    )
+    found = []
+    for key in sorted({*then, *now}):
+        was, is_ = then.get(key), now.get(key)
+        if was == is_:
+            continue
+        if was is None or is_ is None:
+            cause = (
+                "what was concluded about the members gives no such health at this instant"
+                if is_ is None
+                else "what was concluded about the members gives it, and it was not recorded"
+            )
+        else:
+            cause = f"the same instant with another {', '.join(name for name in is_ if was.get(name) != is_[name])}"
+        found.append(Difference(key[0], key[1], HEALTH_KEY, _health(was), _health(is_), cause))
+    return found
+
+
 def within(edges: Iterable[Edge], since: datetime, until: dict[str, datetime]) -> list[Edge]:
     """Those in the window, as far as their lane is decided."""
     return [one for one in edges if since <= one.at <= until[one.lane]]
@@ -113,6 +139,24 @@ def _shown(one: Edge | None) -> str:
     if one is None:
         return "nothing"
     return f"{one.edge} {instant_text(one.at)}: {one.payload.get('message', json.dumps(one.payload))}"
+
+
+def _numbered(told: Iterable[tuple[str, datetime, Any]]) -> dict[tuple[str, datetime, int], Any]:
+    counts: Counter[tuple[str, datetime]] = Counter()
+    found = {}
+    for system, at, payload in told:
+        found[system, at, counts[system, at]] = payload
+        counts[system, at] += 1
+    return found
+
+
+def _health(one: Any) -> str:
+    if one is None:
+        return "nothing"
+    members = ", ".join(
+        f"{it['key'] or it['type']} of {it['owner']} {it['condition']}" for it in one["members"]
+    )
+    return " ".join(filter(None, (one["health"], one["reason"], members and f"({members})")))
 
 
 def _verdict(one: Staleness | None) -> str:

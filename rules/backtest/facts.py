@@ -10,10 +10,11 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from rules.engine import Arrival, Value
+from rules.engine import Arrival, Value, edge_event_id
 from rules.engine.effects import Edge as EdgeKind
 
 Lane = Literal["data", "record"]
+Decided = Literal["data", "record", "health"]
 
 
 class Edge(NamedTuple):
@@ -32,6 +33,25 @@ class Edge(NamedTuple):
         """Only an alarm over series names one."""
         return "data" if "key" in self.payload else "record"
 
+    def as_event(self, correlation_id: UUID) -> RecordedEvent:
+        """The event that it would have been."""
+        return RecordedEvent(
+            seq=1,
+            id=edge_event_id(self.alarm_id, self.edge),
+            ts=self.at,
+            recorded_at=self.at,
+            origin="derived",
+            type=f"alarm-{self.edge}",
+            schedule="",
+            rule=self.rule,
+            action="",
+            owner=self.owner,
+            alarm_id=self.alarm_id,
+            severity=self.severity,
+            correlation_id=correlation_id,
+            payload=self.payload,
+        )
+
 
 class Staleness(NamedTuple):
     """A series went stale, or is fresh again."""
@@ -39,8 +59,9 @@ class Staleness(NamedTuple):
     owner: str
     key: str
     verdict: str
+    """`stale` or `fresh`; in a recording also `health`, which is about a system, and whose value says all of it."""
     at: datetime
-    value: Value
+    value: Any
 
 
 class RecordedEvent(NamedTuple):
@@ -162,7 +183,7 @@ class LaneSwitch(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """Up to when everything that is due in a partition has been concluded and recorded."""
+    """Up to when everything that is due in a partition, or about systems, has been concluded and recorded."""
 
     lane: str
     partition: int
@@ -183,7 +204,7 @@ class Story(NamedTuple):
     switches: Sequence[LaneSwitch]
     horizons: Sequence[Horizon]
 
-    def horizon(self, lane: Lane, partition: int) -> datetime:
+    def horizon(self, lane: Decided, partition: int) -> datetime:
         for one in self.horizons:
             if (one.lane, one.partition) == (lane, partition):
                 return min(self.until, one.until or self.start)
@@ -196,4 +217,4 @@ class Source(Protocol):
     async def story(self) -> Story: ...
 
     def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
-        """Those of every owner whose name falls in a share, owner by owner; with how much of the work is done."""
+        """Those of one share of the owners, owner by owner; with how much of it is done. An owner is in one share."""

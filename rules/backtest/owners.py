@@ -7,18 +7,27 @@ are the edges and gaps of an owner while it is compared, and afterwards only wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from rules.backtest.differences import Difference, compare_edges, compare_staleness, within
+from rules.backtest.concerning import Page, concerning, may_concern
+from rules.backtest.differences import (
+    Difference,
+    compare_edges,
+    compare_health,
+    compare_staleness,
+    within,
+)
 from rules.backtest.facts import (
     Arrivals,
     Edge,
     Events,
     OwnerBegins,
+    Part,
     RecordedEvent,
     Source,
     Staleness,
@@ -26,12 +35,11 @@ from rules.backtest.facts import (
     Verdicts,
     Version,
 )
+from rules.backtest.hearing import HearingReplay
 from rules.backtest.replay import EventReplay, SeriesReplay
-from rules.backtest.timelines import Candidate, History, Timelines
-from rules.engine import edge_event_id
+from rules.backtest.systems import Noted, arrivals, derive, levels
+from rules.backtest.timelines import Candidate, Era, History, Timelines
 
-Page = tuple[str, str]
-"""The action_rule, or notification, and the event_rule whose alarm it is about."""
 _SHOWN = ("key", "reason", "message")
 BINS = 600
 
@@ -44,6 +52,9 @@ class Found:
     now: list[Edge] = field(default_factory=list)
     gaps: list[Staleness] = field(default_factory=list)
     """As replayed; those of the record only matter where they differ."""
+    heard_then: list[RecordedEvent] = field(default_factory=list)
+    """What concerns actions; pages are made of it."""
+    heard_now: list[RecordedEvent] = field(default_factory=list)
     pages_then: Counter[Page] = field(default_factory=Counter)
     pages_now: Counter[Page] = field(default_factory=Counter)
     fires: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -54,17 +65,23 @@ class Found:
     events: int = 0
     staleness: int = 0
     """Verdicts recorded in the window."""
+    health: int = 0
+    """Those about systems."""
+    noted: list[Noted] = field(default_factory=list)
+    """What the health of systems follows from, until it is concluded."""
+    health_then: list[Staleness] = field(default_factory=list)
+    put_off: list[Part] = field(default_factory=list)
+    """Of owners that are systems whose health other rules would have made: they wait for it."""
 
     def __add__(self, other: Found) -> Found:
         mine, others = vars(self), vars(other)
         return Found(**{name: value + others[name] for name, value in mine.items()})
 
-    def in_order(self) -> Found:
+    def sort(self) -> None:
         self.then.sort(key=_order)
         self.now.sort(key=_order)
         self.gaps.sort(key=lambda one: (one.at, one.owner, one.key, one.verdict))
         self.differences.sort()
-        return self
 
 
 class ShareReplay:
@@ -73,32 +90,68 @@ class ShareReplay:
     def __init__(self, story: Story, candidate: list[Version] | None) -> None:
         self._story = story
         self._is_historical = candidate is None
-        self._history = History(story)
-        self._rules: Timelines = self._history if candidate is None else Candidate(candidate)
-        self.found = Found()
+        self.history = History(story)
+        self.rules: Timelines = self.history
+        self._put_off: set[str] = set()
+        if candidate is not None:
+            self.rules = Candidate(candidate, story.start)
+            self._put_off = self.rules.of_health()[0].rules.members.systems
 
     async def run(self, source: Source, share: int, of: int, report: Callable[[float], None]) -> Found:
-        owner: _Owner | None = None
+        found = Found()
+        replay: _Owner | None = None
         async for done, part in source.parts(share, of):
+            report(done)
             if isinstance(part, OwnerBegins):
-                if owner is not None:
-                    owner.finish()
-                owner = _Owner(part, self._story, self._rules, self._history, self.found, self._is_historical)
-                report(done)
-                continue
-            assert owner is not None
-            if isinstance(part, Arrivals):
-                self.found.datapoints += len(part.rows)
-                owner.series.arrive(part.rows)
-            elif isinstance(part, Events):
-                self.found.events += len(part.rows)
-                for event in part.rows:
-                    owner.see(event)
-            elif isinstance(part, Verdicts):
-                owner.verdicts += part.rows
-        if owner is not None:
-            owner.finish()
-        return self.found
+                if replay is not None:
+                    replay.finish()
+                replay = None if part.owner in self._put_off else self._begin(part, found)
+            elif replay is not None:
+                replay.take(part)
+            if replay is None:
+                found.put_off.append(part)
+        if replay is not None:
+            replay.finish()
+        return found
+
+    def conclude(self, found: Found) -> Found:
+        """What depends on all owners together: the health of systems, and what rules make of it."""
+        eras = self.rules.of_health()
+        until = self._story.horizon("health", 0)
+        if self._is_historical:
+            then = [one for one in found.health_then if self._story.since <= one.at <= until]
+            derived = derive(eras, found.noted) if any(era.rules.members.systems for era in eras) else []
+            now = [one for one in derived if self._story.since <= one.at <= until]
+            found.health = len(then)
+            found.differences += compare_health(then, now)
+        else:
+            self._replay_systems(eras, found, until)
+        found.noted, found.health_then, found.put_off = [], [], []
+        found.sort()
+        return found
+
+    def _replay_systems(self, eras: Sequence[Era], found: Found, until: datetime) -> None:
+        parts: dict[str, list[Part]] = {}
+        for part in found.put_off:
+            if isinstance(part, OwnerBegins):
+                of_owner = parts.setdefault(part.owner, [])
+            of_owner.append(part)
+        for level in levels(eras[0].rules.members):
+            changes = [one for one in derive(eras, found.noted) if one.at <= until]
+            for name in level:
+                begins, *others = parts.get(name, [OwnerBegins(name, 0, (), ())])
+                assert isinstance(begins, OwnerBegins)
+                arrived = [row for part in others if isinstance(part, Arrivals) for row in part.rows]
+                replay = self._begin(begins, found)
+                of_system = (one for one in changes if one.system == name)
+                replay.take(Arrivals(arrivals(of_system, arrived)))
+                for part in others:
+                    if not isinstance(part, Arrivals):
+                        replay.take(part)
+                replay.finish()
+
+    def _begin(self, begins: OwnerBegins, found: Found) -> _Owner:
+        return _Owner(begins, self._story, self.rules, self.history, found, self._is_historical)
 
 
 class _Owner:
@@ -122,12 +175,25 @@ class _Owner:
             "record": story.horizon("record", 0),
         }
         self.series = SeriesReplay(begins.owner, begins.partition, rules, begins.last)
-        self._events = EventReplay(begins.owner, rules)
+        self._events = (EventReplay if is_historical else HearingReplay)(begins.owner, rules)
+        self._is_series_over = False
         self._recorded: list[tuple[Edge, RecordedEvent]] = []
-        self._ahead: list[RecordedEvent] | None = None
+        self._others: list[RecordedEvent] = []
+        """Beside edges, what may start or end an action."""
         self.verdicts: list[Staleness] = []
         for alarm in begins.open:
             self._begin(alarm.rule)
+
+    def take(self, part: Part) -> None:
+        if isinstance(part, Arrivals):
+            self._found.datapoints += len(part.rows)
+            self.series.arrive(part.rows)
+        elif isinstance(part, Events):
+            self._found.events += len(part.rows)
+            for event in part.rows:
+                self.see(event)
+        elif isinstance(part, Verdicts):
+            self.verdicts += part.rows
 
     def _begin(self, name: str) -> None:
         alarm = next(one for one in self._begins.open if one.rule == name)
@@ -141,78 +207,76 @@ class _Owner:
         edge = event.edge
         if edge is not None:
             self._recorded.append((edge, event))
+        elif may_concern(self._history, event) or may_concern(self._rules, event):
+            self._others.append(event)
         if event.origin == "scheduled" and self._story.since <= event.ts <= self._story.until:
             self._found.fires[event.schedule, _bin(self._story, event.ts)] += 1
         if event.recorded_at > self._until["record"]:
             return
-        if self._is_historical:
-            self._events.see(event)
-        elif edge is None:
-            # What the candidate rules conclude takes the place of what was concluded then.
-            self._see_edges(event.recorded_at)
+        self._finish_series()
+        if self._is_historical or (edge is None and self._can_happen(event)):
             self._events.see(event)
 
-    def _see_edges(self, until: datetime) -> None:
-        if self._ahead is None:
-            self.series.finish(self._until["data"])
-            self._ahead = sorted(map(_event, self.series.edges), key=lambda one: one.ts, reverse=True)
-        while self._ahead and self._ahead[-1].ts <= until:
-            self._events.see(self._ahead.pop())
+    def _finish_series(self) -> None:
+        """Before the first event: all datapoints have come. What other rules conclude from them takes the place of what
+        was concluded then."""
+        if self._is_series_over:
+            return
+        self._is_series_over = True
+        self.series.finish(self._until["data"])
+        if isinstance(self._events, HearingReplay):
+            self._events.expect(self.series.edges)
 
     def finish(self) -> None:
         story, found = self._story, self._found
-        if self._is_historical:
-            self.series.finish(self._until["data"])
-        else:
-            self._see_edges(self._until["record"])
+        self._finish_series()
         self._events.finish(self._until["record"])
         recorded = within((edge for edge, _ in self._recorded), story.since, self._until)
         replayed = within([*self.series.edges, *self._events.edges], story.since, self._until)
         decided = self._until["data"]
-        then = [one for one in self.verdicts if story.since <= one.at <= decided]
+        staleness = [one for one in self.verdicts if one.verdict != "health"]
+        then = [one for one in staleness if story.since <= one.at <= decided]
         now = [one for one in self.series.staleness if story.since <= one.at <= decided]
         found.owners += 1
         found.staleness += len(then)
+        found.noted += self.series.noted
+        found.health_then += (one for one in self.verdicts if one.verdict == "health")
         if self._is_historical:
             found.differences += compare_edges(recorded, replayed, self._begins.open)
             found.differences += compare_staleness(then, now)
-        self._count_pages(replayed)
+        self._hear_actions()
         found.then += map(_trimmed, recorded)
         found.now += map(_trimmed, replayed)
         found.gaps += now
 
-    def _count_pages(self, replayed: list[Edge]) -> None:
-        story, found = self._story, self._found
-        seqs = {}
-        for edge, event in self._recorded:
-            seqs[event.id] = event.seq
-            if story.since <= edge.at <= story.until:
-                for match in self._history.judge(event.seq).judge(event.facts()):
-                    found.pages_then[match.rule, edge.rule] += 1
-        for edge in replayed:
-            event = _event(edge)
-            for match in self._rules.judge(seqs.get(event.id, event.seq)).judge(event.facts()):
-                found.pages_now[match.rule, edge.rule] += 1
+    def _can_happen(self, event: RecordedEvent) -> bool:
+        """An act about an alarm that the replay does not have would not have been possible."""
+        if event.alarm_id is None:
+            return True
+        edges = chain(self.series.edges, self._events.edges)
+        held = chain((edge.alarm_id for edge in edges), (alarm.id for alarm in self._begins.open))
+        return event.alarm_id in held
+
+    def _hear_actions(self) -> None:
+        then = [event for edge, event in self._recorded if edge.at <= self._until[edge.lane]]
+        recorded = {event.id: event for event in then}
+        edges = [*self.series.edges, *self._events.edges]
+        now = [
+            _as_recorded(self._events.event_of(edge), recorded)
+            for edge in edges
+            if edge.at <= self._until[edge.lane]
+        ]
+        acts = [event for event in self._others if self._can_happen(event)]
+        self._found.heard_then += concerning(self._history, [*then, *self._others])
+        self._found.heard_now += concerning(self._rules, [*now, *acts])
 
 
-def _event(edge: Edge) -> RecordedEvent:
-    """The event that the edge would have been."""
-    return RecordedEvent(
-        seq=1,
-        id=edge_event_id(edge.alarm_id, edge.edge),
-        ts=edge.at,
-        recorded_at=edge.at,
-        origin="derived",
-        type=f"alarm-{edge.edge}",
-        schedule="",
-        rule=edge.rule,
-        action="",
-        owner=edge.owner,
-        alarm_id=edge.alarm_id,
-        severity=edge.severity,
-        correlation_id=edge.alarm_id,
-        payload=edge.payload,
-    )
+def _as_recorded(event: RecordedEvent, recorded: Mapping[UUID, RecordedEvent]) -> RecordedEvent:
+    """Where it was recorded if it was."""
+    was = recorded.get(event.id)
+    if was is None or was.payload == event.payload:
+        return was or event
+    return event._replace(seq=was.seq, recorded_at=was.recorded_at)
 
 
 def _trimmed(edge: Edge) -> Edge:

@@ -7,9 +7,13 @@ line; numbers are finite, and payloads have the shape that conditions can read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn
+from functools import partial
+from itertools import accumulate, repeat
+from math import isfinite
+from operator import sub
+from typing import Any
 from uuid import UUID
 
 from rules.backtest.facts import (
@@ -32,25 +36,24 @@ from rules.engine import Arrival
 from schemas.json_shape import check_json_shape
 
 FORMAT = "tocsin-recording"
-VERSION = 1
+VERSION = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
-_NO_LABELS: dict[str, str] = {}
 
 
 def story_lines(story: Story) -> Iterator[dict[str, Any]]:
     yield {
         "format": FORMAT,
         "version": VERSION,
-        "start": _us(story.start),
-        "since": _us(story.since),
-        "until": _us(story.until),
+        "start": microseconds(story.start),
+        "since": microseconds(story.since),
+        "until": microseconds(story.until),
         "whole": story.is_whole,
     }
     for version in story.versions:
         yield {"document": version}
     for apply in story.applies:
-        yield {"apply": [apply.seq, _us(apply.at), _us(apply.recorded_at)]}
+        yield {"apply": [apply.seq, microseconds(apply.at), microseconds(apply.recorded_at)]}
     for switch in story.switches:
         yield {"switch": [*switch[:4], _us_or_none(switch.complete_until)]}
     for horizon in story.horizons:
@@ -77,14 +80,17 @@ def owner_line(begins: OwnerBegins) -> dict[str, Any]:
                 one.rule,
                 str(one.id),
                 one.severity,
-                _us(one.since),
-                _us(one.opened_at),
+                microseconds(one.since),
+                microseconds(one.opened_at),
                 one.payload,
                 one.source_event_id and str(one.source_event_id),
             ]
             for one in begins.open
         ],
-        "last": [[one.key, _us(one.arrived_at), one.value, _us(one.ts), one.labels] for one in begins.last],
+        "last": [
+            [one.key, microseconds(one.arrived_at), one.value, microseconds(one.ts), one.labels]
+            for one in begins.last
+        ],
     }
 
 
@@ -100,30 +106,74 @@ def owner_begins(line: dict[str, Any]) -> OwnerBegins:
     return OwnerBegins(_text(line["owner"]), int(line["partition"]), held, last)
 
 
-def datapoint_line(one: Arrival) -> list[Any]:
-    line = ["d", _us(one.at), one.seq, one.key, one.value, _us(one.ts)]
-    return [*line, one.labels] if one.labels else line
+def datapoints_line(rows: Sequence[Arrival]) -> list[Any]:
+    """Column by column: that takes a fifth of the space, and half of the time to read."""
+    at = [microseconds(one.at) for one in rows]
+    ages = [0 if one.ts == one.at else us - microseconds(one.ts) for us, one in zip(at, rows, strict=True)]
+    series: dict[tuple[Any, ...], int] = {}
+    which = [series.setdefault((one.key, *one.labels.items()), len(series)) for one in rows]
+    return [
+        "d",
+        _steps(at),
+        _steps([one.seq for one in rows]),
+        [[key, dict(labels)] for key, *labels in series],
+        which if len(series) > 1 else None,
+        [one.value for one in rows],
+        ages if any(ages) else None,
+    ]
 
 
-def _arrival(line: list[Any], owner: str) -> Arrival:
-    """This runs for every datapoint; most values are floats, and many producers leave `ts` to the arrival."""
-    if len(line) == 7:
-        _, at, seq, key, value, ts, labels = line
+def _arrivals(line: list[Any], owner: str) -> Arrivals:
+    _, steps, seqs, series, which, values, ages = line
+    us = list(accumulate(steps))
+    if which is None:
+        ((key, labels),) = series
+        keys, of_keys = [key] * len(us), [labels] * len(us)
     else:
-        _, at, seq, key, value, ts = line
-        labels = _NO_LABELS
-    if type(value) is not float:
-        _checked(value)
-    arrived_at = _EPOCH + timedelta(0, 0, at)
-    measured_at = arrived_at if ts == at else _EPOCH + timedelta(0, 0, ts)
-    return Arrival(arrived_at, seq, owner, key, value, measured_at, labels)
+        keys = [series[place][0] for place in which if place >= 0]
+        of_keys = [series[place][1] for place in which]
+    measured = us if ages is None else list(map(sub, us, ages))
+    return Arrivals(
+        arrival_rows(us, list(accumulate(seqs)), [owner] * len(us), keys, values, measured, of_keys)
+    )
+
+
+def arrival_rows(
+    at: list[int],
+    seqs: list[int],
+    owners: list[str],
+    keys: list[str],
+    values: list[Any],
+    ts: list[int],
+    labels: list[dict[str, str]],
+) -> list[Arrival]:
+    """Of columns of equal length, with instants in microseconds. What is done for every datapoint is done in C."""
+    if set(map(type, values)) != {float} or not all(map(isfinite, values)):
+        for value in values:
+            _checked(value)
+    arrived_at = _instants(at)
+    measured_at = arrived_at if ts is at else _instants(ts)
+    rows = zip(arrived_at, seqs, owners, keys, values, measured_at, labels, strict=True)
+    return list(map(_ARRIVAL, rows))
+
+
+_ARRIVAL: Callable[[tuple[Any, ...]], Arrival] = partial(tuple.__new__, Arrival)
+
+
+def _steps(numbers: list[int]) -> list[int]:
+    """The first, and by how much each is greater than the one before."""
+    return list(map(sub, numbers, [0, *numbers]))
+
+
+def _instants(us: list[int]) -> list[datetime]:
+    return list(map(_EPOCH.__add__, map(timedelta, repeat(0), repeat(0), us)))
 
 
 def event_line(one: RecordedEvent) -> list[Any]:
     told = one._asdict() | {
         "id": str(one.id),
-        "ts": _us(one.ts),
-        "recorded_at": _us(one.recorded_at),
+        "ts": microseconds(one.ts),
+        "recorded_at": microseconds(one.recorded_at),
         "alarm_id": one.alarm_id and str(one.alarm_id),
         "correlation_id": str(one.correlation_id),
     }
@@ -153,7 +203,7 @@ def _recorded_event(line: list[Any], owner: str) -> RecordedEvent:
 
 
 def verdict_line(one: Staleness) -> list[Any]:
-    return ["v", one.key, one.verdict, _us(one.at), one.value]
+    return ["v", one.key, one.verdict, microseconds(one.at), one.value]
 
 
 def _staleness(line: list[Any], owner: str) -> Staleness:
@@ -161,16 +211,18 @@ def _staleness(line: list[Any], owner: str) -> Staleness:
     return Staleness(owner, key, verdict, instant(at), value)
 
 
-DECODERS: dict[str, Callable[..., Any]] = {
-    "datapoints": _arrival,
-    "events": _recorded_event,
-    "verdicts": _staleness,
-}
-PARTS: dict[str, Callable[[list[Any]], Part]] = {
-    "datapoints": Arrivals,
-    "events": Events,
-    "verdicts": Verdicts,
-}
+def part_of(line: Any, owner: str) -> Part:
+    """What a line behind the rules says, of an owner that was named before."""
+    if isinstance(line, dict):
+        return owner_begins(line)
+    kind = line[0]
+    if kind == "d":
+        return _arrivals(line, owner)
+    if kind == "e":
+        return Events([_recorded_event(line, owner)])
+    if kind == "v":
+        return Verdicts([_staleness(line, owner)])
+    raise ValueError(kind)
 
 
 def encoded(told: object) -> bytes:
@@ -178,13 +230,6 @@ def encoded(told: object) -> bytes:
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(text)
-
-
-loads = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
 def _checked(value: Any) -> Any:
@@ -200,7 +245,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _us(at: datetime) -> int:
+def microseconds(at: datetime) -> int:
     return (at - _EPOCH) // _TICK
 
 
@@ -209,7 +254,7 @@ def instant(us: int) -> datetime:
 
 
 def _us_or_none(at: datetime | None) -> int | None:
-    return None if at is None else _us(at)
+    return None if at is None else microseconds(at)
 
 
 def _instant_or_none(us: int | None) -> datetime | None:

@@ -9,12 +9,14 @@ The engine is the live one; there is no other way in which a rule is judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from uuid import UUID
 
 from rules.alarms.fates import switch
 from rules.backtest.facts import Edge, LastSeen, OpenAlarm, RecordedEvent, Staleness
-from rules.backtest.silent_series import SilentSeries
+from rules.backtest.silent_series import News, SilentSeries
+from rules.backtest.systems import Noted
 from rules.backtest.timelines import Change, Timelines
 from rules.engine import (
     BLANK,
@@ -23,6 +25,7 @@ from rules.engine import (
     Effects,
     EventSeen,
     Open,
+    Pend,
     Resolve,
     Rule,
     RuleState,
@@ -34,6 +37,7 @@ from rules.engine import (
 from rules.engine.effects import Edge as EdgeKind
 from rules.engine.state import Verdict
 from rules.expressions import event_activation, event_environment
+from rules.health.facts import Fact, Held, held_after, held_by, holding_facts
 from tocsin.core.errors import InvalidInput
 
 _EVER = datetime.min.replace(tzinfo=UTC)
@@ -52,7 +56,13 @@ class _Replay:
         held = _held(alarm, self.owner)
         self._keep(rule.name, *adopt(rule, held, alarm.opened_at))
 
-    def _finish_states(self, until: datetime) -> None:
+    @property
+    def next_due(self) -> datetime | None:
+        """When the next sustain ends."""
+        return min((one.due_at for one in self._states.values() if one.due_at is not None), default=None)
+
+    def realise(self, until: datetime) -> None:
+        """The sustains that end at or before an instant."""
         for name, state in list(self._states.items()):
             self._keep(name, *advance(state, until))
 
@@ -83,10 +93,20 @@ class SeriesReplay(_Replay):
     ) -> None:
         super().__init__(owner)
         self.staleness: list[Staleness] = []
+        self.noted: list[Noted] = []
         timeline = timelines.of_series(partition)
         self.rules = timeline.first
+        self._rules_seq = timeline.rules_seq
         self._changes = list(reversed(timeline.changes))
         self._series = SilentSeries(owner, self.rules.types, last)
+        self._is_member = False
+        self._begin_membership({}, min((one.arrived_at for one in last), default=_EVER))
+
+    def begin_with(self, alarm: OpenAlarm, rule: Rule) -> None:
+        super().begin_with(alarm, rule)
+        if self._is_member:
+            fact = Fact(self.owner, alarm.opened_at, "alarm", rule.name, held_by(self._states[rule.name]))
+            self.noted.append(Noted(self._rules_seq, True, fact))
 
     def arrive(self, arrivals: Sequence[Arrival]) -> None:
         series, states = self._series, self._states
@@ -95,21 +115,25 @@ class SeriesReplay(_Replay):
                 self._change_until(given)
             if given.at >= series.next_due:
                 self._fall_silent(given.at)
-            if series.arrive(given):
-                self.staleness.append(Staleness(given.owner, given.key, "fresh", given.at, given.value))
+            news = series.arrive(given)
+            if news is not None:
+                self._hear_of(given, news)
             for rule in self.rules.for_key(given.key):
                 before = states.get(rule.name, BLANK)
                 after, effects = step(rule, before, given)
-                if effects:
-                    self._keep(rule.name, after, effects)
-                elif after is not before:
-                    states[rule.name] = after
+                if after is not before:
+                    if self._is_member:
+                        self._follow(rule.name, given.at, before, after)
+                    if effects:
+                        self._keep(rule.name, after, effects)
+                    else:
+                        states[rule.name] = after
 
     def finish(self, until: datetime) -> None:
         while self._changes and (self._changes[-1].complete_until or until) <= until:
             self._change(self._changes.pop())
         self._fall_silent(until)
-        self._finish_states(until)
+        self.realise(until)
 
     def _change_until(self, given: Arrival) -> None:
         while self._changes and (given.at, given.seq) > self._changes[-1].place:
@@ -119,23 +143,66 @@ class SeriesReplay(_Replay):
         """One that had read nothing yet (`complete_until` is None) has nothing to settle."""
         decided = change.complete_until or _EVER
         self._fall_silent(decided)
+        if self._is_member:
+            self.realise(decided)
+        held = {name: held_by(state) for name, state in self._states.items()} if self._is_member else None
+        self._is_member = False
         self._meet_fates(change)
         self._series.retype(change.after.types, decided)
         self.rules = change.after
-        for given in self._series.stale(decided) if change.anew else ():
+        self._rules_seq = change.rules_seq
+        for given in self._series.stale(decided, change.at) if change.anew else ():
             for rule in self.rules.for_key(given.key):
                 if rule.name in change.anew:
                     self._hear(rule, given)
+        self._begin_membership(held, decided)
+
+    def _begin_membership(self, held: Mapping[str, Held | None] | None, at: datetime) -> None:
+        """How the owner stands, as far as it is not known: `held` are its alarms before; None: nothing of it was."""
+        self._is_member = self.owner in self.rules.members.owners
+        if not self._is_member:
+            return
+        if not held:
+            self.noted += (Noted(self._rules_seq, True, fact) for fact in self._series.facts(at))
+        now = {name: held_after(state, at) for name, state in self._states.items()}
+        for name in sorted({*now, *(held or ())}):
+            if now.get(name) != (held or {}).get(name):
+                fact = Fact(self.owner, at, "alarm", name, now.get(name))
+                self.noted.append(Noted(self._rules_seq, True, fact))
+
+    def _hear_of(self, given: Arrival, news: News) -> None:
+        if news == "fresh":
+            self.staleness.append(Staleness(given.owner, given.key, "fresh", given.at, given.value))
+        if self._is_member:
+            self.noted.append(Noted(self._rules_seq, False, Fact(self.owner, given.at, "fresh", given.key)))
 
     def _fall_silent(self, until: datetime) -> None:
         for silence in self._series.due(until):
             given = silence.given
             self.staleness.append(Staleness(given.owner, given.key, "stale", given.at, given.value))
+            if self._is_member:
+                fact = Fact(self.owner, given.at, "stale", given.key)
+                self.noted.append(Noted(self._rules_seq, False, fact))
             for rule in self.rules.for_key(given.key):
                 self._hear(rule, given)
 
     def _hear(self, rule: Rule, given: WentStale) -> None:
-        self._keep(rule.name, *step(rule, self._states.get(rule.name, BLANK), given))
+        before = self._states.get(rule.name, BLANK)
+        after, effects = step(rule, before, given)
+        if self._is_member:
+            self._follow(rule.name, given.at, before, after)
+        self._keep(rule.name, after, effects)
+
+    def realise(self, until: datetime) -> None:
+        for name, before in list(self._states.items()):
+            after, effects = advance(before, until)
+            if self._is_member:
+                self._follow(name, until, before, after)
+            self._keep(name, after, effects)
+
+    def _follow(self, rule: str, at: datetime, before: RuleState, after: RuleState) -> None:
+        facts = holding_facts(rule, self.owner, at, before, after)
+        self.noted += (Noted(self._rules_seq, False, fact) for fact in facts)
 
 
 class EventReplay(_Replay):
@@ -143,6 +210,8 @@ class EventReplay(_Replay):
         super().__init__(owner)
         self._timelines = timelines
         self._changes = list(reversed(timelines.of_events()))
+        self._correlations: dict[UUID, UUID] = {}
+        """By alarm, of the event that began it."""
 
     def see(self, event: RecordedEvent) -> None:
         while self._changes and event.seq > self._changes[-1].place[1]:
@@ -156,12 +225,20 @@ class EventReplay(_Replay):
         except InvalidInput:
             return  # The live lane passes over it, too.
         for rule in rules:
-            self._keep(rule.name, *step(rule, self._states.get(rule.name, BLANK), given))
+            state, effects = step(rule, self._states.get(rule.name, BLANK), given)
+            for effect in effects:
+                if isinstance(effect, Pend | Open):
+                    self._correlations.setdefault(effect.alarm.id, event.correlation_id)
+            self._keep(rule.name, state, effects)
 
     def finish(self, until: datetime) -> None:
         while self._changes and self._changes[-1].place[0] <= until:
             self._meet_fates(self._changes.pop())
-        self._finish_states(until)
+        self.realise(until)
+
+    def event_of(self, edge: Edge) -> RecordedEvent:
+        """The event that the edge would have been."""
+        return edge.as_event(self._correlations.get(edge.alarm_id, edge.alarm_id))
 
 
 def _held(alarm: OpenAlarm, owner: str) -> RuleState:

@@ -6,13 +6,17 @@ can be due: an arrival moves a deadline only into the future, so the earliest on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Literal
 
 from rules.alarms.silences import Series, Silence, Silences, StoredSeries
 from rules.backtest.facts import LastSeen
 from rules.engine import Arrival, TypeIndex, WentStale
+from rules.health.facts import Fact
 
+News = Literal["fresh", "new"]
+"""A series is fresh again, or was never seen before."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -20,28 +24,33 @@ class SilentSeries:
     def __init__(self, owner: str, types: TypeIndex, last: Iterable[LastSeen] = ()) -> None:
         self._owner = owner
         self._types = types
-        self._keys: set[str] = set()
+        self._known: dict[str, Series] = {}
         self.next_due = _NEVER
         self._silences = Silences((), types, every=True)
         for one in last:
             self.arrive(Arrival(one.arrived_at, 0, owner, one.key, one.value, one.ts, one.labels))
 
     def due(self, until: datetime) -> list[Silence]:
+        if until >= self.next_due:
+            self._look_ahead()
         if until < self.next_due:
             return []
         found = self._silences.until(self._owner, until)
         self._look_ahead()
         return found
 
-    def arrive(self, given: Arrival) -> bool:
-        """True if the series is fresh again."""
+    def arrive(self, given: Arrival) -> News | None:
+        """This runs for every datapoint, and most series are known and fresh."""
+        known = self._known.get(given.key)
+        if known is not None and known.stale_since is None:
+            known.follow(given)
+            return None
+        is_new = not self._silences.knows(self._owner, given.key)
         is_fresh_again = self._silences.arrive(given)
-        if is_fresh_again or given.key not in self._keys:
-            self._keys.add(given.key)
-            within = self._types.deadline(given.key)
-            if within is not None:
-                self.next_due = min(self.next_due, given.at + within)
-        return is_fresh_again
+        known = self._known[given.key] = self._silences.find(self._owner, given.key)
+        if known.within is not None:
+            self.next_due = min(self.next_due, given.at + known.within)
+        return "fresh" if is_fresh_again else "new" if is_new else None
 
     def retype(self, types: TypeIndex, complete_until: datetime) -> None:
         """As `ChangedWatchdogs`: a tolerance that changed counts from the change, a series that is stale stays so."""
@@ -49,16 +58,25 @@ class SilentSeries:
             return
         stored = [self._stored(one, types, complete_until) for one in self._silences.of(self._owner)]
         self._silences = Silences(stored, types, every=True)
+        self._known.clear()
         self._types = types
         self._look_ahead()
 
-    def stale(self, at: datetime) -> list[WentStale]:
+    def stale(self, at: datetime, told_at: datetime) -> list[WentStale]:
         """What a rule hears that begins to judge them at an instant."""
         return [
-            WentStale(at, one.owner, one.key, one.arrived_at, one.value, one.ts, one.labels)
+            WentStale(at, one.owner, one.key, one.arrived_at, one.value, one.ts, one.labels, told_at)
             for one in sorted(self._silences.of(self._owner), key=lambda one: one.key)
             if one.stale_since is not None
         ]
+
+    def facts(self, at: datetime) -> Iterator[Fact]:
+        """How the series stand, for systems that they become members of."""
+        for one in self._silences.of(self._owner):
+            if one.stale_since is None:
+                yield Fact(one.owner, at, "fresh", one.key)
+            else:
+                yield Fact(one.owner, one.stale_since, "stale", one.key)
 
     def _stored(self, one: Series, types: TypeIndex, complete_until: datetime) -> StoredSeries:
         within = types.deadline(one.key)
@@ -79,5 +97,8 @@ class SilentSeries:
         )
 
     def _look_ahead(self) -> None:
-        deadlines = (one.deadline for one in self._silences.of(self._owner))
-        self.next_due = min((one for one in deadlines if one is not None), default=_NEVER)
+        self.next_due = _NEVER
+        for one in self._silences.of(self._owner):
+            deadline = one.deadline
+            if deadline is not None and deadline < self.next_due:
+                self.next_due = deadline

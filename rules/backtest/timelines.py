@@ -35,22 +35,35 @@ class Change(NamedTuple):
     complete_until: datetime | None
     at: datetime
     fates: Mapping[str, Fate]
-    after: CompiledRules
+    after: AlarmRules
     anew: frozenset[str] = frozenset()
     """Rules that hear of series that are stale already."""
     forgets: bool = True
     """The states of rules that ended are forgotten, alarm or not."""
+    rules_seq: int = 0
 
 
 class Timeline(NamedTuple):
-    first: CompiledRules
+    first: AlarmRules
     changes: Sequence[Change]
+    rules_seq: int = 0
+    """Of the apply that the first rules are of."""
+
+
+class Era(NamedTuple):
+    """From an apply on, systems are what its documents say; no health is of an earlier instant than `at`."""
+
+    rules_seq: int
+    at: datetime
+    rules: AlarmRules
 
 
 class Timelines(Protocol):
     def of_series(self, partition: int) -> Timeline: ...
 
     def of_events(self) -> Sequence[Change]: ...
+
+    def of_health(self) -> Sequence[Era]: ...
 
     def at(self, seq: int) -> CompiledRules:
         """The rules that judge the event of a seq."""
@@ -88,7 +101,7 @@ class History:
 
     def _of_series(self, partition: int) -> Timeline:
         begin = (_EVER, -1) if self._story.is_whole else (self._story.start, -1)
-        first = self._pages.at(self._switches.rules_seq(partition, *begin) + 1)
+        rules_seq = self._switches.rules_seq(partition, *begin)
         times = {one.seq: one.at for one in self._applies}
         changes = []
         for row in self._switches.of_partition(partition):
@@ -97,8 +110,25 @@ class History:
             decided, anew = self._change(row.rules_seq)
             at = times.get(row.rules_seq) or row.complete_until or self._story.start
             after = self._pages.at(row.rules_seq + 1)
-            changes.append(Change(row.place, row.complete_until, at, decided, after, anew))
-        return Timeline(first, changes)
+            changes.append(
+                Change(row.place, row.complete_until, at, decided, after, anew, rules_seq=row.rules_seq)
+            )
+        return Timeline(self._pages.at(rules_seq + 1), changes, rules_seq)
+
+    def of_health(self) -> Sequence[Era]:
+        """As `rules/applying/systems.py` decides when one begins."""
+        kinds = {"event_rule", "datapoint_type", "system"}
+        of_health = [one for one in self._story.versions if one.kind in kinds]
+        begins = {seq for one in of_health for seq in (one.from_seq, one.until_seq)}
+        eras = [Era(0, self._story.start, self._pages.at(0))]
+        for one in self._applies:
+            if one.seq in begins:
+                rows = (row for row in self._story.switches if row.lane == "data")
+                read = [row.complete_until for row in rows if row.rules_seq == one.seq and row.complete_until]
+                if eras[-1].rules.members.systems:
+                    read.append(eras[-1].at)
+                eras.append(Era(one.seq, max(read, default=one.at), self._pages.at(one.seq + 1)))
+        return eras
 
     def _of_events(self) -> Sequence[Change]:
         stood = {one.rules_seq: one for one in self._story.switches if one.lane == "record"}
@@ -129,7 +159,8 @@ class History:
 class Candidate:
     """The documents of one set, as versions that hold for ever."""
 
-    def __init__(self, versions: Sequence[Version]) -> None:
+    def __init__(self, versions: Sequence[Version], begins: datetime) -> None:
+        self._begins = begins
         for_ever = [one._replace(from_seq=-1, until_seq=None) for one in versions]
         pages: RuleBook[Page] = RuleBook(Page, *Page.KINDS)
         pages.take(for_ever)
@@ -143,6 +174,9 @@ class Candidate:
 
     def of_events(self) -> Sequence[Change]:
         return ()
+
+    def of_health(self) -> Sequence[Era]:
+        return [Era(0, self._begins, self._page)]
 
     def at(self, seq: int) -> CompiledRules:
         return self._page

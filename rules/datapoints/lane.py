@@ -21,12 +21,14 @@ from rules.datapoints.stream import ensure_data_stream, partition_subject, sent_
 from rules.dead_letters import send_dead_letter
 from rules.engine.inputs import Arrival
 from rules.engine.types import TypeIndex
-from rules.lanes.lane import Message, Overtaken, Plan
+from rules.lanes.lane import Message, Plan
 from rules.lanes.phases import PhasedPlan, Writes
+from rules.lanes.same_rules import SameRules
 from schemas.calculated import CalculatedDatapoint
 from schemas.datapoint import Bounds, Series, read_datapoints, series_of, summary
 from schemas.datapoint_type_document import DatapointTypeDocument
 from schemas.dead_letter import dead_letter
+from schemas.refusals import refusal
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
@@ -117,7 +119,8 @@ class DataLane:
         batch = DataBatch(partition, opened.inputs, rules_seq, opened.types)
         works = [await work.plan(connection, batch) for work in self._works]
         await self._set_aside(opened.refused)
-        return PhasedPlan([SameRules(rules_seq), StoreDatapoints(partition, opened.datapoints), *works])
+        storing = StoreDatapoints(partition, opened.datapoints, opened.refused_datapoints)
+        return PhasedPlan([SameRules(rules_seq), storing, *works])
 
     async def _extend(self, days: set[date], connection: Connection) -> None:
         """Partitions for the days of arrival, and one ahead: midnight must not wait for them."""
@@ -151,6 +154,7 @@ class Opened:
         self.inputs: list[Arrival | Verdict] = []
         self.datapoints: list[Placed] = []
         self.refused: list[tuple[Message, str]] = []
+        self.refused_datapoints = 0
         self._bounds = bounds
 
     def take(self, message: Message) -> None:
@@ -161,8 +165,10 @@ class Opened:
                 self._take_verdict(message, CalculatedDatapoint.model_validate_json(message.data))
             else:
                 self._take_datapoints(message, series)
-        except (ValueError, ValidationError) as error:
-            self.refused.append((message, str(error)))
+        except ValidationError as error:
+            self._refuse(message, refusal(error), 1)
+        except ValueError as error:
+            self._refuse(message, str(error), 1)
 
     def _take_verdict(self, message: Message, calculated: CalculatedDatapoint) -> None:
         """The health of a system is a datapoint of its own; staleness is about a series that has its datapoints."""
@@ -192,18 +198,11 @@ class Opened:
             self.inputs.append(arrival)
             self.datapoints.append(Placed(place, arrival))
         if problems:
-            self.refused.append((message, summary(problems, count)))
+            self._refuse(message, summary(problems, count), len(problems))
 
-
-class SameRules(Writes):
-    """No rules were applied since the batch was planned; from here on its partition's lock keeps them as they are."""
-
-    def __init__(self, rules_seq: int) -> None:
-        self._rules_seq = rules_seq
-
-    async def timers(self, connection: Connection) -> None:
-        if await newest_rules(connection) != self._rules_seq:
-            raise Overtaken(f"rules were applied after {self._rules_seq}: the batch is planned again")
+    def _refuse(self, message: Message, reason: str, datapoints: int) -> None:
+        self.refused.append((message, reason))
+        self.refused_datapoints += datapoints
 
 
 def _types(rules: RuleSet, before: TypeIndex | None) -> TypeIndex:

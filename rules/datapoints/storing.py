@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 from rules.engine.inputs import Arrival, Value
 from rules.lanes.phases import Writes
+from rules.metrics import DATAPOINTS
 from tocsin.core.db import Connection, statement
 
 _prepared: WeakSet[Connection] = WeakSet()
@@ -41,8 +42,10 @@ async def prepare_staging(connection: Connection) -> None:
 
 
 class StoreDatapoints(Writes):
-    def __init__(self, partition: int, datapoints: Sequence[Placed]) -> None:
+    def __init__(self, partition: int, datapoints: Sequence[Placed], refused: int = 0) -> None:
+        """`refused`: how many more there were, which are set aside."""
         self._partition = partition
+        self._stored, self._refused = len(datapoints), refused
         self._lines = staged_lines(datapoints)
 
     async def stage(self, connection: Connection) -> None:
@@ -58,6 +61,10 @@ class StoreDatapoints(Writes):
         await connection.execute(statement("rules.datapoints/store_datapoints"))
         parameters = {"partition": self._partition}
         await connection.execute(statement("rules.datapoints/update_current_values"), parameters)
+
+    def committed(self) -> None:
+        DATAPOINTS.add(self._stored, "stored")
+        DATAPOINTS.add(self._refused, "set_aside")
 
 
 def staged_lines(datapoints: Sequence[Placed]) -> bytes:

@@ -17,6 +17,7 @@ from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import Outcome
 from schemas.channel_document import ChannelDocument
+from schemas.refusals import refusal
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput
 
@@ -29,9 +30,8 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
     try:
         return ChannelDocument.model_validate(row[0])
     except ValidationError as error:
-        reason = error.errors(include_url=False, include_input=False)[0]["msg"].lower()
         raise InvalidInput(
-            f"the channel {name!r} cannot be read by this version of tocsin: {reason}"
+            f"the channel {name!r} cannot be read by this version of tocsin ({refusal(error)}): apply it again"
         ) from None
 
 

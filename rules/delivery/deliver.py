@@ -19,10 +19,12 @@ from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import send_slack
 from rules.delivery.webhook import send_webhook
+from rules.metrics import DELIVERIES
 from schemas.targets import EmailTarget, SlackTarget, Target, WebhookTarget
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _log = structlog.get_logger()
+_KINDS = {WebhookTarget: "webhook", SlackTarget: "slack", EmailTarget: "email"}
 
 
 async def deliver(
@@ -46,7 +48,13 @@ async def deliver(
         text = secrets.redact(f"{type(error).__name__}: {error}")
         _log.error("delivery failed unexpectedly", target=type(target).__name__, error=text)
         outcome = Outcome("retryable", f"it failed unexpectedly: {text}")
+    DELIVERIES.add(1, _kind(target), outcome.state)
     return replace(outcome, text=secrets.redact(outcome.text), result=secrets.redact_json(outcome.result))
+
+
+def _kind(target: Target) -> str:
+    """A step may be its own target."""
+    return next((name for model, name in _KINDS.items() if isinstance(target, model)), "apprise")
 
 
 async def _send(

@@ -94,10 +94,17 @@ Effect = Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve
 Effects = tuple[Effect, ...]
 
 
-def alarm_id(rule: str, owner: str, since: datetime, again: int = 0) -> uuid.UUID:
-    """`again` counts the earlier alarms of one instant: a batch may bring several values at once."""
-    instant = since.astimezone(UTC).isoformat()
-    return uuid.uuid5(_ALARMS, f"{rule}/{owner}/{instant}/{again}" if again else f"{rule}/{owner}/{instant}")
+def alarm_id(
+    rule: str, owner: str, since: datetime, again: int = 0, told_at: datetime | None = None
+) -> uuid.UUID:
+    """`again` counts the earlier alarms of one instant: a batch may bring several values at once. `told_at` tells those
+    apart that a rule and its later namesake made of one silence."""
+    name = f"{rule}/{owner}/{since.astimezone(UTC).isoformat()}"
+    if again:
+        name += f"/{again}"
+    if told_at is not None:
+        name += f"/told {told_at.astimezone(UTC).isoformat()}"
+    return uuid.uuid5(_ALARMS, name)
 
 
 def edge_event_id(alarm: uuid.UUID, edge: Edge) -> uuid.UUID:

@@ -38,6 +38,8 @@ class WentStale(NamedTuple):
     value: Value
     ts: datetime
     labels: dict[str, str]
+    told_at: datetime | None = None
+    """For a rule that found the series stale when it began to judge it: when that was applied."""
 
 
 class EventSeen(NamedTuple):

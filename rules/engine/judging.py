@@ -12,11 +12,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from cel_expr_python import cel
-
 from rules.engine.inputs import Arrival, Value, WentStale
 from rules.engine.rule import Rule
 from rules.engine.state import Track
+from rules.expressions.condition import Given
 
 Series = Arrival | WentStale
 
@@ -36,7 +35,7 @@ def fires_on_arrival(
                 variables[name] = read(rule, given)
         if rule.reads_before:
             is_error_expected = before is None or not _bind_before(given, before, variables)
-    return fires(rule, rule.activate(variables), is_held, is_error_expected)
+    return fires(rule, variables, is_held, is_error_expected)
 
 
 def fires_on_silence(rule: Rule, given: WentStale, value: Value | None, is_held: bool) -> bool | None:
@@ -46,16 +45,14 @@ def fires_on_silence(rule: Rule, given: WentStale, value: Value | None, is_held:
     variables |= rule.when_fresh | {"age": given.at - given.last_arrival, "freshness": "stale"}
     if value is not None:
         variables["value"] = value
-    return fires(rule, rule.activate(variables), is_held, rule.looks_back)
+    return fires(rule, variables, is_held, rule.looks_back)
 
 
-def fires(
-    rule: Rule, activation: cel.Activation, is_held: bool, is_error_expected: bool = False
-) -> bool | None:
+def fires(rule: Rule, facts: Given, is_held: bool, is_error_expected: bool = False) -> bool | None:
     """An error is neither: the verdict stays what it was."""
     if not is_held or rule.clear is None:
-        return rule.fire.evaluate(activation, is_error_expected)
-    is_clear = rule.clear.evaluate(activation, is_error_expected)
+        return rule.fire.evaluate(facts, is_error_expected)
+    is_clear = rule.clear.evaluate(facts, is_error_expected)
     return None if is_clear is None else not is_clear
 
 

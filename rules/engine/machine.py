@@ -35,7 +35,7 @@ def step(rule: Rule, state: RuleState, given: Input) -> tuple[RuleState, Effects
     effects: Effects = ()
     if state.due_at is not None and state.due_at <= given.at:
         state, effects = advance(state, given.at)
-    if state.fingerprint != rule.fingerprint and state is not BLANK:
+    if state is not BLANK and state.fingerprint != rule.fingerprint:
         state, more = adopt(rule, state, given.at)
         effects += more
     if isinstance(given, Arrival):
@@ -60,7 +60,8 @@ def _arrived(rule: Rule, state: RuleState, given: Arrival) -> tuple[RuleState, E
         if rule.window is not None:
             value = rule.window.amount(track.buckets, track.value, track.at, given.at)
     was_silent = verdict is not None and verdict.cause == "no_data"
-    firing = fires_on_arrival(rule, given, value, before, _is_held(state, verdict))
+    is_held = verdict is not None and _is_held(state, verdict)
+    firing = fires_on_arrival(rule, given, value, before, is_held)
     if firing is None and was_silent:
         # Whatever it is, it is not silent any more.
         firing = False
@@ -127,6 +128,7 @@ def _began(
         value=value,
         labels=rule.types.labels(given.key, given.labels),
         age_s=(given.at - given.last_arrival).total_seconds() if isinstance(given, WentStale) else 0.0,
+        told_at=given.told_at if isinstance(given, WentStale) else None,
     )
     return settle(rule, state, {**state.verdicts, given.key: began}, _turn(given, value))
 

@@ -27,8 +27,6 @@ from rules.expressions.series import (
     ValueKind,
     compile_series_condition,
     compile_where,
-    series_environment,
-    where_environment,
 )
 from schemas.datapoint_type_document import DatapointTypeDocument
 from schemas.duration import format_duration
@@ -84,12 +82,9 @@ class Rule:
         self.kind: ValueKind | None = None
         if document.datapoint is not None:
             self.kind = "number" if self.window is not None else self.types.kind(document.datapoint)
-            self.environment = series_environment(self.kind)
             self.where = self._checked("where", compile_where, document.where)
         else:
-            self.environment = event_environment()
             self.where = self._checked("where", compile_event_condition, document.where)
-        self.activate = self.environment.Activation
         fire = self._checked("fire", self._condition, texts.fire)
         assert fire is not None
         self.fire: Condition = fire
@@ -152,14 +147,14 @@ class Rule:
             "labels": self.types.labels(given.key, given.labels),
         }
         # A series without the label is simply not meant.
-        answer = self.where.evaluate(where_environment().Activation(variables), is_error_expected=True)
+        answer = self.where.evaluate(variables, is_error_expected=True)
         if len(self._where_kept) >= _MOST_KEPT:
             self._where_kept.clear()
         self._where_kept[series] = (given.labels, answer is True)
         return answer is True
 
     def activation_of_event(self, given: EventSeen) -> cel.Activation:
-        return given.activation or event_activation(self.environment, given.facts)
+        return given.activation or event_activation(event_environment(), given.facts)
 
     def __repr__(self) -> str:
         return f"Rule({self.name!r})"

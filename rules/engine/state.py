@@ -37,6 +37,8 @@ class Verdict(NamedTuple):
     """How long the series had been silent when it was judged; 0 when a datapoint arrived."""
     event_id: str = ""
     event_type: str = ""
+    told_at: datetime | None = None
+    """`WentStale.told_at`."""
     clear_due_at: datetime | None = None
 
 
@@ -76,10 +78,9 @@ class RuleState(NamedTuple):
 
     @property
     def holding(self) -> frozenset[str]:
-        """The series that hold the alarm: those that fire; while it is clearing, those that did."""
-        if self.phase == "clearing":
-            return frozenset(self.verdicts)
-        return frozenset(key for key, verdict in self.verdicts.items() if verdict.clear_due_at is None)
+        """The series that hold the alarm: those that fire; while it is clearing, those that it waits for."""
+        last = self.due_at if self.phase == "clearing" else None
+        return frozenset(key for key, verdict in self.verdicts.items() if verdict.clear_due_at == last)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -154,6 +155,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "since": _text(verdict.since),
         "due_at": _text(verdict.due_at),
         "labels": verdict.labels,
+        "told_at": _text(verdict.told_at),
         "clear_due_at": _text(verdict.clear_due_at),
     }
 
@@ -164,6 +166,7 @@ def _verdict(stored: Mapping[str, Any]) -> Verdict:
             **stored,
             "since": _known(stored["since"]),
             "due_at": _known(stored["due_at"]),
+            "told_at": _instant(stored.get("told_at")),
             "clear_due_at": _instant(stored["clear_due_at"]),
         }
     )

@@ -16,6 +16,7 @@ condition and logged once per rule, so that a rule that fails for every event do
 import difflib
 import re
 from collections.abc import Iterable, Set
+from typing import Any, TypeAlias
 
 import structlog
 from cel_expr_python import cel
@@ -36,6 +37,9 @@ _RUN_TIME_HINTS = {
     "No matching overloads": "declare a datapoint_type, so that types are checked when the rule is loaded",
     "Unexpected value type": "the datapoint_type promises another type than the producer sends",
 }
+
+Given: TypeAlias = cel.Activation | dict[str, Any]
+"""An activation may be shared by many conditions; for one, its variables alone take three quarters of the time."""
 
 _log = structlog.get_logger("rules.expressions")
 
@@ -58,10 +62,10 @@ class Condition:
     def matches(self, activation: cel.Activation) -> bool:
         return self.evaluate(activation) is True
 
-    def evaluate(self, activation: cel.Activation, is_error_expected: bool = False) -> bool | None:
+    def evaluate(self, given: Given, is_error_expected: bool = False) -> bool | None:
         """None when the condition fails, which is neither true nor false; counted unless it was expected."""
         try:
-            result = self._ask(activation).value()
+            result = (self._ask(None, given) if type(given) is dict else self._ask(given)).value()
         except RuntimeError as error:
             result = str(error)
         if result is True or result is False:

@@ -29,39 +29,46 @@ class MemberRow(NamedTuple):
 
 class Members:
     def __init__(self, systems: Iterable[SystemDocument] = ()) -> None:
-        self._by_owner: defaultdict[str, list[MemberRow]] = defaultdict(list)
+        self._named: defaultdict[tuple[str, str], list[MemberRow]] = defaultdict(list)
+        self._typed: defaultdict[tuple[str, str], list[MemberRow]] = defaultdict(list)
+        self.systems: set[str] = set()
         for system in systems:
+            self.systems.add(system.name)
             for one in system.members:
                 row = MemberRow(system.name, one.owner, one.key or "", one.type or "", one.required, False)
-                self._by_owner[one.owner].append(row)
-
-    @property
-    def owners(self) -> list[str]:
-        return list(self._by_owner)
+                (self._typed if row.type else self._named)[row.owner, row.type or row.key].append(row)
+        self.owners = frozenset(owner for owner, _ in (*self._named, *self._typed))
 
     def of_series(self, owner: str, key: str, rules: CompiledRules) -> list[MemberRow]:
         """As which members a series counts."""
-        found = []
-        for row in self._by_owner.get(owner, ()):
-            holds = rules.types.of(key) if row.type else None
-            if row.key == key or (holds is not None and holds.name == row.type):
-                found.append(row._replace(key=key, covered=is_covered(key, rules)))
-        return found
+        if owner not in self.owners:
+            return []
+        found = self._named.get((owner, key), [])
+        holds = rules.types.of(key)
+        if holds is not None:
+            found = found + self._typed.get((owner, holds.name), [])
+        return [row._replace(key=key, covered=is_covered(key, rules)) for row in found]
+
+    def owners_of(self, system: str) -> set[str]:
+        rows = (row for rows in (*self._named.values(), *self._typed.values()) for row in rows)
+        return {row.owner for row in rows if row.system == system}
 
     def rows(self, seen: Mapping[str, Iterable[str]], rules: CompiledRules) -> list[MemberRow]:
         """All of them. `seen`: the keys of each owner."""
-        named = [row._replace(covered=is_covered(row.key, rules)) for row in self._all()]
-        typed = [
+        typed = {
             row
-            for owner, keys in seen.items()
-            for key in keys
+            for owner in self.owners
+            for key in seen.get(owner, ())
             for row in self.of_series(owner, key, rules)
             if row.type
-        ]
-        return sorted({*named, *typed})
-
-    def _all(self) -> Iterable[MemberRow]:
-        return (row for rows in self._by_owner.values() for row in rows)
+        }
+        met = {row._replace(key="", covered=False) for row in typed}
+        named = {
+            row._replace(covered=bool(row.key) and is_covered(row.key, rules))
+            for rows in (*self._named.values(), *self._typed.values())
+            for row in rows
+        }
+        return sorted((named - met) | typed)
 
 
 def is_covered(key: str, rules: CompiledRules) -> bool:

@@ -1,4 +1,4 @@
-"""The roll-up, as pure functions. `tocsin.member_condition` and `tocsin.roll_up` do it in SQL; a test holds them equal.
+"""The roll-up, as pure functions: what a member is in, and what that makes of its system.
 
 A member is, the worst first:
 

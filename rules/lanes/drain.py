@@ -24,6 +24,7 @@ from rules.lanes.lane import Lane, Message, Overtaken
 from rules.lanes.partition import Key, Partition, Position
 from rules.lanes.poison import is_of_a_message
 from rules.lanes.reader import Reader
+from rules.metrics import LANE_BATCH, MESSAGES
 from schemas.dead_letter import dead_letter
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import TocsinError
@@ -112,6 +113,7 @@ class Drain:
     async def _commit(self, connection: Connection, messages: Sequence[Message]) -> None:
         news = self._partition.news(messages)
         complete = self._lane.complete_at(messages[-1])
+        began_s = time.monotonic()
         for attempt in range(_TRIES):
             plan = await self._lane.plan(connection, self._partition.number, news)
             try:
@@ -124,6 +126,9 @@ class Drain:
                 await asyncio.sleep(0.001 * 2 ** min(attempt, 8))
                 continue
             self._moved(after)
+            plan.committed()
+            MESSAGES.add(len(messages), self._lane.name)
+            LANE_BATCH.observe(time.monotonic() - began_s, self._lane.name)
             return
         raise TocsinError(
             f"partition {self._partition.number} of the {self._lane.name} lane was overtaken {_TRIES} times: "

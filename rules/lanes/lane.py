@@ -44,6 +44,9 @@ class Plan(Protocol):
     async def write(self, connection: Connection) -> None:
         """Timers in key order, then entities in key order, then one append."""
 
+    def committed(self) -> None:
+        """It is so now: what it did is counted."""
+
 
 class Lane(Protocol):
     @property

@@ -36,6 +36,9 @@ class Writes:
         """What is appended; called after `entities`, so it may depend on which rows were won."""
         return Records()
 
+    def committed(self) -> None:
+        """After the commit."""
+
 
 class PhasedPlan:
     def __init__(self, works: Sequence[Writes]) -> None:
@@ -55,3 +58,7 @@ class PhasedPlan:
                 unlocked = []
             await work.entities(connection)
         await append_records(connection, Records.joined(work.records() for work in self._works))
+
+    def committed(self) -> None:
+        for work in self._works:
+            work.committed()

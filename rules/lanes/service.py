@@ -25,7 +25,7 @@ from rules.lanes.lane import Lane
 from rules.lanes.partition import Key, Lost
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
-from tocsin.core.service import end_tasks
+from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -63,6 +63,7 @@ class Lanes:
         try:
             while True:
                 await self._beat(holdings, bus)
+                beat("lanes")
                 await holdings.rest()
         finally:
             try:

@@ -16,21 +16,12 @@ from pydantic_core import ErrorDetails
 from rules.loading.problems import Problem
 from rules.loading.yaml_tree import Path, YamlNode
 from schemas.documents import KINDS
+from schemas.refusals import choices, fault
 from schemas.rule_test_document import RuleTestDocument
 
 TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
 """The kinds of a file of rule tests."""
 _MODELS = {**KINDS, **TESTS}
-_NAME_HINT = "use letters, digits, '_' and '-', at most 128 of them"
-_EXPECTED = {
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "tuple_type": "a list",
-}
 
 
 class Validated(NamedTuple):
@@ -106,18 +97,13 @@ def _problems(
 
 
 def _message(details: ErrorDetails, kind: str, where: str) -> str:
-    path, found = details["loc"], details["input"]
-    last = path[-1] if path else ""
+    path = details["loc"]
     known = _MESSAGES.get(details["type"])
     if known is not None:
         return known(details, kind, where)
-    if details["type"] in _EXPECTED:
-        return f"'{_dotted(path)}' of {where} must be {_EXPECTED[details['type']]}, not {_shown(found)}"
     if details["type"] in ("one_of", "needs_rrule"):
         return f"{f'{_dotted(path)!r} of ' if path else ''}{where} {details['msg']}"
-    if details["type"] == "value_error":
-        return f"'{_dotted(path)}' of {where}: {details['msg'].removeprefix('Value error, ')}"
-    return f"'{_dotted(path) or last}' of {where}: {details['msg'].lower()}"
+    return f"'{_dotted(path)}' of {where}{fault(details)}"
 
 
 def _is_inside(path: Path, errors: Sequence[ErrorDetails]) -> bool:
@@ -163,55 +149,25 @@ def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
 
 
 def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
-    expected = str(details["ctx"]["expected"]).replace("True", "true").replace("False", "false")
-    choices = [choice.strip("'") for choice in expected.replace(" or ", ", ").split(", ")]
-    near = difflib.get_close_matches(str(details["input"]), choices, n=1)
+    known = [choice.strip("'") for choice in choices(details).replace(" or ", ", ").split(", ")]
+    near = difflib.get_close_matches(str(details["input"]), known, n=1)
     hint = f", did you mean '{near[0]}'?" if near else ""
-    return f"'{_dotted(details['loc'])}' of {where} must be {expected}, not {_shown(details['input'])}{hint}"
+    return f"'{_dotted(details['loc'])}' of {where}{fault(details)}{hint}"
 
 
-def _bad_name(details: ErrorDetails, kind: str, where: str) -> str:
-    return f"'{_dotted(details['loc'])}' of {kind} is {_shown(details['input'])}: {_NAME_HINT}"
-
-
-def _out_of_range(details: ErrorDetails, kind: str, where: str) -> str:
-    bound = details["msg"].removeprefix("Input should be ")
-    return f"'{_dotted(details['loc'])}' of {where} must be {bound}, not {_shown(details['input'])}"
-
-
-def _too_long(details: ErrorDetails, kind: str, where: str) -> str:
-    most = details["ctx"]["max_length"]
-    return f"'{_dotted(details['loc'])}' of {where} is too long: at most {most} are accepted"
-
-
-def _too_short(details: ErrorDetails, kind: str, where: str) -> str:
-    least = details["ctx"]["min_length"]
-    return f"'{_dotted(details['loc'])}' of {where} is too short: it needs at least {least}"
+def _bad_text(details: ErrorDetails, kind: str, where: str) -> str:
+    """A bad name cannot tell which document it is of."""
+    path = details["loc"]
+    return f"'{_dotted(path)}' of {kind if path == ('name',) else where}{fault(details)}"
 
 
 _MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {
     "extra_forbidden": _unknown_key,
     "missing": _missing_key,
     "literal_error": _bad_choice,
-    "string_pattern_mismatch": _bad_name,
-    "greater_than": _out_of_range,
-    "greater_than_equal": _out_of_range,
-    "less_than_equal": _out_of_range,
-    "string_too_long": _too_long,
-    "too_long": _too_long,
-    "string_too_short": _too_short,
-    "too_short": _too_short,
+    "string_pattern_mismatch": _bad_text,
 }
 
 
 def _dotted(path: Path) -> str:
     return ".".join(str(step) for step in path)
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "empty"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."

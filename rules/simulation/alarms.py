@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -28,8 +28,12 @@ from rules.engine import (
     advance,
     step,
 )
+from rules.health.facts import Fact, holding_facts
 from rules.simulation.agenda import SILENCE, SUSTAIN, Agenda
 from rules.simulation.happenings import Happening
+from rules.simulation.health import Health
+from schemas.alarm_fields import ALARM_FIELDS
+from schemas.severities import level_name
 
 
 @dataclass
@@ -40,7 +44,35 @@ class Held:
     state: str
     correlation_id: UUID
     acknowledged_by: str = ""
-    snoozed_until: datetime | None = None
+
+
+def alarm_facts(held: Held | None) -> dict[str, Any]:
+    """As rules.actions.reading gives them."""
+    if held is None:
+        return {**dict.fromkeys(ALARM_FIELDS, ""), "severity": 0, "payload": {}, "acknowledged": False}
+    alarm = held.alarm
+    return {
+        "id": str(alarm.id),
+        "rule": alarm.rule,
+        "owner": alarm.owner,
+        "state": held.state,
+        "severity": alarm.severity,
+        "since": alarm.since,
+        "payload": alarm.payload,
+        "message": str(alarm.payload.get("message", "")),
+        "acknowledged": bool(held.acknowledged_by),
+        "acknowledged_by": held.acknowledged_by,
+        "snoozed": False,
+    }
+
+
+def open_alarms(held: Iterable[Held]) -> list[dict[str, Any]]:
+    """As a digest lists them."""
+    return [
+        {**alarm_facts(one), "severity": level_name(one.alarm.severity)}
+        for one in held
+        if one.state == "open"
+    ]
 
 
 class Alarms:
@@ -50,8 +82,10 @@ class Alarms:
         agenda: Agenda,
         append: Callable[[NewEvent], None],
         note: Callable[[Happening], None],
+        health: Health,
     ) -> None:
         self._rules = rules
+        self._health = health
         self._agenda = agenda
         self._append = append
         self._note = note
@@ -62,12 +96,12 @@ class Alarms:
 
     def arrive(self, given: Arrival) -> None:
         series = (given.owner, given.key)
-        if self._stale.pop(series, None) is not None:
-            self._note(Happening(given.at, "fresh", given.key, given.owner, "fresh", {"value": given.value}))
         before = self._series.get(series)
-        if before is not None and given.ts < before.ts:
-            # The newest `ts` stays the current value; the arrival counts all the same.
-            given = given._replace(value=before.value, ts=before.ts, labels=before.labels)
+        was_stale = self._stale.pop(series, None) is not None
+        if was_stale:
+            self._note(Happening(given.at, "fresh", given.key, given.owner, "fresh", {"value": given.value}))
+        if was_stale or before is None:
+            self._health.hear([Fact(given.owner, given.at, "fresh", given.key)])
         self._series[series] = given
         within = self._rules.types.deadline(given.key)
         if within is not None:
@@ -82,6 +116,7 @@ class Alarms:
         deadline = last.at + within
         self._stale[series] = deadline
         self._note(Happening(deadline, "stale", last.key, last.owner, "stale", {"value": last.value}))
+        self._health.hear([Fact(last.owner, deadline, "stale", last.key)])
         self._hear(
             last.key, WentStale(deadline, last.owner, last.key, last.at, last.value, last.ts, last.labels)
         )
@@ -96,12 +131,19 @@ class Alarms:
 
     def _judge(self, rule: Rule, owner: str, given: Input, correlation_id: UUID | None = None) -> None:
         subject = (rule.name, owner)
-        self._keep(subject, *step(rule, self._states.get(subject, BLANK), given), correlation_id)
+        before = self._states.get(subject, BLANK)
+        after, effects = step(rule, before, given)
+        if owner in self._health.owners and rule.document.event is None:
+            self._health.hear(holding_facts(*subject, given.at, before, after))
+        self._keep(subject, after, effects, correlation_id)
 
     def _advance(self, subject: tuple[str, str], due_at: datetime) -> None:
         state = self._states[subject]
         if state.due_at == due_at:
-            self._keep(subject, *advance(state, due_at))
+            after, effects = advance(state, due_at)
+            if subject[1] in self._health.owners:
+                self._health.hear(holding_facts(*subject, due_at, state, after))
+            self._keep(subject, after, effects)
 
     def _keep(
         self, subject: tuple[str, str], state: RuleState, effects: Effects, correlation_id: UUID | None = None

@@ -6,7 +6,7 @@ says that an action fails.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from rules.steps.task import Task
 from tocsin.core.errors import InvalidInput
 
 Result = TypeVar("Result")
-_DELIVERIES = ("channel", "webhook", "slack", "email", "apprise")
+DELIVERIES = ("channel", "webhook", "slack", "email", "apprise")
 
 
 @dataclass
@@ -44,8 +44,11 @@ class Said:
     datapoints: Mapping[str, Any] | None = None
 
 
-def perform(task: Task, looks: Mapping[str, Any], failures: list[Failure]) -> Said:
-    """`looks` is what a digest would find."""
+Looks = Callable[[], Mapping[str, Any]]
+"""What a digest would find."""
+
+
+def perform(task: Task, looks: Looks, failures: list[Failure]) -> Said:
     try:
         said = _say(task, looks)
     except InvalidInput as error:
@@ -62,9 +65,9 @@ def _is_of(failure: Failure, task: Task) -> bool:
     return failure.times > 0 and failure.action == task.action.name and is_step
 
 
-def _say(task: Task, looks: Mapping[str, Any]) -> Said:
+def _say(task: Task, looks: Looks) -> Said:
     kind, step, data = task.node.kind, task.node.step, task.data
-    if kind in _DELIVERIES:
+    if kind in DELIVERIES:
         target = getattr(step, kind)
         message = message_of(task, target)
         channel = {"channel": target.name} if kind == "channel" else {}
@@ -79,9 +82,9 @@ def _say(task: Task, looks: Mapping[str, Any]) -> Said:
             Completed({"subject": subject}), {"subject": subject, "payload": fill(published.payload, data)}
         )
     if step.digest is not None:
-        digest = step.digest
-        counts = {query: len(looks[query]) for query in digest.queries}
-        rows = {query: looks[query][: digest.limit] if query in counts else [] for query in looks}
+        digest, found = step.digest, looks()
+        counts = {query: len(found[query]) for query in digest.queries}
+        rows = {query: found[query][: digest.limit] if query in counts else [] for query in found}
         message = digest_of(task, digest, {**rows, "counts": counts})
         answer = {"subject": message.title, "text": message.text, "counts": counts}
         return Said(Completed(answer), {"channel": step.digest.channel, **_shown(message)})

@@ -44,6 +44,8 @@ class Seen(NamedTuple):
     name: str
     owner: str
     says: str
+    begins: bool = False
+    """The first word about a system: it need not be expected."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,9 @@ def _seen(one: Happening) -> Seen | None:
         return Seen(one.at, "sent", one.name, one.owner, _text(facts))
     if one.kind == "run":
         return Seen(one.at, f"run {one.state}", one.name, one.owner, str(facts.get("reason", "")))
+    if one.kind == "health":
+        begins = facts["was"] is None
+        return Seen(one.at, f"health {one.state}", one.name, one.owner, _text(facts), begins)
     return Seen(one.at, one.kind, one.name, one.owner, _text(facts.get("payload", facts)))
 
 
@@ -174,6 +179,8 @@ def _compared(test: RuleTest, seen: Sequence[Seen], start: datetime) -> Verdict:
     runs = {one.name for one in test.document.expect if one.kind == "run"}
     if "run" in test.document.nothing_else:
         unexpected += tuple(one for one in left if one.kind.startswith("run ") and one.name not in runs)
+    if "health" in complete:
+        unexpected += tuple(one for one in left if one.kind.startswith("health ") and not one.begins)
     if "event" in complete and "event" not in test.document.nothing_else:
         types = {one.name for one in test.document.expect if one.kind == "event"}
         unexpected = tuple(one for one in unexpected if one.kind != "event" or one.name in types)
@@ -181,9 +188,8 @@ def _compared(test: RuleTest, seen: Sequence[Seen], start: datetime) -> Verdict:
 
 
 def _meets(seen: Seen, expected: Expected, start: datetime) -> bool:
-    kind = f"run {expected.state}" if expected.kind == "run" else expected.kind
     return (
-        seen.kind == kind
+        seen.kind == expected.outcome
         and seen.name == expected.name
         and (expected.at is None or seen.at == instant(expected.at, start))
         and expected.owner in (None, seen.owner)

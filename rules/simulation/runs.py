@@ -39,6 +39,8 @@ class Run:
     alarm_id: UUID | None
     lineage: tuple[str, ...]
     started_at: datetime
+    after: int
+    """The seq of the event that started the rule's run before."""
     active: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
     waits: dict[int, EventWait] = field(default_factory=dict)
@@ -85,6 +87,9 @@ class Runs:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._runs: dict[UUID, Run] = {}
+        """Those under way."""
+        self._newest: dict[str, int] = {}
+        """By rule, the seq of the event that started its last run."""
         self._starts: dict[str, list[datetime]] = {}
         self.failures: list[Failure] = []
 
@@ -98,8 +103,11 @@ class Runs:
             return
         for replaced in admission.replaces:
             self._end(self._runs[replaced], "cancelled", f"replaced by {id}")
-        run = Run(id, found, group, admission.state, [event], alarm_id, lineage, at)
-        self._runs[id] = run
+        after = self._newest.get(found.rule, 0)
+        self._newest[found.rule] = event["seq"]
+        run = Run(id, found, group, admission.state, [event], alarm_id, lineage, at, after)
+        if run.state in _UNDER_WAY:
+            self._runs[id] = run
         self._say(run, admission.state, {"reason": admission.reason} if admission.reason else {})
         if run.state == "running":
             self._begin(run)
@@ -122,11 +130,7 @@ class Runs:
         return admit(found.policy, id, at, standing, self._starts.setdefault(found.rule, []))
 
     def _of(self, rule: str, group: str) -> list[Run]:
-        return [
-            run
-            for run in self._runs.values()
-            if (run.match.rule, run.group) == (rule, group) and run.state in _UNDER_WAY
-        ]
+        return [run for run in self._runs.values() if (run.match.rule, run.group) == (rule, group)]
 
     def _gathered(self, run: Run) -> None:
         if run.state == "gathering":
@@ -147,18 +151,9 @@ class Runs:
             return
         situation = Situation(run.events[0], tuple(run.events), self._around.alarm(run.alarm_id))
         task = Task(action, action.node(step), situation, _NOWHERE)
-        done = perform(task, self._looks(run), self.failures)
+        looks = partial(self._around.looks, run.after, int(run.events[0]["seq"]))
+        done = perform(task, looks, self.failures)
         self._settle(run, task, done)
-
-    def _looks(self, run: Run) -> Facts:
-        """Events since the same rule's action ran before."""
-        seq = int(run.events[0]["seq"])
-        earlier = [
-            int(one.events[0]["seq"])
-            for one in self._runs.values()
-            if one.match.rule == run.match.rule and one.events[0]["seq"] < seq
-        ]
-        return self._around.looks(max(earlier, default=0), seq)
 
     def _settle(self, run: Run, task: Task, done: Said) -> None:
         step, at = task.node.number, self._around.now()
@@ -167,7 +162,10 @@ class Runs:
         run.waits.pop(step, None)
         outcome = type(done.outcome).__name__.lower()
         facts = {"step": task.node.name, "step_kind": task.node.kind, "attempt": task.attempt, **done.said}
-        self._around.note(Happening(at, "step", run.match.action, task.action.owner, outcome, facts))
+        event = run.events[0]
+        self._around.note(
+            Happening(at, "step", run.match.action, event["owner"], outcome, facts, run.match.rule, event)
+        )
         if done.datapoints is not None and outcome == "completed":
             self._around.record(done.datapoints)
         for effect in after.effects:
@@ -194,8 +192,6 @@ class Runs:
         waiting = run.active.get(str(step), {})
         if run.state != "running" or waiting.get("state") != "waiting":
             return
-        if waiting["attempt"] != entry["attempt"]:
-            return
         run.active[str(step)] = {**waiting, **entry, "state": "due"}
         self._due(run, step, entry["attempt"])
 
@@ -211,11 +207,12 @@ class Runs:
             return
         for run in list(self._runs.values()):
             started_before = run.alarm_id == event["alarm_id"] and run.events[0]["seq"] < event["seq"]
-            if started_before and run.state in _UNDER_WAY and not run.match.rule.startswith("notify:"):
+            if started_before and not run.match.rule.startswith("notify:"):
                 self._end(run, "cancelled", f"the alarm was {event['type'].removeprefix('alarm-')}")
 
     def _end(self, run: Run, state: str, why: str | None) -> None:
         run.state, run.waits = state, {}
+        self._runs.pop(run.id, None)
         self._say(run, state, {"reason": why} if why else {})
         queued = [one for one in self._of(run.match.rule, run.group) if one.state == "queued"]
         if queued and not any(one.state == "running" for one in self._of(run.match.rule, run.group)):

@@ -14,16 +14,17 @@ from clock.record_log import NewEvent
 from rules.alarms.alarm_rules import AlarmRules
 from rules.current import RuleSet
 from rules.engine import Arrival, Value
+from rules.health.systems import HealthChange
 from rules.judging import Judge
 from rules.loading.recurrences import recurrence_of
 from rules.simulation.agenda import EVENT, INPUT, Agenda
-from rules.simulation.alarms import Alarms
+from rules.simulation.alarms import Alarms, alarm_facts, open_alarms
 from rules.simulation.happenings import Happening
+from rules.simulation.health import Health
 from rules.simulation.performing import Failure
 from rules.simulation.runs import Facts, Runs, Surroundings
-from schemas.alarm_fields import ALARM_FIELDS
+from schemas.calculated import HEALTH_KEY
 from schemas.documents import ScheduleDocument
-from schemas.severities import level_name
 from timers.identity import spread_of
 from timers.recurrence import Recurrence
 from tocsin.core.errors import InvalidInput
@@ -42,7 +43,9 @@ class World:
         self._judge = Judge(rules)
         self._events: list[Facts] = []
         self._lineages: dict[str, tuple[str, ...]] = {}
-        self._alarms = Alarms(AlarmRules(rules), self._agenda, self._append, self._note)
+        compiled = AlarmRules(rules)
+        health = Health(compiled, self._agenda, start, self._tell_health)
+        self._alarms = Alarms(compiled, self._agenda, self._append, self._note, health)
         around = Surroundings(
             agenda=self._agenda,
             now=lambda: self.now,
@@ -132,6 +135,13 @@ class World:
         )
         self._arm(schedule, recurrence, at)
 
+    def _tell_health(self, change: HealthChange) -> None:
+        """It comes back at once, as a datapoint of the system."""
+        system, health = change.system, change.health
+        self._note(Happening(self.now, "health", system, system, health, change.payload))
+        labels = {} if change.reason is None else {"reason": str(change.reason)}
+        self.at(self.now, "arrive", owner=system, key=HEALTH_KEY, value=health, labels=labels)
+
     def _append(self, event: NewEvent, lineage: tuple[str, ...] = ()) -> None:
         facts: dict[str, Any] = {
             "id": str(event.id),
@@ -166,33 +176,11 @@ class World:
             self.at(self.now, "arrive", owner=recorded["owner"], key=key, value=value)
 
     def _alarm(self, id: uuid.UUID | None) -> Facts:
-        """As rules.actions.reading gives it."""
-        held = None if id is None else self._alarms.held.get(id)
-        if held is None:
-            return {**dict.fromkeys(ALARM_FIELDS, ""), "severity": 0, "payload": {}, "acknowledged": False}
-        alarm = held.alarm
-        return {
-            "id": str(alarm.id),
-            "rule": alarm.rule,
-            "owner": alarm.owner,
-            "state": held.state,
-            "severity": alarm.severity,
-            "since": alarm.since,
-            "payload": alarm.payload,
-            "message": str(alarm.payload.get("message", "")),
-            "acknowledged": bool(held.acknowledged_by),
-            "acknowledged_by": held.acknowledged_by,
-            "snoozed": False,
-        }
+        return alarm_facts(None if id is None else self._alarms.held.get(id))
 
     def _looks(self, after: int, upto: int) -> Facts:
-        open_alarms = [
-            {**self._alarm(held.alarm.id), "severity": level_name(held.alarm.severity)}
-            for held in self._alarms.held.values()
-            if held.state == "open"
-        ]
         return {
-            "open_alarms": open_alarms,
+            "open_alarms": open_alarms(self._alarms.held.values()),
             "events": [event for event in self._events if after < event["seq"] <= upto],
             "stale_series": self._alarms.stale(),
         }

@@ -1,5 +1,9 @@
--- The events of an alarm in commit order. Index: event_of_alarm. Locks nothing.
+-- The events of an alarm in commit order, those that outlived the log's retention too. Index: event_of_alarm, event_kept_of_alarm.
+-- Locks nothing.
 select seq, ts, recorded_at, type, payload, epoch
-from tocsin.event
-where alarm_id = %(alarm_id)s
+from (
+    select * from tocsin.event where alarm_id = %(alarm_id)s and seq >= (select h.horizon from tocsin.log_head h)
+    union all
+    select * from tocsin.event_kept where alarm_id = %(alarm_id)s and seq < (select h.horizon from tocsin.log_head h)
+) e
 order by seq

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from schemas.action_rule_document import MAX_CONDITION_LENGTH
 from schemas.duration import Duration
+from schemas.patterns import TIME_OF_DAY_PATTERN
 
 WAIT_KEYS = ("for", "until", "until_event")
 
@@ -19,7 +20,7 @@ class WaitStep(BaseModel):
     )
 
     for_: Duration | None = Field(None, alias="for", description="How long.", examples=["10m"])
-    until: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = Field(
+    until: Annotated[str, Field(pattern=TIME_OF_DAY_PATTERN)] | None = Field(
         None, description="The next time the clocks of `tz` show this.", examples=["08:00"]
     )
     tz: str = Field("UTC", description="IANA timezone of `until`.", examples=["Europe/London"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -25,7 +26,9 @@ from tests.cdc.publishing import (
 )
 from tests.clock.test_record_log import small_partitions
 from tests.rules.applying import action, put, versions
-from tests.sql import all_rows, one_row
+from tests.sessions import Sessions, sessions, watch
+from tests.sql import all_rows, blocked, one_row
+from tests.waiting import eventually
 from timers.schedule_spec import Act
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
@@ -33,6 +36,7 @@ from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
 ACT = Act("ann", "test", T0)
+__all__ = ["sessions", "watch"]
 
 
 async def loss_of(settings: Settings, connection: Connection) -> Loss | None:
@@ -152,6 +156,48 @@ async def test_rules_applied_since_the_restore_hold_from_where_their_event_went(
     switches = await all_rows(connection, "select rules_seq, seq from tocsin.rule_switch order by 1")
     assert [(row["rules_seq"], row["seq"]) for row in switches] == [(1, 77), (6, 77), (9, 77)]
     assert (await assert_whole(settings, connection))[5]["type"] == "rules-applied"
+
+
+async def test_a_wait_moves_with_the_record_that_it_began_at_and_whoever_ends_one_is_waited_for(
+    settings: Settings, connection: Connection, sessions: Sessions, watch: Connection
+) -> None:
+    """An event from before the wait is moved with it, and still lies before it."""
+    await append(connection, 1)
+    await append(connection, 3)
+    await publish_all(settings)
+    await forget_after(connection, 1)
+    await append(connection, 3)
+    for step, after_seq in enumerate((1, 3, 4)):
+        await wait_of(connection, step, after_seq)
+    worker = await sessions("worker")
+
+    async def waits() -> bool:
+        return await blocked(watch, connection)
+
+    loss = await loss_of(settings, connection)
+    assert loss is not None
+    async with worker.transaction():
+        await worker.execute("delete from tocsin.action_wait where step = 2")
+        adopting = asyncio.create_task(adopt(LogReader(connection), settings, loss, ACT))
+        await eventually(waits, "adopting waits for the worker")
+        log_is_free = "select pg_try_advisory_xact_lock(hashtext('tocsin.log')) as free"
+        assert await one_row(watch, log_is_free) == {"free": True}, "the worker needs it to end"
+        await append(worker, 1)
+    await adopting
+    moved = await all_rows(connection, "select step, after_seq from tocsin.action_wait order by step")
+    assert [tuple(row.values()) for row in moved] == [(0, 1), (1, 6)]
+
+
+async def wait_of(connection: Connection, step: int, after_seq: int) -> None:
+    id = uuid.uuid4()
+    await connection.execute(
+        "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, started_at,"
+        " correlation_id) values (%(id)s, 'tell', 'page', %(id)s, 1, '{}', 'running', %(at)s, %(id)s)",
+        {"id": id, "at": T0},
+    )
+    await connection.execute(
+        "insert into tocsin.action_wait values (%s, %s, 1, 'true', %s)", (id, step, after_seq)
+    )
 
 
 async def test_a_stream_far_ahead_is_adopted_with_the_partitions_that_it_needs(
@@ -315,10 +361,10 @@ MOVED = {
         "log_commit.last_seq",
     ),
     *("rule_version.from_seq", "rule_version.until_seq", "rule_switch.rules_seq"),
-    *("log_gap.from_seq", "log_gap.until_seq"),
+    *("log_gap.from_seq", "log_gap.until_seq", "action_wait.after_seq"),
 }
 FOLLOWS_THE_STREAM = {
-    *("action.event_seq", "action_event.event_seq", "action_wait.after_seq", "ingest_partition.last_seq"),
+    *("action.event_seq", "action_event.event_seq", "ingest_partition.last_seq"),
     *(
         "datapoint.stream_seq",
         "current_value.stream_seq",

@@ -12,10 +12,13 @@ from psycopg.conninfo import make_conninfo
 from cdc.adopt import adopt, find_loss
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
+from clock.retention.prune import prune
 from clock.service import Clock
 from migrations.runner import migrate
 from rules.worker import Worker
 from tests.cdc.publishing import T0, append, forget_after, patient, publish_all, published, smaller
+from tests.clock.test_record_log import small_partitions
+from tests.clock.test_retention import all_have_read, at_the_end, fill
 from tests.databases import create_database, drop_database
 from tests.rules.applying import action, put
 from tests.sql import all_rows
@@ -101,6 +104,14 @@ async def as_role(settings: Settings, role: str) -> Connection:
     return await connect(
         patient(smaller(settings, postgres=make_conninfo(settings.postgres, user=role))), role
     )
+
+
+async def drop_roles(settings: Settings) -> None:
+    """They belong to the server, not to the database."""
+    superuser = await as_role(settings, "postgres")
+    await superuser.execute("drop owned by tocsin_service, tocsin_reader")
+    await superuser.execute("drop role tocsin_service, tocsin_reader")
+    await superuser.close()
 
 
 async def copy_a_commit(connection: Connection) -> None:
@@ -220,7 +231,31 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
     finally:
         await service.close()
         await house.close()
-        superuser = await as_role(owned, "postgres")
-        await superuser.execute("drop owned by tocsin_service, tocsin_reader")
-        await superuser.execute("drop role tocsin_service, tocsin_reader")
-        await superuser.close()
+        await drop_roles(owned)
+
+
+async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_says_what_it_may_not_drop(
+    owned: Settings,
+) -> None:
+    superuser = await as_role(owned, "postgres")
+    await small_partitions(superuser, 10)
+    await fill(superuser, 25)
+    await all_have_read(superuser, 25)
+    await superuser.execute("insert into tocsin.action_limit values ('gone', '{}')")
+    await superuser.close()
+    house = await connect(owned, "owner")
+    await house.execute(ROLES.read_bytes())
+    service = await as_role(owned, "tocsin_service")
+    try:
+        for session in (house, service):
+            await at_the_end(session)
+        done = await prune(service, owned)
+        assert (done.tables, done.rows) == ([], {"action_limit": 1})
+        assert {one.why for one in done.left} == {
+            "only the owner of the schema may drop it: run `tocsin prune` as that role"
+        }
+        assert len((await prune(house, owned)).tables) == 6
+    finally:
+        await service.close()
+        await house.close()
+        await drop_roles(owned)

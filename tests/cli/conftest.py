@@ -66,4 +66,5 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 @pytest.fixture
 def tocsin(settings: Settings, alone: CommandLine) -> CommandLine:
-    return CommandLine(environment_of(settings))
+    """Postgres ends a session that idles in a transaction for half the TTL: no stall of the machine lasts that long."""
+    return CommandLine({**environment_of(settings), "TOCSIN_LEASE_TTL_S": "20"})

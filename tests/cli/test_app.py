@@ -90,10 +90,26 @@ def test_an_unreachable_nats_is_one_line_with_its_address_and_exit_code_2(alone:
     assert answer.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("audit", "--limit", "0"), "'--limit' / '-n': must be greater than or equal to 1, not '0'"),
+        (("cdc", "verify", "--from", "x"), "'--from': must be a whole number, not 'x'"),
+        (("run", "nope"), "'role': 'nope' is not one of 'clock', 'cdc', 'worker'."),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_value_that_cannot_be_read_is_refused_in_our_words(
+    alone: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    assert alone(*words, exit_code=2).err.splitlines()[-1] == f"Error: Invalid value for {said}"
+
+
 def test_a_setting_out_of_range_is_named_with_its_value(tocsin: CommandLine) -> None:
     tocsin.environment["TOCSIN_TICK_MS"] = "0"
     assert tocsin("events", exit_code=1).err == (
-        "tocsin: TOCSIN_TICK_MS='0': input should be greater than or equal to 1\n"
+        "tocsin: TOCSIN_TICK_MS='0': write a number from 1 to 1,000 (longest sleep of the clock in ms: a timer armed "
+        "for the near future is seen this late)\n"
     )
 
 

@@ -14,8 +14,9 @@ import pytest
 from tests.cli.conftest import Answer, CommandLine
 from tests.clock.beats import at
 from tests.rules.backtest.living import Living
+from tests.sessions import opening_sessions
 from tests.sql import all_rows
-from tocsin.core.db import Connection, connect
+from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 RULES = """
@@ -46,19 +47,18 @@ WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z", "--
 
 
 @pytest.fixture
-async def lived(connection: Connection, settings: Settings) -> AsyncIterator[Living]:
-    clock = await connect(settings, "clock")
-    live = Living(connection, clock)
-    await live.begin()
-    await live.only(RULES, 0)
-    for second in range(0, 60, 3):
-        value = 50.0 + second % 30
-        # Silence begins with the last one, and nothing in the world is a round number of milliseconds.
-        seconds = second + (0.000_141 if second == 57 else 0)
-        await live.arrive([live.arrival(seconds, value, "dsp.a", f"<b>plant</b>-{n}") for n in (1, 2)])
-    await live.come_to_rest(200, ["<b>plant</b>-1", "<b>plant</b>-2"])
-    yield live
-    await clock.close()
+async def lived(settings: Settings) -> AsyncIterator[Living]:
+    async with opening_sessions(settings) as sessions:
+        live = Living(settings, sessions)
+        await live.begin()
+        await live.only(RULES, 0)
+        for second in range(0, 60, 3):
+            value = 50.0 + second % 30
+            # Silence begins with the last one, and nothing in the world is a round number of milliseconds.
+            seconds = second + (0.000_141 if second == 57 else 0)
+            await live.arrive([live.arrival(seconds, value, "dsp.a", f"<b>plant</b>-{n}") for n in (1, 2)])
+        await live.come_to_rest(200)
+        yield live
 
 
 @pytest.fixture
@@ -138,6 +138,17 @@ async def test_a_recording_replays_without_a_database_and_draws_a_page(
     assert not re.search(r"https?://|<script|@import|url\(", text)
 
 
+async def test_a_recording_may_be_parquet(tocsin: CommandLine, lived: Living, tmp_path: Path) -> None:
+    told = []
+    for name in ("recording.parquet", "recording.ndjson.gz"):
+        file = str(tmp_path / name)
+        answer = await typed(tocsin, "export", "-o", file, *WINDOW[:4])
+        assert "3 owners, 40 datapoints" in answer.out
+        told.append((await typed(tocsin, "backtest", "--recording", file, "--jobs", "1", "--json")).json)
+    assert told[0] == told[1]
+    assert told[0]["datapoints"] == 40
+
+
 class Page(HTMLParser):
     """Tags that were opened and not closed, and the classes of what is drawn."""
 
@@ -165,7 +176,12 @@ class Page(HTMLParser):
         (("--historical", "--rules", "x.yaml"), "uses the rules of the time"),
         (("--recording", "x", "--since", "1d"), "has its own window"),
         (("--recording", "missing.gz"), "cannot read missing.gz"),
+        (("--recording", "missing.gz", "--html", "no/such.html"), "--html no/such.html cannot be written"),
     ],
 )
 def test_what_makes_no_sense_is_refused(alone: CommandLine, words: tuple[str, ...], why: str) -> None:
     assert why in alone("backtest", *words, exit_code=1).err
+
+
+def test_an_export_that_cannot_be_written_is_refused_before_it_begins(alone: CommandLine) -> None:
+    assert "--output no/such.gz cannot be written" in alone("export", "-o", "no/such.gz", exit_code=1).err

@@ -11,9 +11,11 @@ import pytest
 from cdc.log_reader import Gap
 from cdc.report import Report
 from clock.pipeline import Held
-from rules.lanes.standing import Standing
+from clock.retention.report import PruneReport
+from rules.lanes.standing import Refusing, Standing
 from tocsin.cli.findings import (
     Finding,
+    Workers,
     cdc_audit,
     clock_offset,
     lane,
@@ -21,6 +23,7 @@ from tocsin.cli.findings import (
     log_gaps,
     log_lag,
     pipeline,
+    retention,
     system_tz_version,
     timers,
     tz_data,
@@ -164,6 +167,19 @@ def test_a_lane_that_nobody_drains_or_that_is_behind_is_red(
     assert "tocsin run worker" in found.remedy
 
 
+def test_workers_that_are_there_are_not_asked_for_again() -> None:
+    orphans = [standing(0, None), standing(1, None)]
+    begun = lane("data", orphans, None, Workers(alive=["a"]))
+    assert begun.text == "nobody drains 2 of 2 partitions: 0, 1, while a worker is alive"
+    assert begun.remedy == "look again in a moment; if it stays so, read their logs"
+    reason = "the stream 'x' has subjects=[]: correct it with `nats stream edit`"
+    refusing = Workers(["a"], [Refusing("b", reason), Refusing("c", reason)])
+    for found in (lane("data", orphans, None, refusing), worker_lag("perform", None, 0, refusing)):
+        assert found.state == "red"
+        assert found.text.endswith("; 2 workers run and refuse: the stream 'x' has subjects=[]")
+        assert found.remedy == "correct it with `nats stream edit`"
+
+
 def test_verdicts_that_wait_for_the_pipeline_are_counted_and_red_after_a_while() -> None:
     assert pipeline([]).state == "ok"
     held = [
@@ -178,3 +194,30 @@ def test_verdicts_that_wait_for_the_pipeline_are_counted_and_red_after_a_while()
     found = pipeline([*held, Held("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
     assert (found.state, found.text[:29]) == ("red", "10000 or more verdicts wait (")
     assert "tocsin run worker" in found.remedy
+
+
+def test_retention_says_what_is_kept_and_what_the_last_run_did() -> None:
+    ages = {"records": 90.0, "audit": 730.5}
+    never = retention(PruneReport(None, None, {}, [], _NOW), ages)
+    assert never.text.startswith("records 90 days, audit 730.5 days; not looked at yet")
+    hour = timedelta(hours=1)
+    under_way = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW), ages)
+    assert under_way.text.endswith("at it since 2026-03-08 06:00:00Z, removed 12,000 of alarm")
+    held = [{"what": "event_0", "why": "somebody uses it"}]
+    done = PruneReport(_NOW - hour, _NOW - hour, {}, held, _NOW)
+    assert retention(done, ages).state == "ok"
+    assert retention(done, ages).text.endswith(
+        "it removed nothing and had to leave event_0: somebody uses it"
+    )
+
+
+def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
+    day = timedelta(days=1)
+    refused = [{"what": "event_0", "why": "only the owner of the schema may drop it"}]
+    last = retention(PruneReport(_NOW, _NOW, {}, refused, _NOW), {})
+    assert (last.state, "as the owner" in last.remedy) == ("red", True)
+    failed = [{"what": "rule_state", "why": "it failed: invalid input syntax"}]
+    assert retention(PruneReport(_NOW, _NOW, {}, failed, _NOW), {}).state == "red"
+    old = retention(PruneReport(_NOW - 2 * day, _NOW - 2 * day, {}, [], _NOW), {})
+    assert (old.state, "a clock leads" in old.remedy) == ("red", True)
+    assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW), {}).state == "ok"

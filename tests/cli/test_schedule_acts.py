@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import psycopg
+import pytest
+
 from tests.cli.conftest import CommandLine
+from tocsin.cli import schedule_add
+from tocsin.core.settings import Settings
 
 
 def _add(tocsin: CommandLine, name: str, *words: str) -> None:
@@ -16,6 +23,24 @@ def test_pause_resume_and_cancel_are_events_with_who_did_it(tocsin: CommandLine)
     found = tocsin("events", "--json").json
     assert [event["type"] for event in found] == ["schedule-paused", "schedule-resumed", "schedule-cancelled"]
     assert tocsin("events", "--origin", "caused", "--schedule", "one", "--json").json == found
+
+
+def test_what_is_asked_for_is_checked_before_the_transaction(
+    tocsin: CommandLine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres ends a session that idles inside of one, and checking takes a while where everything is slow."""
+    seen: list[str] = []
+
+    def look(values: dict[str, Any]) -> Any:
+        with psycopg.connect(settings.postgres) as watch:
+            query = "select state from pg_stat_activity where application_name = 'tocsin command line'"
+            seen.extend(state for (state,) in watch.execute(query).fetchall())
+        return check(values)
+
+    check = schedule_add._document
+    monkeypatch.setattr(schedule_add, "_document", look)
+    _add(tocsin, "one")
+    assert seen == ["idle"]
 
 
 def test_cancelling_many_is_an_event_each(tocsin: CommandLine) -> None:

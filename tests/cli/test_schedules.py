@@ -91,7 +91,7 @@ def test_a_cancelled_schedule_is_made_active_again_only_on_request(tocsin: Comma
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("a/b", "--every", "5s"), "name 'a/b': use 1 to 128 letters, digits, '_' and '-'"),
+        (("a/b", "--every", "5s"), "name is 'a/b': use letters, digits, '_' and '-', at most 128 of them"),
         (("x",), "the schedule needs one of cron, rrule, every or at"),
         (("x", "--every", "5"), "'5' is not a duration: a bare number has no unit, write 5s or 5m"),
         (("x", "--at", "2037-01-01T00:00Z", "--in", "5m"), "both --at and --in are given: keep one of them"),
@@ -105,7 +105,7 @@ def test_a_cancelled_schedule_is_made_active_again_only_on_request(tocsin: Comma
         ),
         (
             ("x", "--every", "5s", "--catch-up", "some"),
-            "--catch-up 'some': input should be 'latest', 'all' or 'none'",
+            "--catch-up must be 'latest', 'all' or 'none', not 'some'",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

@@ -16,6 +16,7 @@ import pytest
 from tests.cli.conftest import CommandLine, environment_of
 from tests.rules.lanes.laning import has_stream, jetstream
 from tests.waiting import eventually, eventually_sync
+from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 
@@ -123,7 +124,7 @@ def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings
         (("send", "plant", "a b", "1"), "'a b' is not a key"),
         (("send", "plant", "a", "1", "--ts", "yesterday"), "--ts 'yesterday' is not an instant"),
         (("send", "plant", "a", "1", "--label", "x"), "--label 'x' names no label: write NAME=TEXT"),
-        (("emit", "a b"), "type: string should match"),
+        (("emit", "a b"), "type is 'a b': use letters, digits, '_' and '-', at most 128 of them"),
         (("emit", "a", "--payload", "["), "--payload is not JSON"),
         (("emit", "a", "--payload", "[]"), "--payload '[]' is not an object"),
         (("emit", "a", "--severity", "hot"), "unknown severity 'hot'"),
@@ -155,6 +156,8 @@ def test_health_is_listed_with_what_makes_it_so(tocsin: CommandLine, tmp_path: P
     assert line.endswith("pump.flow of plant-7: no-data")
     (found,) = tocsin("health", "--json").json
     assert (found["system"], found["health"], found["members"]) == ("cooling", "unknown", 1)
+    assert found["waiting_since"] is None
+
     (unknown,) = tocsin("series", "--unknown", "--json").json
     assert (unknown["owner"], unknown["key"], unknown["by"]) == ("plant-7", "pump.flow", "system cooling")
     assert tocsin("series", "--unknown").lines[1].split() == ["plant-7", "pump.flow", "system", "cooling"]
@@ -168,3 +171,17 @@ def test_prune_says_what_would_go_and_what_holds_the_rest(tocsin: CommandLine) -
     ]
     found = tocsin("prune", "--json").json
     assert (found["ranges"], found["days"], found["dropped"]) == ([], [], [])
+
+
+async def test_health_that_waits_for_a_partition_says_so(
+    tocsin: CommandLine, tmp_path: Path, connection: Connection
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("system: {name: cooling, members: [{owner: plant-7, key: dsp.load}]}\n")
+    await asyncio.to_thread(tocsin, "apply", str(rules))
+    await connection.execute(
+        "insert into tocsin.member_fact (owner, at, what, subject)"
+        " values ('plant-7', '2026-03-02Z', 'fresh', 'dsp.load')"
+    )
+    answer = await asyncio.to_thread(tocsin, "health")
+    assert answer.lines[-1] == "cooling: health waits until every partition is read, see `tocsin doctor`"

@@ -220,6 +220,18 @@ def test_a_signal_during_the_start_ends_it_like_any_other(tmp_path: Path, number
         assert users_of(house / ".tocsin") == {}
 
 
+def test_a_missing_rules_file_or_a_bad_setting_is_said_before_any_server_starts(
+    tmp_path: Path, alone: CommandLine
+) -> None:
+    missing = alone("up", "--data", str(tmp_path / "data"), "--rules", "missing.yaml", exit_code=1)
+    assert missing.err == "missing.yaml:1:1: the file does not exist\n"
+    alone.environment["TOCSIN_METRICS"] = "localhost"
+    assert alone("up", "--data", str(tmp_path / "data"), exit_code=1).err.startswith(
+        "tocsin: TOCSIN_METRICS='localhost' is no address to listen on: "
+    )
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_wish_to_stop_is_kept_although_the_exception_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
 

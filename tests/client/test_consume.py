@@ -73,7 +73,7 @@ async def test_side_by_side_a_slow_record_holds_nobody_up(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 20)
-    go_on = asyncio.Event()
+    go_on, three_at_work = asyncio.Event(), asyncio.Event()
     at_work: list[int] = []
     most = 0
 
@@ -81,8 +81,11 @@ async def test_side_by_side_a_slow_record_holds_nobody_up(
         nonlocal most
         at_work.append(event.seq)
         most = max(most, len(at_work))
+        if len(at_work) == 3:
+            three_at_work.set()
         if event.seq == 1:
             await go_on.wait()
+        await three_at_work.wait()
         await note(event, connection)
         at_work.remove(event.seq)
 

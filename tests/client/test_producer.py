@@ -188,7 +188,7 @@ async def test_an_event_is_handed_in_with_everything_it_was_given(settings: Sett
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"type": "a b"}, "type: string should match"),
+        ({"type": "a b"}, "type is 'a b': use letters"),
         ({"type": "a", "payload": {"x": object()}}, "the payload is not JSON"),
         ({"type": "a", "payload": {"x": math.inf}}, "the payload is not JSON"),
         ({"type": "a", "payload": {"x": "\0"}}, r"U\+0000"),

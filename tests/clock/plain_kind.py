@@ -79,7 +79,7 @@ class Plain:
         self.walked.append(len(rows))
         return rows
 
-    def plan(self, rows: Sequence[PlainRow], now: datetime) -> PlainPlan:
+    async def settle(self, connection: Connection, rows: Sequence[PlainRow], now: datetime) -> PlainPlan:
         plan = PlainPlan(considered=len(rows))
         for row in rows:
             if "worse" in row.payload:
@@ -89,10 +89,10 @@ class Plain:
             else:
                 plan.fired.append(row)
         plan.settled = plan.fires = len(plan.fired)
+        await connection.execute(REMOVE, ([row.ctid for row in plan.fired],))
         return plan
 
     async def write(self, connection: Connection, plan: PlainPlan, now: datetime, epoch: int) -> None:
-        await connection.execute(REMOVE, ([row.ctid for row in plan.fired],))
         events = [
             NewEvent(row.fire_at, "derived", "plain", {"kind": self.kind, "key": row.key}, rule=row.ref)
             for row in plan.fired

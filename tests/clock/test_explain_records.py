@@ -89,6 +89,23 @@ async def test_a_record_that_is_gone_is_not_guessed_at(connection: Connection) -
     assert verdict.sentence.startswith("there is no record of 2026-03-02 08:00:00 EST (13:00:00 UTC)")
 
 
+async def test_what_was_dropped_from_the_log_is_not_guessed_at_either(connection: Connection) -> None:
+    """Without its record, an edit after the fire would look as if it had come before."""
+    await put(connection, DAILY)
+    await fire(await begin_term(connection, "test"), connection, DUE)
+    await fire(await begin_term(connection, "test"), connection, DUE + DAY)
+    await put(connection, {**DAILY, "cron": "0 9 * * *"}, DUE + DAY + timedelta(hours=1))
+    await connection.execute("select tocsin.raise_horizon(2, 0)")
+    await connection.execute("delete from tocsin.event where seq < 2")
+    verdict = await asked(connection, DUE + 2 * DAY, DUE)
+    assert (verdict.outcome, verdict.facts["log_from"]) == ("unrecorded", DUE + DAY)
+    assert verdict.sentence == (
+        "there is no record of 2026-03-02 08:00:00 EST (13:00:00 UTC) any more: generation 1 names it, and older "
+        "records than 2026-03-03 08:00:00 EST (13:00:00 UTC) were dropped"
+    )
+    assert (await asked(connection, DUE + 2 * DAY, DUE + DAY)).outcome == "fired"
+
+
 async def test_an_instant_without_a_fraction_means_its_second(connection: Connection) -> None:
     exact = at(10) + timedelta(microseconds=123_456)
     await put(connection, {"at": "2026-03-02T08:00:10.123456Z"})

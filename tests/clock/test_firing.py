@@ -11,7 +11,7 @@ from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from timers.identity import event_id_text
-from timers.schedules import Act, list_schedules, pause_schedule
+from timers.schedules import Act, ScheduleSpec, list_schedules, pause_schedule
 from tocsin.core.db import Connection
 
 
@@ -179,9 +179,11 @@ async def test_a_burst_on_one_instant_is_fired_once_each_in_small_batches(connec
     assert [event["seq"] for event in await events(connection)] == list(range(1, 96))
 
 
+@pytest.mark.parametrize("page", [1, 2, 250])
 async def test_catch_up_of_everything_is_cut_into_batches_that_lose_nothing(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
+    monkeypatch.setattr(ticks, "_PAGE", page)
     monkeypatch.setattr(ticks, "EVENTS_PER_BATCH", 20)
     for number in range(5):
         await put(connection, name=f"beat-{number}", catch_up="all")
@@ -189,6 +191,27 @@ async def test_catch_up_of_everything_is_cut_into_batches_that_lose_nothing(
     batches = await drain(term, at(125))
     assert [batch.fires for batch in batches] == [24, 24, 12]
     assert len(set(await fired(connection))) == 60
+
+
+@pytest.mark.parametrize("page", [1, 3, 250])
+async def test_a_long_outage_of_many_crons_is_counted_a_few_at_a_time(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """Walking over a week of minutes takes its time, and the other kinds wait meanwhile. Divisions take none."""
+    monkeypatch.setattr(ticks, "_PAGE", page)
+    monkeypatch.setattr(ticks, "COUNTED_PER_BATCH", 100)
+    for number in range(4):
+        cron = f"{number}-59 * * * *"
+        await put(connection, ScheduleSpec(f"minutes-{number}", {"cron": cron, "tz": "UTC"}))
+        await put(connection, name=f"beat-{number}")
+    term = await begin_term(connection, "test", batch=100)
+    first = await term.run_once(at(7200))
+    # All beats are due before the first minute.
+    assert (first.timers, first.more) == (5, True)
+    batches = [first, *await drain(term, at(7200))]
+    assert [batch.fires for batch in batches] == [5, 1, 1, 1]
+    missed = [event["payload"]["count"] for event in await events(connection) if not event["fire_at"]]
+    assert sorted(missed) == [113, 115, 117, 119, *[719] * 4]
 
 
 async def test_a_tick_whose_occurrence_is_done_moves_on_without_an_event(connection: Connection) -> None:

@@ -20,6 +20,7 @@ from clock import lease as lease_module
 from clock.lease import Lease, campaigning, current_holder
 from tests.waiting import eventually
 from tocsin.core import bus as bus_module
+from tocsin.core.service import Service, beat, running
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers, embedded_nats
 
@@ -274,6 +275,30 @@ async def test_a_bucket_made_with_other_settings_is_used(place: Settings, bus: C
     async with campaigning(place, "clock") as lease:
         async with asyncio.timeout(30):
             await lease.wait_until_held()
+
+
+async def test_a_candidate_that_nats_does_not_answer_says_so_until_it_does(tmp_path: Path) -> None:
+    with embedded_nats(tmp_path / "nats") as nats:
+        place = Settings(nats=nats.url, lease_ttl_s=1.0)
+
+    async def stand() -> None:
+        async with campaigning(place, "clock") as lease:
+            await lease.wait_until_held()
+            while True:
+                beat("clock")
+                await asyncio.wait_for(asyncio.Event().wait(), 60)
+
+    service = Service("clock", stand)
+
+    async def says(part: str) -> bool:
+        return part in (service.problem or "well")
+
+    async with running(service):
+        await eventually(lambda: says("cannot reach nats"), "it says why it waits")
+        with embedded_nats(tmp_path / "nats") as again:
+            assert again.url == nats.url
+            await eventually(lambda: says("well"), "it holds the lease")
+            await service.stop()
 
 
 async def test_stopping_without_nats_does_not_hang(place: Settings) -> None:

@@ -19,7 +19,7 @@ from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
-from tocsin.core.db import Connection
+from tocsin.core.db import Connection, statement
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
@@ -146,11 +146,11 @@ async def test_the_newest_events_of_a_rule_outlive_their_partition(
         (4, "rare", 3),
         (5, "rare", 4),
     ]
-    listed = await all_rows(
-        connection,
-        "select seq from tocsin.event_kept union all select seq from tocsin.event where rule <> '' order by seq",
-    )
-    assert [row["seq"] for row in listed] == [3, 4, 5, 20, 21, 22, 23, 24, 25]
+    everything = {"type": "tested", "schedule": None, "origin": None, "limit": 100}
+    for query, order in (("read_events_since", 1), ("read_newest_events", -1)):
+        listed = await connection.execute(statement(f"cdc/{query}"), {**everything, "since": 3})
+        seqs = [row[0] for row in await listed.fetchall()][::order]
+        assert [seq for seq in seqs if seq > 3] == [4, 5, 20, 21, 22, 23, 24, 25]
 
 
 async def test_kept_events_go_when_newer_ones_take_their_place(
@@ -239,7 +239,7 @@ def test_a_range_in_the_middle_is_never_dropped_before_its_elders() -> None:
         LogRange(10, 20, ("event_10",), 1, T0),
         LogRange(20, 30, ("event_20",), 1, None),
     ]
-    limits = Limits(NOW, 100, 100, None, NOW)
+    limits = Limits(NOW, 100, 100, None, None, NOW)
     planned = plan_pruning(
         ranges, [DatapointDay(T0.date(), "datapoint_20260302", 5)], limits, 90 * DAY, 30 * DAY
     )
@@ -248,3 +248,34 @@ def test_a_range_in_the_middle_is_never_dropped_before_its_elders() -> None:
     planned = plan_pruning(ranges[1:], [], limits, 90 * DAY, 30 * DAY)
     assert [one.start for one in planned.ranges] == [10]
     assert planned.kept[0].why == "records are still added to it"
+
+
+async def test_the_last_datapoint_of_each_series_outlives_its_day(
+    connection: Connection, short: Settings
+) -> None:
+    """A replay that begins on the first day that is left knows what was silent, and since when."""
+    days = [T0 + number * DAY for number in range(3)]
+    await connection.execute("select tocsin.extend_datapoints(%s, %s)", (days[0].date(), days[2].date()))
+    for seq, (owner, at) in enumerate(
+        [("old", days[0]), ("old", days[0] + timedelta(hours=1)), ("both", days[0]), ("both", days[1])], 1
+    ):
+        await connection.execute(
+            "insert into tocsin.datapoint (arrived_at, stream_seq, position, owner, key, ts, value)"
+            " values (%(at)s, %(seq)s, 0, %(owner)s, 'a', %(at)s, to_jsonb(%(seq)s::integer))",
+            {"at": at, "seq": seq, "owner": owner},
+        )
+    for owner in ("old", "both", "never"):
+        await connection.execute(
+            "insert into tocsin.current_value (owner, key, partition, value, ts, arrived_at, stream_seq,"
+            " first_arrived_at) values (%(owner)s, 'a', 0, '1', %(at)s, %(at)s, 1, %(at)s)",
+            {"owner": owner, "at": days[2]},
+        )
+    now = days[2] + 30 * DAY
+    await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', 0, %s)", (now,)
+    )
+    done = await prune(connection, short)
+    assert done.tables == ["datapoint_20260302", "datapoint_20260303"]
+    kept = await all_rows(connection, "select owner, value from tocsin.datapoint_kept order by owner")
+    assert [(row["owner"], row["value"]) for row in kept] == [("both", 4), ("old", 2)]

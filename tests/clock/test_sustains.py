@@ -50,6 +50,21 @@ async def test_a_pending_alarm_opens_at_the_nominal_time_however_late_the_clock_
     assert await timers(connection) == []
 
 
+async def test_a_sustain_that_is_armed_late_is_for_its_nominal_time_all_the_same(
+    connection: Connection, term: Term
+) -> None:
+    """A backlog is drained: it fires no earlier than it was armed."""
+    await hold_alarm(connection)
+    await connection.execute("update tocsin.alarm set source_event_id = %s", (CAUSE,))
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(40).isoformat(),))
+    await sustain(connection, "open", at(10), SAYS)
+    assert await fire(term, at(39)) == 0
+    assert await fire(term, at(40)) == 1
+    assert (await alarm_row(connection))["opened_at"] == at(10)
+    (event,) = await events(connection)
+    assert (event["ts"], event["source_event_id"]) == (at(10), CAUSE)
+
+
 async def test_the_state_of_the_rule_moves_with_the_alarm(connection: Connection, term: Term) -> None:
     await hold_alarm(connection)
     await sustain(connection, "open", at(10), SAYS)
@@ -96,13 +111,18 @@ async def test_a_snooze_that_is_over_is_said_once_while_the_alarm_is_open(
     connection: Connection, term: Term
 ) -> None:
     await hold_alarm(connection, "open")
+    await connection.execute("update tocsin.alarm set snoozed_until = %s", (at(10),))
     await read_until(connection, None)
     await sustain(connection, "snooze", at(10), {})
     assert await fire(term, at(10)) == 1
     (event,) = await events(connection)
     assert (event["type"], event["ts"]) == ("alarm-snooze-ended", at(10))
-    assert (await alarm_row(connection))["state"] == "open"
+    row = await alarm_row(connection)
+    assert (row["state"], row["snoozed_until"]) == ("open", None)
     assert (await state_row(connection))["version"] == 1
+    await sustain(connection, "snooze", at(20), {})
+    assert await fire(term, at(20)) == 1, "the next one ends as well"
+    assert [event["ts"] for event in await events(connection)] == [at(10), at(20)]
 
 
 async def test_a_timer_whose_alarm_moved_on_is_consumed_and_says_nothing(
@@ -113,6 +133,15 @@ async def test_a_timer_whose_alarm_moved_on_is_consumed_and_says_nothing(
     assert await fire(term, at(10)) == 0
     assert await events(connection) == []
     assert await timers(connection) == []
+
+
+async def test_a_state_that_holds_another_alarm_is_left_alone(connection: Connection, term: Term) -> None:
+    await hold_alarm(connection)
+    await connection.execute("update tocsin.rule_state set alarm_id = %s", (CAUSE,))
+    await sustain(connection, "open", at(10), SAYS)
+    assert await fire(term, at(10)) == 1
+    state = await state_row(connection)
+    assert (state["phase"], state["alarm_id"], state["version"]) == ("pending", CAUSE, 1)
 
 
 async def test_a_timer_without_an_alarm_is_consumed(connection: Connection, term: Term) -> None:

@@ -153,8 +153,10 @@ async def test_a_sustain_waits_for_a_silence_before_it(connection: Connection, t
     await drain(term, at(11))
     assert (await series_row(connection))["stale_since"] == at(8)
     assert (await alarm_row(connection))["state"] == "pending"
-    await connection.execute("update tocsin.current_value set heard_stale_since = stale_since")
     await drain(term, at(12))
+    assert (await alarm_row(connection))["state"] == "pending", "that it is stale, no rule has heard yet"
+    await connection.execute("update tocsin.current_value set heard_stale_since = stale_since")
+    await drain(term, at(13))
     assert (await alarm_row(connection))["state"] == "open"
     assert (await alarm_row(connection))["id"] == ALARM
 
@@ -173,6 +175,17 @@ async def test_a_sustain_waits_for_a_silence_before_it_however_late_that_was_arm
     assert (await alarm_row(connection))["state"] == "pending"
     await drain(term, at(40))
     assert (await series_row(connection))["stale_since"] == at(8)
+
+
+async def test_a_watchdog_that_is_parked_holds_nothing(connection: Connection, term: Term) -> None:
+    """A person has to look at it; until then the alarms of its owner go on."""
+    await put_series(connection, at(-2))
+    await watch_series(connection, at(8))
+    await connection.execute("update tocsin.timer set parked_at = %s", (at(0),))
+    await hold_alarm(connection)
+    await sustain(connection, "open", at(10), {})
+    await drain(term, at(11))
+    assert (await alarm_row(connection))["state"] == "open"
 
 
 async def test_a_silence_after_a_sustain_or_of_another_owner_holds_nothing(

@@ -10,7 +10,7 @@ import structlog
 from tests.waiting import eventually
 from tocsin.core import service as service_module
 from tocsin.core.errors import Unreachable
-from tocsin.core.service import Service, running
+from tocsin.core.service import Service, beat, running
 
 
 class Scripted:
@@ -196,3 +196,47 @@ async def test_all_are_stopped_when_the_block_fails() -> None:
         await fail()
     assert one.cleaned_up
     assert two.cleaned_up
+
+
+def problem(service: Service) -> str | None:
+    """A call, so that mypy does not take one answer for the next."""
+    return service.problem
+
+
+async def test_a_service_has_a_problem_until_its_loops_go_round_and_again_when_one_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scripted = Scripted(Unreachable("postgres is away"))
+    service = Service("scripted", scripted.run)
+    assert problem(service) == "it does not run"
+    async with running(service), asyncio.timeout(30):
+        assert problem(service) == "it is starting"
+        await scripted.settled.wait()
+        assert problem(service) == "postgres is away", "it was started again, and no loop has said anything"
+        service.beat("lanes", "", 0.0)
+        assert problem(service) is None
+        service.beat("catch", "nats is away", 0.0)
+        assert problem(service) == "nats is away"
+        service.beat("catch", "", 60.0)
+        assert problem(service) is None
+        monkeypatch.setattr(service_module, "_SILENT_S", 0.0)
+        assert problem(service) == "lanes has been silent for 0 s", "the other said that it rests"
+
+
+async def test_a_loop_beats_for_the_service_that_it_runs_in() -> None:
+    began = asyncio.Event()
+
+    async def part() -> None:
+        beat("part", "it waits")
+        began.set()
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        await asyncio.create_task(part())
+
+    beat("nobody's")
+    one, other = Service("one", run), Service("other", asyncio.Event().wait)  # type: ignore[arg-type]
+    async with running(one, other), asyncio.timeout(30):
+        await began.wait()
+        assert one.problem == "it waits"
+        assert other.problem == "it is starting"

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -18,7 +14,7 @@ import pytest
 
 from rules.datapoints.stream import ensure_data_stream
 from schemas.subjects import datapoint_subject
-from tests.cli.conftest import environment_of
+from tests.faults.processes import WITHIN_S, Processes
 from tests.rules.applying import put
 from tests.sql import all_rows
 from tests.waiting import eventually
@@ -31,42 +27,11 @@ STOPPED = {(owner, "dsp.3") for owner in OWNERS[:50]}
 WITHIN = timedelta(seconds=4)
 RULES = "datapoint_type:\n  name: load\n  key: dsp.*\n  interval: 1600ms\n  tolerance: 2.5\n"
 ROUND_S = 0.6
-WITHIN_S = 120.0
-
-
-class Processes:
-    """Each role as its own `tocsin run`; one that is killed is replaced."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._environment = {
-            **os.environ,
-            **{name: value or "" for name, value in environment_of(settings).items()},
-        }
-        self._running = {
-            name: self._start(name) for name in ("clock a", "clock b", "cdc", "worker a", "worker b")
-        }
-
-    def kill(self, *names: str) -> None:
-        for name in names:
-            process = self._running[name]
-            process.send_signal(signal.SIGKILL)
-            process.wait(WITHIN_S)
-            self._running[name] = self._start(name)
-
-    def close(self) -> None:
-        for process in self._running.values():
-            process.kill()
-        for process in self._running.values():
-            process.wait(WITHIN_S)
-
-    def _start(self, name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", "from tocsin.cli import main; main()", "run", name.split()[0]]
-        return subprocess.Popen(command, env=self._environment, stderr=subprocess.DEVNULL)
 
 
 @pytest.fixture
 def processes(settings: Settings) -> Iterator[Processes]:
-    running = Processes(settings)
+    running = Processes(settings, ("clock a", "clock b", "cdc", "worker a", "worker b"))
     try:
         yield running
     finally:

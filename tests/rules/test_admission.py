@@ -46,6 +46,21 @@ def test_a_limit_counts_starts_within_its_duration_and_forgets_older_ones() -> N
     assert found[2].reason == "limit: 2 starts were reached"
 
 
+def test_what_overlap_skips_does_not_count_towards_the_limit() -> None:
+    careful = rule(limit={"most": 2, "per": "10s"}, overlap="skip")
+    standing, starts = Standing(), list[datetime]()
+    found = [admit(careful, IDS[place], at(place), standing, starts) for place in range(2)]
+    standing.under_way.clear()
+    found.append(admit(careful, IDS[2], at(2), standing, starts))
+    assert states(found) == ["running", "skipped", "running"]
+
+
+def test_a_group_behind_a_run_gathers_before_it_queues() -> None:
+    queued = rule(overlap="queue", group_wait="5s")
+    standing = Standing(under_way=[IDS[30]])
+    assert states(admitted(queued, 0, 1, standing=standing)) == ["gathering", "joins"]
+
+
 def test_what_is_skipped_does_not_count_towards_the_limit() -> None:
     assert states(admitted(rule(limit={"most": 1, "per": "10s"}), 0, 9, 10)) == [
         "running",

@@ -8,6 +8,7 @@ import psycopg
 
 from rules.applying import Applied, apply, preview
 from rules.loading import load_text
+from tests.mortal import Mortal
 from tests.rules.applying import ACT, T0, action, put, rule, schedule
 from tests.rules.arriving import arrive, assert_nothing_is_orphaned, hot, minute
 from tests.rules.test_prune import begin
@@ -37,48 +38,6 @@ TABLES = (
     *("schedule", "timer", "event", "action", "action_step", "alarm", "rule_state", "rule_version"),
     *("rule_switch", "audit", "log_commit", "ingest_partition"),
 )
-
-
-class Mortal:
-    """A connection that is killed before its nth statement."""
-
-    def __init__(self, connection: Connection, watch: Connection, statements: int) -> None:
-        self._connection, self._watch, self._left = connection, watch, statements
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    async def execute(self, *arguments: Any) -> Any:
-        await self._count()
-        return await self._connection.execute(*arguments)
-
-    def cursor(self, **options: Any) -> Any:
-        return _MortalCursor(self, self._connection.cursor(**options))
-
-    async def _count(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            pid = self._connection.info.backend_pid
-            await self._watch.execute("select pg_terminate_backend(%s, 5000)", (pid,))
-
-
-class _MortalCursor:
-    def __init__(self, mortal: Mortal, cursor: Any) -> None:
-        self._mortal, self._cursor = mortal, cursor
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cursor, name)
-
-    async def __aenter__(self) -> _MortalCursor:
-        await self._cursor.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> None:
-        await self._cursor.__aexit__(*raised)
-
-    async def execute(self, *arguments: Any) -> Any:
-        await self._mortal._count()
-        return await self._cursor.execute(*arguments)
 
 
 async def everything(connection: Connection) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ async def test_what_is_no_event_is_set_aside_with_the_reason_and_holds_nothing_u
     reasons = [letter["reason"] for letter in letters]
     for reason, said in zip(
         reasons,
-        ("Invalid JSON", "type: field required", "type: string", "U+0000", "it cannot be stored"),
+        ("is not JSON (", "type is missing", "type is 'a b'", "U+0000", "it cannot be stored"),
         strict=True,
     ):
         assert said in reason

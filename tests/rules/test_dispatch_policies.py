@@ -218,3 +218,23 @@ async def test_a_rule_over_alarms_sees_the_edges_that_it_names(
     ]
     assert started == {row["seq"] for row in expected if row["origin"] == "derived"}
     assert len(started) == 2 * len(types)
+
+
+async def test_a_group_of_one_batch_is_over_when_its_first_event_says(connection: Connection) -> None:
+    await apply(connection, "  group_wait: 30s\n")
+    await noted(connection, 1)
+    await noted(connection, 20)
+    await Lane(connection).dispatch()
+    (timer,) = await rows(connection, "timer")
+    assert timer["nominal_at"] == at(31)
+
+
+async def test_an_event_that_comes_again_does_not_count_twice_towards_the_limit(
+    connection: Connection,
+) -> None:
+    await apply(connection, "  limit: {most: 2, per: 1m}\n")
+    await noted(connection, 1)
+    await Lane(connection).dispatch()
+    await noted(connection, 2)
+    await Lane(connection).dispatch()
+    assert await states(connection) == ["running", "running"]

@@ -255,3 +255,17 @@ async def test_live_and_pure_agree_through_changes_of_rules(
         for one in scenario.edges()
     )
     assert found == expected
+
+
+async def test_a_rule_that_comes_back_over_one_silence_opens_another_alarm(
+    connection: Connection, live: Live
+) -> None:
+    """Nothing is read meanwhile, so the silence is heard as of the same instant each time."""
+    await only(connection, watched())
+    await live.take([dsp(1), dsp(30, key="other")])
+    for seconds in (40, 50):
+        await only(connection, watched() + QUIET, seconds)
+        await only(connection, watched(), seconds + 5)
+    found = await all_rows(connection, "select id, since, state from tocsin.alarm")
+    assert [(row["since"], row["state"]) for row in found] == [(at(30), "resolved")] * 2
+    assert found[0]["id"] != found[1]["id"]

@@ -91,6 +91,22 @@ async def test_many_schedules_are_computed_outside_the_transaction(
     assert states == [TransactionStatus.IDLE]
 
 
+async def test_many_ticks_are_moved_page_by_page(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timers.tz_update._MOVED_AT_ONCE", 2)
+    await follow_tz_data(connection, "2098z")
+    names = [f"s-{number}" for number in range(5)]
+    for name in names:
+        await put_schedule(
+            connection, ScheduleSpec(name, {"cron": "0 9 * * *", "tz": "America/Vancouver"}), ACT
+        )
+    right = [await nominal(connection, name) for name in names]
+    await pretend_the_zone_was_an_hour_ahead(connection)
+    assert await follow_tz_data(connection, "2099a") == 5
+    assert [await nominal(connection, name) for name in names] == right
+
+
 async def test_a_tick_that_was_edited_meanwhile_is_left_alone(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,11 @@ class Recurrence:
             instant = following.at
         return found
 
+    @property
+    def is_divided(self) -> bool:
+        """Counting its occurrences is a division, not a walk."""
+        return isinstance(self._source, Every)
+
     def count_between(self, after: datetime, until: datetime, limit: int = 10_000) -> tuple[int, bool]:
         """How many lie in (after, until], and whether there may be more than that."""
         after, until = self._clip(after, until)

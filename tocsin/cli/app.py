@@ -21,6 +21,7 @@ from tocsin.cli import (
     explain,
     export,
     health,
+    metrics,
     migrate,
     next_times,
     prune,
@@ -95,6 +96,7 @@ app.command("series")(series.series)
 app.command("health")(health.health)
 app.command("dead")(dead.dead)
 app.command("doctor")(doctor.doctor)
+app.command("metrics")(metrics.metrics)
 app.command("migrate")(migrate.migrate)
 app.command("prune")(prune.prune)
 app.command("next")(next_times.next_times)

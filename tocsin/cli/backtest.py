@@ -15,7 +15,7 @@ import typer
 
 from tocsin.cli.export import Until, window
 from tocsin.cli.failures import finish
-from tocsin.cli.options import Json
+from tocsin.cli.options import Json, check_output
 from tocsin.cli.printing import duration_text, print_json, print_table, printable, utc_text
 from tocsin.core.errors import InvalidInput
 
@@ -57,6 +57,8 @@ def backtest(
         raise InvalidInput("--historical uses the rules of the time: leave out --rules, or --historical")
     if recording is not None and (since or until):
         raise InvalidInput("a recording has its own window: leave out --since and --until")
+    if html is not None:
+        check_output(html, "--html")
     story, found = finish(_backtest(rules or [], since or "30d", until, recording, jobs))
     from rules.backtest.comparison import as_json as told
     from rules.backtest.comparison import compare
@@ -82,18 +84,14 @@ async def _backtest(
 ) -> tuple[Story, Found]:
     from rules.backtest.candidates import candidate_documents
     from rules.backtest.running import backtest as replay
-    from tocsin.cli.progress import progress_bar
+    from tocsin.cli.progress import part_bar
 
     async with _source(since, until, recording) as source:
         story = await source.story()
         candidate = candidate_documents(story, rules, story.since) if rules else None
-        with progress_bar("replaying", 1, 1000) as report:
+        with part_bar("replaying") as report:
             found = await replay(
-                source,
-                story,
-                candidate,
-                jobs=jobs or len(os.sched_getaffinity(0)),
-                report=lambda done: report(int(done * 1000)),
+                source, story, candidate, jobs=jobs or len(os.sched_getaffinity(0)), report=report
             )
         return story, found
 
@@ -101,12 +99,12 @@ async def _backtest(
 @asynccontextmanager
 async def _source(since: str, until: str | None, recording: Path | None) -> AsyncIterator[Source]:
     from rules.backtest.database import recorded
-    from rules.backtest.recording import RecordingSource
+    from rules.backtest.parquet import open_recording
     from tocsin.cli.session import command_settings
 
     settings = command_settings()
     if recording is not None:
-        yield RecordingSource(recording)
+        yield open_recording(recording)
         return
     begin, end = await window(since, until)
     async with recorded(settings, begin, end) as source:
@@ -188,8 +186,9 @@ def _print_changes(compared: Comparison) -> None:
 
 def _print_identity(found: Found) -> None:
     if not found.differences:
-        edges = f"{len(found.then):,} edges of alarms and {found.staleness:,} verdicts of staleness"
-        typer.echo(f"the replay is what was recorded: {edges}")
+        same = f"{len(found.then):,} edges of alarms and {found.staleness:,} verdicts of staleness"
+        health = f" and {found.health:,} of health" if found.health else ""
+        typer.echo(f"the replay is what was recorded: {same}{health}")
         return
     typer.echo(f"{len(found.differences):,} differences from what was recorded:")
     for one in found.differences[:_SHOWN]:

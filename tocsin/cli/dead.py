@@ -11,12 +11,14 @@ from tocsin.cli.options import Json
 from tocsin.cli.printing import print_json, print_table
 from tocsin.core.errors import InvalidInput
 
-_KINDS = ("datapoint", "event", "record")
+_KINDS = ("datapoint", "event", "record", "report")
 _SHOWN = 60
 
 
 def dead(
-    kind: Annotated[str | None, typer.Option("--kind", help="Only datapoint, event or record.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Only datapoint, event, record or report.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
     as_json: Json = False,
 ) -> None:

@@ -10,8 +10,8 @@ from nats.js.errors import NotFoundError
 from cdc.log_reader import LogReader
 from clock.lease import current_holder
 from migrations.runner import refuse_unmigrated
-from rules.lanes.standing import list_lanes
-from tocsin.cli.findings import Finding, lane, leader, log_lag, worker_lag
+from rules.lanes.standing import list_lanes, list_refusing, list_workers
+from tocsin.cli.findings import Finding, Workers, lane, leader, log_lag, worker_lag
 from tocsin.cli.printing import utc_text
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
@@ -32,20 +32,24 @@ async def look_at_bus(bus: Client, settings: Settings, connection: Connection | 
     except (NatsError, TimeoutError):
         remedy = "start nats-server with JetStream (-js), or in the right account"
         return [*found, Finding("red", "jetstream", "it does not answer", remedy)]
+    workers = Workers()
     if connection is not None and await _migrated(connection):
-        found += await _log(js, bus, settings, connection)
+        workers = Workers(await list_workers(connection), await list_refusing(connection))
+        found += await _log(js, bus, settings, connection, workers)
     found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
-    found.append(await _shared(js, "perform", settings.stream, _PERFORM))
-    found.append(await _shared(js, "catch", settings.ingest_stream, _CATCH))
+    found.append(await _shared(js, "perform", settings.stream, _PERFORM, workers))
+    found.append(await _shared(js, "catch", settings.ingest_stream, _CATCH, workers))
     return found
 
 
-async def _shared(js: JetStreamContext, purpose: str, stream: str, consumer: str) -> Finding:
+async def _shared(
+    js: JetStreamContext, purpose: str, stream: str, consumer: str, workers: Workers
+) -> Finding:
     try:
         info = await js.consumer_info(stream, consumer)
     except NotFoundError:
-        return worker_lag(purpose, None, 0)
-    return worker_lag(purpose, info.num_pending, info.num_ack_pending or 0)
+        return worker_lag(purpose, None, 0, workers)
+    return worker_lag(purpose, info.num_pending, info.num_ack_pending or 0, workers)
 
 
 def _version(bus: Client) -> str:
@@ -54,7 +58,7 @@ def _version(bus: Client) -> str:
 
 
 async def _log(
-    js: JetStreamContext, bus: Client, settings: Settings, connection: Connection
+    js: JetStreamContext, bus: Client, settings: Settings, connection: Connection, workers: Workers
 ) -> list[Finding]:
     # The stream before the head: a commit between the two readings must not look like a stream that is ahead.
     try:
@@ -70,12 +74,12 @@ async def _log(
     return [
         leader("clock", holder, f", epoch {epoch}{since}"),
         log_lag(head, last, settings.stream),
-        *await _lanes(js, settings, connection, head),
+        *await _lanes(js, settings, connection, head, workers),
     ]
 
 
 async def _lanes(
-    js: JetStreamContext, settings: Settings, connection: Connection, head: int
+    js: JetStreamContext, settings: Settings, connection: Connection, head: int, workers: Workers
 ) -> list[Finding]:
     standings = await list_lanes(connection)
     record = [one for one in standings if one.lane == "record"]
@@ -85,8 +89,8 @@ async def _lanes(
     except NotFoundError:
         waiting = None
     return [
-        lane("record", record, max((head - one.last_seq for one in record), default=None)),
-        lane("data", data, waiting),
+        lane("record", record, max((head - one.last_seq for one in record), default=None), workers),
+        lane("data", data, waiting, workers),
     ]
 
 

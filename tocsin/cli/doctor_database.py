@@ -8,10 +8,20 @@ from datetime import timedelta
 from cdc.log_reader import LogReader
 from cdc.report import read_report
 from clock.pipeline import read_held
+from clock.retention.report import read_prune_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
 from timers.working_set import database_now, list_timers
-from tocsin.cli.findings import Finding, cdc_audit, clock_offset, log_gaps, pipeline, split_remedy, timers
+from tocsin.cli.findings import (
+    Finding,
+    cdc_audit,
+    clock_offset,
+    log_gaps,
+    pipeline,
+    retention,
+    split_remedy,
+    timers,
+)
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
@@ -38,9 +48,19 @@ async def look_at_database(connection: Connection, settings: Settings) -> list[F
     row = await (await connection.execute(statement("timers/read_oldest_armed"))).fetchone()
     found += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
     found.append(pipeline(await read_held(connection)))
+    found.append(retention(await read_prune_report(connection), _ages(settings)))
     silent = max(_SILENT, timedelta(seconds=3 * settings.cdc_audit_s))
     found.append(cdc_audit(await read_report(connection), silent))
     return found + log_gaps(await LogReader(connection).gaps())
+
+
+def _ages(settings: Settings) -> dict[str, float]:
+    return {
+        "records": settings.record_retention_d,
+        "datapoints": settings.datapoint_retention_d,
+        "audit": settings.audit_retention_d,
+        "silent series": settings.series_retention_d,
+    }
 
 
 def _address(connection: Connection) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli.failures import finish
-from tocsin.cli.options import Json, instant_or_ago
+from tocsin.cli.options import Json, check_output, instant_or_ago
 from tocsin.cli.printing import print_json, utc_text
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ Until = Annotated[
 
 
 def export(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
-        "recording.ndjson.gz"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write; Parquet if it is named so.")
+    ] = Path("recording.ndjson.gz"),
     since: Since = "30d",
     until: Until = None,
     as_json: Json = False,
@@ -34,6 +34,7 @@ def export(
     Example:
       tocsin export --since 7d -o recording.ndjson.gz
     """
+    check_output(output, "--output")
     counts, begin, end = finish(_export(output, since, until))
     if as_json:
         print_json({"file": str(output), "since": begin, "until": end, **counts})
@@ -44,15 +45,17 @@ def export(
 
 async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str, int], datetime, datetime]:
     from rules.backtest.database import recorded
+    from rules.backtest.parquet import write_parquet
     from rules.backtest.recording import write_recording
-    from tocsin.cli.progress import progress_bar
+    from tocsin.cli.progress import part_bar
     from tocsin.cli.session import command_settings
 
     settings = command_settings()
     begin, end = await window(since, until)
     async with recorded(settings, begin, end) as source:
-        with progress_bar("exporting", 1, 1000) as report:
-            counts = await write_recording(source, output, lambda done: report(int(done * 1000)))
+        with part_bar("exporting") as report:
+            write = write_parquet if output.suffix == ".parquet" else write_recording
+            counts = await write(source, output, report)
     return counts, begin, end
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import closing
 from typing import Any, TypeVar
 
 import typer
@@ -26,6 +27,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as wrong:
+            wrong.message = _in_our_words(wrong)
+            raise
         except TocsinError as error:
             typer.echo(sentence(error), err=True)
             raise typer.Exit(error.exit_code) from None
@@ -36,8 +40,25 @@ def sentence(error: TocsinError) -> str:
     return str(error) if hasattr(error, "problems") else f"tocsin: {error}"
 
 
+def _in_our_words(wrong: typer.BadParameter) -> str:
+    """Typer reads values with pydantic, and says what that says."""
+    from pydantic import ValidationError
+
+    from schemas.refusals import fault
+
+    if not isinstance(wrong.__cause__, ValidationError):
+        return wrong.message
+    return fault(wrong.__cause__.errors(include_url=False)[0]).lstrip(": ")
+
+
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's coroutine to its end, with the errors of both servers in our own words."""
+    # Also when Ctrl-C comes before it has begun.
+    with closing(work):
+        return _finish(work)
+
+
+def _finish(work: Coroutine[Any, Any, Result]) -> Result:
     import psycopg
     from nats.errors import Error as NatsError
 

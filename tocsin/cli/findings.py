@@ -6,13 +6,13 @@ machine is not a sick one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clock.pipeline import MOST_COUNTED, Held
-from rules.lanes.standing import Standing
+from rules.lanes.standing import Refusing, Standing
 from tocsin.cli.printing import utc_text
 from tocsin.core.errors import TocsinError
 from tocsin.core.import_names import refuse_shadowed_names
@@ -20,12 +20,14 @@ from tocsin.core.import_names import refuse_shadowed_names
 if TYPE_CHECKING:
     from cdc.log_reader import Gap
     from cdc.report import Report
+    from clock.retention.report import PruneReport
 
 _SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 _OFFSET = timedelta(seconds=1)
 _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
 _BEHIND_S = 10.0
+_PRUNED_WITHIN = timedelta(days=1)
 
 
 class Finding(NamedTuple):
@@ -147,12 +149,37 @@ def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
     return [Finding("info", "log gaps", text)]
 
 
-def worker_lag(purpose: str, pending: int | None, unacknowledged: int) -> Finding:
+class Workers(NamedTuple):
+    alive: Sequence[str] = ()
+    """Those that share the lanes."""
+    refusing: Sequence[Refusing] = ()
+
+    def idle(self, subject: str, text: str) -> Finding:
+        """Nobody does it: because somebody refuses, because somebody has only begun, or because nobody is there."""
+        if self.refusing:
+            reason, remedy = split_remedy(self.refusing[0].reason)
+            who = (
+                f"{len(self.refusing)} workers run and refuse"
+                if len(self.refusing) > 1
+                else "a worker refuses"
+            )
+            return Finding("red", subject, f"{text}; {who}: {reason}", remedy)
+        if self.alive:
+            remedy = "look again in a moment; if it stays so, read their logs"
+            return Finding("red", subject, f"{text}, while {_workers(len(self.alive))} alive", remedy)
+        return Finding("red", subject, text, "start a worker with `tocsin run worker`, or `tocsin up`")
+
+
+def _workers(count: int) -> str:
+    return "a worker is" if count == 1 else f"{count} workers are"
+
+
+def worker_lag(
+    purpose: str, pending: int | None, unacknowledged: int, workers: Workers | None = None
+) -> Finding:
     subject = f"worker {purpose}"
     if pending is None:
-        return Finding(
-            "red", subject, "no worker ever ran here", "start one with `tocsin run worker`, or `tocsin up`"
-        )
+        return (workers or Workers()).idle(subject, "no worker ever ran here")
     text = f"{pending} messages wait, {unacknowledged} are being worked on"
     if pending > _LAG:
         return Finding(
@@ -161,18 +188,19 @@ def worker_lag(purpose: str, pending: int | None, unacknowledged: int) -> Findin
     return Finding("ok", subject, text)
 
 
-def lane(name: str, partitions: Sequence[Standing], waiting: int | None) -> Finding:
+def lane(
+    name: str, partitions: Sequence[Standing], waiting: int | None, workers: Workers | None = None
+) -> Finding:
     """`waiting`: messages of the stream that are not read yet, if that is known."""
     subject = f"lane {name}"
+    workers = workers or Workers()
     if not partitions:
-        return Finding(
-            "red", subject, "no worker ever ran here", "start one with `tocsin run worker`, or `tocsin up`"
-        )
+        return workers.idle(subject, "no worker ever ran here")
     holders = sorted({one.holder for one in partitions if one.holder is not None})
     orphans = [str(one.partition) for one in partitions if one.holder is None]
     if orphans:
         text = f"nobody drains {len(orphans)} of {len(partitions)} partitions: {', '.join(orphans)}"
-        return Finding("red", subject, text, "start a worker with `tocsin run worker`, or `tocsin up`")
+        return workers.idle(subject, text)
     behind_s = max((one.behind_s or 0.0 for one in partitions), default=0.0)
     many = f"{len(partitions)} partitions " if len(partitions) > 1 else ""
     shown = holders[0] if len(holders) == 1 else f"{len(holders)} workers"
@@ -197,6 +225,29 @@ def pipeline(held: Sequence[Held]) -> Finding:
     if late_s > _BEHIND_S:
         return Finding("red", "pipeline", text, "start workers with `tocsin run worker`, and read their logs")
     return Finding("ok", "pipeline", text)
+
+
+def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
+    """`ages`: how many days each is kept."""
+    kept = ", ".join(f"{what} {days:g} days" for what, days in ages.items())
+    if last.began_at is None:
+        return Finding("ok", "retention", f"{kept}; not looked at yet, it is done once an hour")
+    gone = ", ".join(f"{count:,} of {table}" for table, count in last.removed.items()) or "nothing"
+    if last.ended_at is None:
+        return Finding("ok", "retention", f"{kept}; at it since {utc_text(last.began_at)}, removed {gone}")
+    text = f"{kept}; at {utc_text(last.ended_at)} it removed {gone}"
+    if last.left:
+        whys = " and ".join(sorted({one["why"] for one in last.left}))
+        text += f" and had to leave {', '.join(one['what'] for one in last.left[:5])}: {whys}"
+    if last.now - last.ended_at > _PRUNED_WITHIN:
+        return Finding("red", "retention", text, "see that a clock leads, or run `tocsin prune`")
+    if any(one["why"].startswith("it failed") for one in last.left):
+        return Finding("red", "retention", text, "mend or remove the row that the message speaks of")
+    if any("owner" in one["why"] for one in last.left):
+        return Finding(
+            "red", "retention", text, "run `tocsin prune` as the owner of the schema, by a timer of yours"
+        )
+    return Finding("ok", "retention", text)
 
 
 def timers(parked: Sequence[str], more: bool, oldest_due: datetime | None, now: datetime) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _SHOWN = 3
+_LATE = timedelta(seconds=5)
 
 
 def health(as_json: Json = False) -> None:
@@ -43,6 +45,9 @@ def health(as_json: Json = False) -> None:
             for row in rows
         ),
     )
+    late = [row["system"] for row in rows if row["waiting_since"] and now - row["waiting_since"] > _LATE]
+    if late:
+        typer.echo(f"{', '.join(late)}: health waits until every partition is read, see `tocsin doctor`")
 
 
 def _members(row: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Owner = Annotated[str, typer.Option("--owner", help="Owner of the schedule; none by default.")]
@@ -58,3 +60,11 @@ def person() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
+
+
+def check_output(path: Path, option: str) -> None:
+    """Before the work, so that it is not for nothing."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidInput(
+            f"{option} {path} cannot be written: name a file in a folder that you can write to"
+        )

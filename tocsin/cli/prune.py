@@ -19,36 +19,42 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Drop old partitions of the log and of datapoints; the clock does the same once an hour.
+    """Drop what is older than its retention, and what hung on it; the clock does the same once an hour.
 
     \b
     Example:
       tocsin prune --dry-run
     """
-    planned, done = finish(_prune(dry_run, quiet=as_json))
+    planned, counts, done = finish(_prune(dry_run, quiet=as_json))
     if as_json:
-        print_json(_facts(planned, done))
+        print_json(_facts(planned, counts, done))
         return
     if done is None:
         for one in planned.ranges:
             typer.echo(f"would drop records {one.start} to {one.until - 1} ({_size(one.bytes)})")
         for day in planned.days:
             typer.echo(f"would drop datapoints of {day.day} ({_size(day.bytes)})")
-    elif done.tables:
-        kept = f", {done.events_kept} events kept aside" if done.events_kept else ""
-        typer.echo(f"dropped {len(done.tables)} partitions ({_size(done.bytes)}){kept}")
-    if not planned.ranges and not planned.days:
+        for table, count in counts.items():
+            typer.echo(f"would remove from {table}: {count:,} rows")
+    else:
+        if done.tables:
+            kept = f", {done.events_kept} events kept aside" if done.events_kept else ""
+            typer.echo(f"dropped {len(done.tables)} partitions ({_size(done.bytes)}){kept}")
+        for table, count in done.rows.items():
+            typer.echo(f"removed from {table}: {count:,} rows")
+    if not planned.ranges and not planned.days and not (counts if done is None else done.rows):
         typer.echo("nothing is old enough to be dropped")
     for left in (*(done.left if done is not None else ()), *planned.kept):
         typer.echo(f"kept {left.what}: {left.why}")
 
 
-def _facts(planned: PrunePlan, done: Pruned | None) -> dict[str, Any]:
+def _facts(planned: PrunePlan, counts: dict[str, int], done: Pruned | None) -> dict[str, Any]:
     return {
         "ranges": [
             {"from_seq": one.start, "until_seq": one.until - 1, "bytes": one.bytes} for one in planned.ranges
         ],
         "days": [{"day": day.day.isoformat(), "bytes": day.bytes} for day in planned.days],
+        "rows": counts if done is None else done.rows,
         "kept": [one._asdict() for one in planned.kept],
         "dropped": None if done is None else done.tables,
         "events_kept": None if done is None else done.events_kept,
@@ -60,19 +66,19 @@ def _size(bytes: int) -> str:
     return f"{bytes / 2**20:.1f} MiB"
 
 
-async def _prune(dry_run: bool, *, quiet: bool) -> tuple[PrunePlan, Pruned | None]:
+async def _prune(dry_run: bool, *, quiet: bool) -> tuple[PrunePlan, dict[str, int], Pruned | None]:
+    from clock.retention.prune import count_prunable, read_plan
     from clock.retention.prune import prune as prune_now
-    from clock.retention.prune import read_plan
     from tocsin.cli.session import command_settings, database
 
     settings = command_settings()
     async with database() as connection:
         planned = await read_plan(connection, settings)
         if dry_run:
-            return planned, None
+            return planned, await count_prunable(connection, settings, planned), None
 
-        def tell(table: str) -> None:
+        def tell(table: str, rows: int) -> None:
             if not quiet:
-                typer.echo(f"dropped {table}", err=True)
+                typer.echo(f"{table}: {rows:,} rows" if rows else f"dropped {table}", err=True)
 
-        return planned, await prune_now(connection, settings, tell)
+        return planned, {}, await prune_now(connection, settings, tell)

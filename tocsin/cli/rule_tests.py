@@ -82,9 +82,10 @@ def _timeline(verdict: Verdict) -> list[str]:
 
 
 def _expected_text(one: Expected) -> str:
-    kind = f"run {one.state}" if one.kind == "run" else one.kind
     owner = f" of {one.owner}" if one.owner else ""
-    return f"{one.at or 'any time':<8} {kind} {one.name}{owner}" + (f": {one.says}" if one.says else "")
+    return f"{one.at or 'any time':<8} {one.outcome} {one.name}{owner}" + (
+        f": {one.says}" if one.says else ""
+    )
 
 
 def _seen_text(one: Seen, verdict: Verdict) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,6 +89,7 @@ def apply(
     files: Files,
     prune: Prune = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+    large: Annotated[bool, typer.Option("--large", help="Even if datapoints have to wait for long.")] = False,
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +100,7 @@ def apply(
       tocsin apply examples/quickstart.yaml
       tocsin apply rules/ --prune
     """
-    applied = finish(_apply(files, by or person(), prune, yes, as_json))
+    applied = finish(_apply(files, by or person(), prune, yes, large, as_json))
     if as_json:
         print_json(_applied_json(applied))
         return
@@ -147,7 +148,9 @@ async def _preview(files: Sequence[Path], prune: bool) -> Preview:
         return await preview(connection, loaded, now, prune=prune)
 
 
-async def _apply(files: Sequence[Path], who: str, prune: bool, yes: bool, as_json: bool) -> Applied:
+async def _apply(
+    files: Sequence[Path], who: str, prune: bool, yes: bool, large: bool, as_json: bool
+) -> Applied:
     from rules.applying import apply as apply_loaded
     from rules.applying import preview
     from timers.schedules import Act
@@ -161,7 +164,23 @@ async def _apply(files: Sequence[Path], who: str, prune: bool, yes: bool, as_jso
             if seen.plan.removed and not yes:
                 _ask(seen, as_json)
             removing = seen.plan.removed
-        return await apply_loaded(connection, loaded, Act(who, "cli", now), removing=removing)
+        act = Act(who, "cli", now)
+        return await apply_loaded(
+            connection, loaded, act, removing=removing, large=large, tell=_tell_tenths()
+        )
+
+
+def _tell_tenths() -> Callable[[int, int], None]:
+    """A line on stderr for each tenth of a backlog."""
+    told = -1
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if done * 10 // total > told:
+            told = done * 10 // total
+            typer.echo(f"silences that nobody has come to yet: {done:,} of {total:,} settled", err=True)
+
+    return tell
 
 
 def _ask(seen: Preview, as_json: bool) -> None:

@@ -45,6 +45,7 @@ def run(role: Annotated[Role, typer.Argument(help="Which service; any number of 
 
 
 async def _run(settings: Settings, role: str) -> None:
+    from tocsin.cli.metrics import metrics_page
     from tocsin.cli.session import database, message_bus
     from tocsin.core.service import running
 
@@ -52,7 +53,8 @@ async def _run(settings: Settings, role: str) -> None:
     stop_on_signals(stop)
     async with database(settings), message_bus(settings):
         pass
-    async with running(service(settings, role)):
+    runs = service(settings, role)
+    async with metrics_page(settings, [runs]), running(runs):
         await stop.wait()
 
 

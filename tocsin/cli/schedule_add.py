@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from schemas.documents import ScheduleDocument
-    from timers.schedules import Put
+    from timers.schedules import Put, ScheduleSpec
     from tocsin.core.db import Connection
 
 Row = dict[str, Any]
@@ -92,41 +92,42 @@ class Edit:
 
 
 async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
-    # Loaded before the transaction: on a busy machine it takes longer than a session may idle inside of one.
-    import rules.applying.schedules  # noqa: F401
+    from timers.schedules import Act, find_schedule, put_schedule
+    from timers.working_set import database_now
     from tocsin.cli.session import database
     from tocsin.core.db import retrying
 
     async with database() as connection:
 
         async def once() -> tuple[Put, Row]:
-            async with connection.transaction():
-                return await add_schedule(connection, values, edit, who)
+            now = await database_now(connection)
+            before = await find_schedule(connection, values["owner"], values["name"])
+            spec = await _spec(connection, values, before, now)
+            async with connection.transaction():  # a refusal rolls it back
+                put = await put_schedule(
+                    connection, spec, Act(who, "cli", now), if_generation=edit.if_generation
+                )
+                row = await find_schedule(connection, spec.owner, spec.name)
+                assert row is not None
+                if put.outcome == "changed" and not edit.allowed:
+                    raise _conflict(put, before or row, row)
+                return put, row
 
         return await retrying(once)
 
 
-async def add_schedule(connection: Connection, values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
-    """Inside the caller's transaction, which a refusal rolls back."""
+async def _spec(connection: Connection, values: Row, before: Row | None, now: datetime) -> ScheduleSpec:
+    """What is asked for, checked. Before the transaction: on a busy machine loading what checks it takes longer than a
+    session may idle inside of one."""
     from dataclasses import replace
 
     from rules.applying.schedules import schedule_spec
-    from timers.schedules import Act, find_schedule, put_schedule
-    from timers.working_set import database_now
 
-    now = await database_now(connection)
-    before = await find_schedule(connection, values["owner"], values["name"])
     document = _document({**values, "at": _absolute(values, before, now)})
     await _refuse_unknown_action(connection, document)
     # An edit of a paused schedule leaves it paused: resuming is an act of its own.
     paused = before is not None and before["status"] == "paused"
-    spec = replace(schedule_spec(document), source="api", enabled=not paused)
-    put = await put_schedule(connection, spec, Act(who, "cli", now), if_generation=edit.if_generation)
-    row = await find_schedule(connection, spec.owner, spec.name)
-    assert row is not None
-    if put.outcome == "changed" and not edit.allowed:
-        raise _conflict(put, before or row, row)
-    return put, row
+    return replace(schedule_spec(document), source="api", enabled=not paused)
 
 
 def _conflict(put: Put, before: Row, after: Row) -> Refused:
@@ -191,14 +192,12 @@ def _document(values: Row) -> ScheduleDocument:
 
 
 def _problem(problem: Any) -> str:
+    from schemas.refusals import fault
+
     place = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "string_pattern_mismatch":
-        message = "use 1 to 128 letters, digits, '_' and '-'"
     if not place:
-        return f"the schedule {message}"
-    option = place if place == "name" else f"--{place.replace('_', '-')}"
-    return f"{option} {problem['input']!r}: {message[0].lower()}{message[1:]}"
+        return f"the schedule {problem['msg'].removeprefix('Value error, ')}"
+    return (place if place == "name" else f"--{place.replace('_', '-')}") + fault(problem)
 
 
 async def _refuse_unknown_action(connection: Connection, document: ScheduleDocument) -> None:

@@ -1,8 +1,9 @@
 """`tocsin up`: everything in one process, on servers of its own, data kept in a directory.
 
 Guarantees: SIGINT and SIGTERM stop everything, at any moment of the start too, and leave no process behind;
-a second `up` on the same directory is refused; starting again continues where the log ends. Rules files
-that are wrong are all listed, and nothing more is started.
+a second `up` on the same directory is refused; starting again continues where the log ends. A setting that is
+wrong and a rules file that is not there are said before anything is started; rules files that are wrong are all listed,
+and nothing more is started.
 
 Why this order: the servers are spawned from the main thread before the event loop, because the kernel ties
 a child's life to the thread that forked it. The logs of the services go to a file: they would tear the live
@@ -66,6 +67,8 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
     from tocsin.core.settings import read_settings
     from tocsin.embedded import embedded_servers
 
+    read_settings()
+    _refuse_missing(rules)
     typer.echo(f"starting postgres and nats in '{data}' ...", err=True)
     with embedded_servers(data) as servers:
         try:
@@ -80,6 +83,16 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
         finally:
             # Both servers stop within moments; an impatient second Ctrl-C must not cut that short.
             _ignore_signals()
+
+
+def _refuse_missing(rules: Sequence[Path]) -> None:
+    """What is wrong before anything is started is said before anything is started."""
+    from rules.loading.files import read_files
+    from rules.loading.problems import RulesInvalid
+
+    _, problems = read_files(rules)
+    if problems:
+        raise RulesInvalid(problems)
 
 
 @contextmanager

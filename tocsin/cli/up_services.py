@@ -19,6 +19,7 @@ from cdc.log_reader import LogReader
 from migrations.runner import migrate
 from timers.schedules import list_schedules
 from timers.working_set import database_now
+from tocsin.cli.metrics import metrics_page
 from tocsin.cli.options import person
 from tocsin.cli.printing import printable, title
 from tocsin.cli.rules_files import apply_files
@@ -69,16 +70,19 @@ async def serve(
             said.append(await _apply(connection, rules))
     finally:
         await connection.close()
+    if settings.metrics:
+        said.append(f"metrics: http://{settings.metrics}/metrics")
     if stop.is_set():
         return
-    with screen_for(state) as screen:
-        for text in said:
-            screen.say(text)
-        await _run(servers, Feed(settings, screen, state, head), settings, stop)
-
-
-async def _run(servers: Servers, feed: Feed, settings: Settings, stop: asyncio.Event) -> None:
     services = [service(settings, role) for role in ("clock", "cdc", "worker")]
+    async with metrics_page(settings, services):
+        with screen_for(state) as screen:
+            for text in said:
+                screen.say(text)
+            await _run(servers, Feed(settings, screen, state, head), services, stop)
+
+
+async def _run(servers: Servers, feed: Feed, services: Sequence[Service], stop: asyncio.Event) -> None:
     watching = [
         Service("follow", feed.follow_stream),
         Service("look ahead", lambda: feed.look_ahead(services)),

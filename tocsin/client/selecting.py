@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.calculated import CalculatedDatapoint
 from schemas.event import Event
+from schemas.refusals import refusal
 from schemas.step import ActionStep
 from schemas.subjects import token
 from schemas.tombstone import Tombstone
@@ -61,9 +62,7 @@ class Select(Generic[R]):
         except KeyError:
             raise Unreadable(f"{subject!r} is no subject of records that this version knows") from None
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"]) or "the body"
-            raise Unreadable(f"the body is no {kind}: {place}: {first['msg'].lower()}") from None
+            raise Unreadable(f"the body is no {kind}: {refusal(error, 'it')}") from None
         return record
 
 

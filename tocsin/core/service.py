@@ -3,7 +3,9 @@
 Guarantees: `stop` returns only when the coroutine has ended; a crash is logged once and followed by a
 restart after a back-off that doubles from 0.1 s to 5 s and begins anew after a healthy half minute;
 cancellation is never mistaken for a crash. `Unreachable` is an ordinary state of the world, so it is
-logged as a wait, without a traceback.
+logged as a wait, without a traceback. `problem` says what is wrong with it now.
+
+Why loops say that they live (`beat`): a task that is still there may wait for ever for an answer.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 import psycopg
 import structlog
@@ -25,6 +28,8 @@ _LONGEST_DELAY_S = 5.0
 _HEALTHY_S = 30.0
 _ASK_AGAIN_S = 1.5
 _ASK_TASK_AGAIN_S = 0.1
+# No loop of ours is away for so long with work of its own: transactions are cut to parts of a lease.
+_SILENT_S = 15.0
 # What a restart of Postgres or NATS looks like from inside a service.
 _ORDINARY = (TocsinError, psycopg.OperationalError, NatsError, OSError, TimeoutError)
 
@@ -35,12 +40,31 @@ class Service:
         self.restarts = 0
         self.last_error = ""
         self._run = run
+        self._beats: dict[str, tuple[float, str]] = {}
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
     @property
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
+
+    @property
+    def problem(self) -> str | None:
+        """None while all of its loops go round and have what they need."""
+        if not self.running:
+            return "it does not run"
+        if not self._beats:
+            return self.last_error or "it is starting"
+        for loop, (expected_s, trouble) in self._beats.items():
+            silent_s = time.monotonic() - expected_s
+            if silent_s > _SILENT_S:
+                return f"{loop} has been silent for {silent_s:.0f} s"
+            if trouble:
+                return trouble
+        return None
+
+    def beat(self, loop: str, trouble: str, rest_s: float) -> None:
+        self._beats[loop] = (time.monotonic() + rest_s, trouble)
 
     def start(self) -> None:
         if self.running:
@@ -61,6 +85,7 @@ class Service:
         self._task = None
 
     async def _supervise(self) -> None:
+        _current.set(self)
         delay_s = _FIRST_DELAY_S
         while True:
             began = time.monotonic()
@@ -83,6 +108,7 @@ class Service:
                 # Its cleanup failed on the way out: that must not look like a crash to start again from.
                 return
             self.restarts += 1
+            self._beats.clear()
             if time.monotonic() - began > _HEALTHY_S:
                 delay_s = _FIRST_DELAY_S
             await _pause(delay_s)
@@ -91,6 +117,19 @@ class Service:
     def _is_cancelled(self) -> bool:
         task = asyncio.current_task()
         return self._stopping or (task is not None and task.cancelling() > 0)
+
+
+_current: ContextVar[Service | None] = ContextVar("service", default=None)
+
+
+def beat(loop: str, trouble: str = "", rest_s: float = 0.0) -> None:
+    """A loop of the service that we run in went round; outside of a service, nothing.
+
+    `trouble` is what it waits for, `rest_s` how long it may rest now when there is nothing to do.
+    """
+    service = _current.get()
+    if service is not None:
+        service.beat(loop, trouble, rest_s)
 
 
 def _sentence(error: Exception) -> str:

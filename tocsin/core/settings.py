@@ -6,18 +6,34 @@ a service that misbehaves an hour later. The unit is part of the name (`_s`, `_m
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tocsin.core.allow_list import AllowList
 from tocsin.core.errors import InvalidInput
+from tocsin.core.listen_address import ListenAddress
+
+_TEXTS = {
+    "nats_inbox": "letters, digits, '_' and '-', with dots between words",
+    "namespace": "1 to 32 letters, digits, '_' and '-'",
+}
 
 
 def _allow_list(text: str) -> str:
     try:
         AllowList.parse(text)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _listen_address(text: str) -> str:
+    try:
+        if text:
+            ListenAddress.parse(text)
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return text
@@ -47,6 +63,10 @@ class Settings(BaseSettings):
         description="auto: console on a terminal, JSON lines elsewhere",
     )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    metrics: Annotated[str, AfterValidator(_listen_address)] = Field(
+        default="",
+        description="host:port where services answer /metrics and /healthz, such as 127.0.0.1:9464; empty: nowhere",
+    )
 
     lease_ttl_s: Annotated[float, Field(ge=1.0, le=60.0)] = Field(
         default=2.0,
@@ -124,11 +144,27 @@ class Settings(BaseSettings):
     )
     record_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
         default=90.0,
-        description="days that the record log is kept; how far back a backtest can reach",
+        description="days that the record log is kept, and what hangs on it; how far back a backtest can reach",
     )
     keep_events_per_rule: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         default=100,
         description="newest events of each rule that outlive the log's retention",
+    )
+    dead_action_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
+        default=30.0,
+        description="days that an action that failed can be tried again, at least: the log is kept for it",
+    )
+    event_key_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
+        default=30.0,
+        description="days that the id of an event handed in is known, at least; while the log has it, in any case",
+    )
+    audit_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
+        default=730.0,
+        description="days that acts of people and services are kept",
+    )
+    series_retention_d: Annotated[float, Field(ge=1.0, le=36_500.0)] = Field(
+        default=365.0,
+        description="days of silence after which a series is forgotten; not before its datapoints and records are",
     )
     datapoint_future_s: Annotated[float, Field(ge=0.0, le=86_400.0)] = Field(
         default=300.0,
@@ -174,9 +210,26 @@ def read_settings(**overrides: object) -> Settings:
     try:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as invalid:
-        lines = [
-            f"TOCSIN_{'_'.join(str(part) for part in problem['loc']).upper()}="
-            f"{problem['input']!r}: {problem['msg'].lower()}"
-            for problem in invalid.errors(include_url=False)
-        ]
-        raise InvalidInput("; ".join(lines)) from None
+        raise InvalidInput("; ".join(_sentence(one) for one in invalid.errors(include_url=False))) from None
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    name, value = str(problem["loc"][0]), problem["input"]
+    message = (
+        problem["msg"].removeprefix("Value error, ") if problem["type"] == "value_error" else _write(name)
+    )
+    separator = "" if message.startswith(f"{value!r} ") else f"{value!r}: "
+    return f"TOCSIN_{name.upper()}={separator}{message}"
+
+
+def _write(name: str) -> str:
+    """What is accepted, from the field itself."""
+    field = Settings.model_fields[name]
+    if get_origin(field.annotation) is Literal:
+        return f"write one of {', '.join(get_args(field.annotation))}"
+    if name in _TEXTS:
+        return f"write {_TEXTS[name]}"
+    least = next(bound.ge for bound in field.metadata if hasattr(bound, "ge"))
+    most = next(bound.le for bound in field.metadata if hasattr(bound, "le"))
+    number = "a whole number" if field.annotation is int else "a number"
+    return f"write {number} from {least:,.12g} to {most:,.12g} ({field.description})"

@@ -1,7 +1,10 @@
--- How far those have come who need the log and the datapoints. Locks nothing.
+-- How far those have come who need the log and the datapoints. Locks nothing. An action that failed may be tried again for as long as its
+-- own age says. Index: action_under_way, action_dead.
 select tocsin.instant(),
        (select r.last_seq from tocsin.cdc_report r),
        (select min(p.last_seq) from tocsin.ingest_partition p where p.lane = 'record'),
        (select min(a.event_seq) from tocsin.action a where a.state in ('gathering', 'queued', 'running')),
+       (select min(a.event_seq) from tocsin.action a
+        where a.state in ('failed', 'timed_out') and a.ended_at >= tocsin.instant() - %(dead_age)s::interval),
        (select case when count(*) = count(p.complete_until) then min(p.complete_until) end
         from tocsin.ingest_partition p where p.lane = 'data')

@@ -1,5 +1,6 @@
--- Every stale series with its last datapoint, those of an owner together. Index: current_value_stale. Locks nothing.
+-- A page of the stale series with their last datapoints, those of an owner together. Index: current_value's key. Locks nothing.
 select partition, owner, key, arrived_at, value, ts, labels
 from tocsin.current_value
-where freshness = 'stale'
+where freshness = 'stale' and (owner, key) > (%(owner)s, %(key)s)
 order by owner, key
+limit %(most)s

@@ -1,7 +1,8 @@
--- The states of some rules that hold an alarm, in key order. Locks nothing: lock_states compares the version. Index:
+-- A page of the states of some rules that hold an alarm, in key order. Locks nothing: put_rule_states compares the version. Index:
 -- rule_state's key, alarm's key.
 select s.event_rule, s.owner, s.lane, s.partition, s.version, s.state, a.correlation_id
 from tocsin.rule_state s
 join tocsin.alarm a on a.id = s.alarm_id
-where s.event_rule = any (%(rules)s::text[]) and s.phase <> 'ok'
+where s.event_rule = any (%(rules)s::text[]) and s.phase <> 'ok' and (s.event_rule, s.owner) > (%(rule)s, %(owner)s)
 order by s.event_rule, s.owner
+limit %(most)s

@@ -1,5 +1,5 @@
 -- Up to when everything due in each partition has been concluded: what was read, but for a sustain or a watchdog that the clock has
--- still to fire, and a silence that the rules have not heard of. Locks nothing; one snapshot.
+-- still to fire, and a silence that the rules have not heard of; and up to when health is decided. Locks nothing; one snapshot.
 with undone as (
     select s.lane, s.partition, t.nominal_at as at
     from tocsin.timer t
@@ -15,10 +15,19 @@ with undone as (
     select 'data', c.partition, c.stale_since
     from tocsin.current_value c
     where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+),
+horizon as (
+    select p.lane, p.partition, least(p.complete_until, min(u.at) - interval '1 microsecond') as until
+    from tocsin.ingest_partition p
+    left join undone u on u.lane = p.lane and u.partition = p.partition
+    group by p.lane, p.partition
 )
-select p.lane, p.partition,
-       least(p.complete_until, min(u.at) - interval '1 microsecond')
-from tocsin.ingest_partition p
-left join undone u on u.lane = p.lane and u.partition = p.partition
-group by p.lane, p.partition
-order by p.lane, p.partition
+select lane, partition, until from horizon
+union all
+select 'health', 0,
+       case when count(*) = count(h.until) then
+           least(min(h.until), (select min(f.at) - interval '1 microsecond' from tocsin.member_fact f))
+       end
+from horizon h
+where h.lane = 'data'
+order by 1, 2

@@ -1,2 +1,2 @@
--- Workers that are alive, oldest first. No lock.
-select holder from tocsin.ingest_worker where seen_until > tocsin.instant() order by since, holder
+-- Workers that are alive and share the lanes, oldest first. No lock.
+select holder from tocsin.ingest_worker where seen_until > tocsin.instant() and problem is null order by since, holder

@@ -55,9 +55,9 @@ async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes
 @pytest.mark.parametrize(
     ("subject", "body", "reason"),
     [
-        ("ACTION.0", b"not json", "the body: "),
-        ("ACTION.0", b'{"state": "done"}', "state: input should be 'completed' or 'failed'"),
-        ("ACTION.0", b'{"state": "completed", "result": []}', "result: "),
+        ("ACTION.0", b"not json", "the body is not JSON ("),
+        ("ACTION.0", b'{"state": "done"}', "state must be 'completed' or 'failed', not 'done'"),
+        ("ACTION.0", b'{"state": "completed", "result": []}', "result must be an object, not []"),
         (
             "ACTION.0",
             b'{"state": "completed", "result": {"k": "\\u0000"}}',

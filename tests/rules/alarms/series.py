@@ -23,7 +23,9 @@ Meanwhile = Callable[[], Awaitable[None]]
 
 
 class Live:
-    """A worker and a clock on one partition, in virtual time."""
+    """Workers and a clock in virtual time, on one partition unless `partition_of` says otherwise."""
+
+    partitions = 1
 
     def __init__(self, worker: Connection, clock: Connection) -> None:
         self.worker = worker
@@ -38,33 +40,43 @@ class Live:
             "select tocsin.extend_datapoints(%s, %s)", (at(0).date(), at(30 * 86_400).date())
         )
         await self.worker.execute(
-            "insert into tocsin.ingest_partition (lane, partition) values ('data', 0) on conflict do nothing"
+            "insert into tocsin.ingest_partition (lane, partition)"
+            " select 'data', n from generate_series(0, %s - 1) n on conflict do nothing",
+            (self.partitions,),
         )
 
     async def take(self, inputs: Sequence[Arrival | Verdict], meanwhile: Meanwhile | None = None) -> int:
         """How often the batch had to be judged."""
         arrivals = [one for one in inputs if isinstance(one, Arrival)]
+        first = inputs[0]
+        partition = self.partition_of(first.owner if isinstance(first, Arrival) else first.calculated.owner)
         for attempt in range(1, 10):
             rules_seq = await newest_rules(self.worker)
-            batch = DataBatch(0, inputs, rules_seq, TypeIndex())
+            batch = DataBatch(partition, inputs, rules_seq, TypeIndex())
             planned = await self._work.plan(self.worker, batch)
-            stored = StoreDatapoints(0, [Placed(place, one) for place, one in enumerate(arrivals)])
+            stored = StoreDatapoints(partition, [Placed(place, one) for place, one in enumerate(arrivals)])
             plan = PhasedPlan([stored, planned])
             if meanwhile is not None and attempt == 1:
                 await meanwhile()
             try:
                 async with self.worker.transaction():
                     await plan.stage(self.worker)
-                    await self.read_until(inputs[-1].at)
+                    await self.read_until(inputs[-1].at, partition)
                     await plan.write(self.worker)
             except Overtaken:
                 continue
             return attempt
         raise AssertionError("overtaken for ever")
 
-    async def read_until(self, until: Any) -> None:
+    def partition_of(self, owner: str) -> int:
+        return 0
+
+    async def read_until(self, until: Any, partition: int | None = None) -> None:
+        """By all partitions, if none is named."""
         await self.worker.execute(
-            "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)", (until,)
+            "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)"
+            " where %s::integer is null or (lane, partition) = ('data', %s)",
+            (until, partition, partition),
         )
 
     async def run_clock(self, seconds: float) -> None:

@@ -8,14 +8,17 @@ import pytest
 
 from clock.term import begin_term
 from rules.alarms.event_alarms import EventAlarms
+from rules.lanes.lane import Message, Overtaken
 from rules.lanes.phases import PhasedPlan
+from rules.record_lane import RecordLane
 from schemas.event import Event
 from tests.clock.beats import at, drain
 from tests.records import events
-from tests.rules.alarms.judging import alarms, virtual_now
+from tests.rules.alarms.judging import alarms, arrival, compiled, judged, virtual_now
 from tests.rules.applying import event_bodies, note, put
 from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
 
 LINK = """
 event_rule:
@@ -79,6 +82,22 @@ async def test_a_resolve_in_a_later_batch_keeps_the_correlation(connection: Conn
     assert [row["correlation_id"] for row in await events(connection) if row["alarm_id"]] == [chain, chain]
 
 
+async def test_an_alarm_that_follows_another_in_one_batch_has_the_correlation_of_its_own_event(
+    connection: Connection,
+) -> None:
+    await put(connection, LINK)
+    first, second = uuid.uuid4(), uuid.uuid4()
+    work = EventAlarms()
+    down = await link(connection, 1, "down", correlation_id=first)
+    await hear(connection, work)
+    await link(connection, 2, "up")
+    await link(connection, 3, "down", correlation_id=second)
+    await hear(connection, work, after=down)
+    found = [row["correlation_id"] for row in await events(connection) if row["alarm_id"]]
+    assert found == [first, first, second]
+    assert [row["correlation_id"] for row in await alarms(connection)] == [first, second]
+
+
 async def test_an_event_before_its_rule_is_not_judged(connection: Connection) -> None:
     await link(connection, 1, "down")
     await put(connection, LINK)
@@ -138,3 +157,62 @@ async def test_an_apply_that_leaves_a_rule_alone_leaves_its_alarm_alone(connecti
     await put(connection, LINK.replace("name: link", "name: other"))
     await hear(connection, EventAlarms())
     assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("link", "open")]
+
+
+async def test_a_batch_that_would_change_nothing_is_judged_again_if_rules_were_applied_meanwhile(
+    settings: Settings, connection: Connection
+) -> None:
+    """It was planned while the alarm was open, and waits for an apply that ends it: then its event begins another."""
+    await put(connection, LINK)
+    await link(connection, 1, "down")
+    await hear(connection, EventAlarms())
+    again = await link(connection, 2, "down")
+    (body,) = await event_bodies(connection, again - 1)
+    message = Message(again, at(2), f"{settings.subjects}.event.x", body)
+    planned = await RecordLane(settings, [EventAlarms()]).plan(connection, 0, [message])
+    await virtual_now(connection, at(5))
+    await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
+    with pytest.raises(Overtaken):
+        async with connection.transaction():
+            await planned.write(connection)
+    await hear(connection, EventAlarms(), after=again - 1)
+    opened = [(row["opened_at"], row["state"]) for row in await alarms(connection)]
+    assert opened == [(at(1), "resolved"), (at(2), "resolved")]
+
+
+async def test_an_alarm_of_an_earlier_batch_ends_when_the_apply_is_read(connection: Connection) -> None:
+    """The lane was behind when its rule went, and reads the apply in a batch of its own."""
+    await put(connection, LINK)
+    down = await link(connection, 1, "down")
+    await virtual_now(connection, at(5))
+    await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
+    found = [Event.model_validate_json(body) for body in await event_bodies(connection)]
+    async with connection.transaction():
+        early = [event for event in found if event.seq <= down]
+        await PhasedPlan([await EventAlarms().plan(connection, early)]).write(connection)
+    assert [row["state"] for row in await alarms(connection)] == ["open"]
+    await hear(connection, EventAlarms(), after=down)
+    assert [row["state"] for row in await alarms(connection)] == ["resolved"]
+
+
+async def test_an_apply_is_judged_by_the_rules_before_it(connection: Connection) -> None:
+    watching = LINK.replace("link-*", "rules-*").replace("link-down", "rules-applied")
+    await put(connection, watching)
+    work = EventAlarms()
+    await hear(connection, work)
+    assert await alarms(connection) == []
+    await put(connection, LINK.replace("name: link", "name: other"))
+    await hear(connection, work)
+    assert [row["event_rule"] for row in await alarms(connection)] == ["link"]
+
+
+async def test_the_record_lane_leaves_alarms_over_series_to_their_own(connection: Connection) -> None:
+    """An apply removed their rule, another brought it back; the record lane is late, and reads the first."""
+    series = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.temperature\n  above: 65\n"
+    await put(connection, LINK + series)
+    await put(connection, LINK + series + "  enabled: false\n")
+    await put(connection, LINK + series)
+    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 0)")
+    await judged(connection, compiled(series), [arrival(9, 71.2)])
+    await hear(connection, EventAlarms())
+    assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("hot", "open")]

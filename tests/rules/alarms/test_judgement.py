@@ -71,6 +71,28 @@ async def test_a_condition_that_begins_is_a_pending_alarm_with_a_timer(connectio
     assert await edges(connection) == []
 
 
+async def test_an_alarm_that_opens_and_clears_in_one_batch_has_one_timer_left(connection: Connection) -> None:
+    await judged(connection, FLAPPY, [arrival(1, 71.2)])
+    await judged(connection, FLAPPY, [arrival(10, 50.0)])
+    assert await edges(connection) == [("alarm-opened", 6)]
+    assert await timers(connection) == [("clear", 13)]
+
+
+async def test_the_clock_leaves_a_state_as_the_engine_would(connection: Connection, clock: Term) -> None:
+    async def state() -> RuleState:
+        (row,) = await all_rows(connection, "select state from tocsin.rule_state")
+        return RuleState.from_json(row["state"])
+
+    for seconds, value in ((1, 71.2), (10, 50.0)):
+        await judged(connection, FLAPPY, [arrival(seconds, value)])
+        before = await state()
+        await read_until(connection, at(seconds + 8))
+        await drain(clock, at(seconds + 8))
+        after = await state()
+        assert after == advance(before, at(seconds + 8))[0]
+        assert after.phase == ("open" if seconds == 1 else "ok")
+
+
 async def test_what_clears_before_its_for_leaves_no_trace(connection: Connection) -> None:
     await judged(connection, RULES, [arrival(1, 71.2)])
     await judged(connection, RULES, [arrival(2, 60)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 from cdc.publisher import Publisher
 from clock.service import Clock
@@ -48,27 +49,45 @@ event_rule:
   name: alarming
   event: alarm-*
   fire: type == "alarm-opened" && rule == "hot"
+---
+event_rule:
+  name: ill
+  datapoint: system.health
+  fire: value == "degraded"
+---
+system:
+  name: plants
+  members:
+    - {owner: plant-0, type: load}
+    - {owner: plant-1, key: dsp.a}
+    - {owner: plant-2, key: dsp.b, required: false}
+    - {owner: plant-3, type: load, required: false}
+    - {owner: plant-4, key: dsp.a, required: false}
 """
 SECOND = FIRST.replace("200ms", "150ms").replace("65.0", "68.0").replace("for: 100ms", "for: 250ms")
 OWNERS = [f"plant-{number}" for number in range(12)]
+KEYS = ("dsp.a", "dsp.b", "dsp.c")
 
 
 async def put(connection: Connection, text: str) -> None:
     await apply(connection, load_text(text), Act("tester", "test", await database_now(connection)))
 
 
-async def load(settings: Settings, rounds: int, seed: int) -> None:
-    """Every owner on its own, some falling silent now and then."""
+async def load(settings: Settings, rounds: int, seed: int) -> int:
+    """How many datapoints. All series speak in the first round, and some of them in each of the others."""
     chance = random.Random(seed)
+    sent = 0
     async with Producer(settings) as producer:
-        for _ in range(rounds):
+        for number in range(rounds):
             for owner in OWNERS:
-                for key in ("dsp.a", "dsp.b", "dsp.c"):
-                    if chance.random() < 0.7:
+                for key in KEYS:
+                    if number == 0 or chance.random() < 0.7:
+                        sent += 1
                         await producer.send(owner, key, chance.choice([50.0, 62.0, 66.0, 71.0, 80.0]))
                 if chance.random() < 0.2:
                     await producer.emit("trip", owner=owner, payload={"on": chance.random() < 0.5})
             await producer.flush()
+    return sent
 
 
 async def test_what_services_recorded_under_load_replays_identically(
@@ -83,19 +102,25 @@ async def test_what_services_recorded_under_load_replays_identically(
         Service("another worker", Worker(settings).run),
     ):
         await eventually(lambda: has_lanes(connection), "the lanes are read")
-        await load(settings, 25, 1)
+        sent = await load(settings, 25, 1)
         await put(connection, SECOND)
-        await load(settings, 25, 2)
+        sent += await load(settings, 25, 2)
         await eventually(lambda: is_quiet(connection), "everything that was sent is judged", within=60)
+        sent += await load(settings, 5, 3)
+        await eventually(lambda: is_quiet(connection), "it is silent again", within=60)
     until = await database_now(connection)
     _, found = await replayed(settings, begun, until)
     assert not found.differences, "\n".join(map(str, found.differences))
     edges, verdicts = await counted(connection)
-    assert (len(found.then), found.staleness) == (edges, verdicts), "everything was compared"
+    assert (len(found.then), found.staleness + found.health) == (edges, verdicts), "everything was compared"
     rules = {edge.rule for edge in found.now}
-    assert rules == {"hot", "quiet", "tripped", "alarming"}
-    assert found.datapoints > 1000
-    assert verdicts > 10
+    assert rules == {"hot", "quiet", "tripped", "alarming", "ill"}
+    assert found.datapoints == sent + found.health, "health is a datapoint, too"
+    assert found.health >= 4
+    silences = Counter((one.owner, one.key) for one in found.gaps if one.verdict == "stale")
+    assert len(silences) == len(OWNERS) * len(KEYS)
+    assert min(silences.values()) >= 2, "each fell silent twice, on any machine"
+    assert {edge.owner for edge in found.now if edge.rule == "quiet"} == set(OWNERS)
 
 
 async def has_lanes(connection: Connection) -> bool:
@@ -106,11 +131,14 @@ async def has_lanes(connection: Connection) -> bool:
 
 
 async def is_quiet(connection: Connection) -> bool:
-    """All series are stale and heard, nothing pends, and every lane has read past the last conclusion."""
+    """All series are stale and heard, nothing pends, and every lane has read past the last conclusion. All health has
+    come back, and is never stale."""
     row = await one_row(
         connection,
-        "select not exists (select from tocsin.timer)"
-        " and not exists (select from tocsin.current_value c where c.freshness = 'fresh'"
+        "select not exists (select from tocsin.timer) and not exists (select from tocsin.member_fact)"
+        " and (select count(*) from tocsin.datapoint_calculated c where c.verdict = 'health')"
+        " = (select count(*) from tocsin.datapoint d where d.owner = 'plants')"
+        " and not exists (select from tocsin.current_value c where c.freshness = 'fresh' and c.owner <> 'plants'"
         " or c.heard_stale_since is distinct from c.stale_since)"
         " and (select bool_and(p.complete_until > (select max(e.recorded_at) from tocsin.event e)"
         " and p.complete_until > (select max(e.recorded_at) from tocsin.datapoint_calculated e))"

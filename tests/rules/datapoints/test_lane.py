@@ -12,6 +12,7 @@ from cdc.publisher import Publisher
 from rules.alarms.series_alarms import SeriesAlarms
 from rules.datapoints.lane import DataBatch
 from rules.dead_letters import read_dead_letters
+from rules.health.deciding import HealthDecider
 from rules.lanes.phases import Writes
 from tests.cdc.publishing import patient, smaller
 from tests.rules.applying import put, rows
@@ -225,7 +226,11 @@ async def test_the_health_of_a_system_arrives_as_a_datapoint_and_rules_judge_it(
         return [(row["event_rule"], row["state"]) for row in found] == [("hot", state), ("ill", state)]
 
     await make_stream(settings)
-    async with running(Service("cdc", Publisher(settings).run), lane_worker("one", settings, SeriesAlarms())):
+    async with running(
+        Service("cdc", Publisher(settings).run),
+        Service("health", HealthDecider(settings).run),
+        lane_worker("one", settings, SeriesAlarms()),
+    ):
         await publish(settings, "plant-7.temperature", {"value": 70})
         await eventually(lambda: are_all("open"), "health opens an alarm", within=60)
         await publish(settings, "plant-7.temperature", {"value": 1})

@@ -11,6 +11,7 @@ import pytest
 from cel_expr_python import cel
 
 from rules.expressions import ExpressionInvalid, compile_event_condition, event_activation, event_environment
+from rules.expressions.series import ValueKind, compile_series_condition, series_environment
 from tests.rules.expressions.events import NOON, event, is_match
 from tocsin.core.errors import InvalidInput
 
@@ -130,3 +131,15 @@ def test_one_activation_serves_many_conditions() -> None:
     activation = event_activation(event_environment(), event(payload={"n": 5}))
     conditions = [compile_event_condition(f"payload.n == {n}") for n in range(10)]
     assert [condition.matches(activation) for condition in conditions].index(True) == 5
+
+
+@pytest.mark.parametrize("value", [66.0, 3, True, "x", None, 2**70, float("inf")])
+@pytest.mark.parametrize("text", ["value > 65.0", "value == 3.0 && rate > 1.0", 'labels.zone == "a"', "true"])
+def test_variables_alone_are_judged_as_their_activation_is(text: str, value: Any) -> None:
+    kinds: tuple[ValueKind | None, ...] = ("number", None)
+    for kind in kinds:
+        condition = compile_series_condition(text, kind=kind)
+        for facts in ({"value": value}, {"value": value, "rate": 2.0, "labels": {"zone": "a"}}, {}):
+            alone = condition.evaluate(facts), condition.last_error
+            activation = series_environment(kind).Activation(facts)
+            assert (condition.evaluate(activation), condition.last_error) == alone

@@ -1,27 +1,26 @@
-"""Health follows its members in the transaction that changed them, and is recorded once per change."""
+"""Health follows its members, instant by instant, and is recorded once per change."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from rules.applying import apply, preview
-from rules.engine import Arrival, RuleState
+from rules.engine import Arrival
+from rules.health import deciding
+from rules.health.deciding import HealthDecider
 from rules.health.listing import list_health
-from rules.health.rollup import Open, Seen, Weights, condition, roll_up
 from rules.loading import load_text
 from tests.clock.beats import at
 from tests.rules.alarms.judging import arrival
 from tests.rules.alarms.series import Live
 from tests.rules.applying import ACT
 from tests.sessions import Sessions
-from tests.sql import all_rows, one_row
+from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
 
 TYPE = "---\ndatapoint_type:\n  name: load\n  key: dsp.*\n  interval: 4s\n"
 HOT = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.*\n  above: 65\n  severity: high\n"
@@ -54,12 +53,22 @@ async def only(connection: Connection, text: str, seconds: float = 0) -> None:
     await apply(connection, loaded, replace(ACT, now=at(seconds)), removing=removed)
 
 
+async def decide(connection: Connection) -> None:
+    """When the last instant that was read is over."""
+    await connection.execute(
+        "update tocsin.ingest_partition set complete_until = complete_until + interval '1 microsecond'"
+    )
+    await HealthDecider(Settings()).decide(connection)
+
+
 async def health(connection: Connection) -> tuple[str, str | None]:
+    await decide(connection)
     (row,) = await list_health(connection)
     return row["health"], row["reason"]
 
 
 async def recorded(connection: Connection) -> list[tuple[float, Any, Any]]:
+    await decide(connection)
     rows = await all_rows(
         connection, "select * from tocsin.datapoint_calculated where verdict = 'health' order by seq"
     )
@@ -82,8 +91,9 @@ async def test_a_system_that_was_never_heard_of_is_gray_and_says_so_once(
 async def test_the_first_datapoint_of_a_member_makes_it_known(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
     await live.take([dsp(1), dsp(2)])
-    assert (await recorded(connection))[1:] == [(2, "ok", None)]
+    assert (await recorded(connection))[1:] == [(1, "ok", None)]
     await live.take([dsp(3, key="dsp.z", owner="plant-8")])
+    await health(connection)
     (row,) = await list_health(connection)
     assert [(one["key"], one["condition"]) for one in row["ill"]] == [("dsp.b", "no-data")]
 
@@ -110,7 +120,9 @@ async def test_an_alarm_of_a_required_member_is_an_outage_and_of_an_optional_one
     ]
 
 
-async def test_the_clocks_own_verdicts_roll_up_in_its_transaction(connection: Connection, live: Live) -> None:
+async def test_the_clocks_own_verdicts_are_facts_like_those_of_workers(
+    connection: Connection, live: Live
+) -> None:
     await only(connection, TYPE + HOT + "  for: 5s\n" + SYSTEM)
     await live.take([dsp(1, 70)])
     await live.read_until(at(30))
@@ -120,6 +132,8 @@ async def test_the_clocks_own_verdicts_roll_up_in_its_transaction(connection: Co
     assert await health(connection) == ("ok", None)
     await live.read_until(at(60))
     await live.run_clock(60)
+    assert await health(connection) == ("ok", None), "the rules have not heard of the silence yet"
+    await live.hear(60)
     assert await health(connection) == ("unknown", "stale")
     assert (await recorded(connection))[1:] == [
         (1, "ok", None),
@@ -127,14 +141,6 @@ async def test_the_clocks_own_verdicts_roll_up_in_its_transaction(connection: Co
         (31, "ok", None),
         (41, "unknown", "stale"),
     ]
-    rows = await all_rows(
-        connection,
-        "select verdict, seq from tocsin.datapoint_calculated where ts = %s order by seq",
-        (at(41),),
-    )
-    commit = await one_row(connection, "select * from tocsin.log_commit order by last_seq desc limit 1")
-    assert [row["verdict"] for row in rows] == ["stale", "health"]
-    assert [row["seq"] for row in rows] == [commit["first_seq"], commit["last_seq"]]
 
 
 async def test_a_member_that_nothing_judges_is_uncovered(connection: Connection, live: Live) -> None:
@@ -151,9 +157,10 @@ async def test_a_member_that_nothing_judges_is_uncovered(connection: Connection,
 async def test_a_system_that_is_removed_says_a_last_word(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
     await live.take([dsp(1, 70)])
+    await live.read_until(at(8))
     await only(connection, TYPE + HOT + WARM, 9)
     assert await list_health(connection) == []
-    assert (await recorded(connection))[-1] == (9, "unknown", "uncovered")
+    assert (await recorded(connection))[-1] == (8, "unknown", "uncovered")
     assert await all_rows(connection, "select * from tocsin.system_member") == []
 
 
@@ -165,66 +172,66 @@ async def test_members_follow_their_document(connection: Connection, live: Live)
     assert await health(connection) == ("ok", None)
 
 
-STEP = st.one_of(
-    st.tuples(
-        st.integers(0, 14),
-        st.sampled_from([1.0, 50.0, 70.0]),
-        st.sampled_from(
-            [("plant-7", "dsp.a"), ("plant-7", "dsp.b"), ("plant-8", "dsp.c"), ("plant-8", "other")]
-        ),
-    ),
-    st.tuples(st.integers(0, 14), st.none(), st.sampled_from(["clock", "apply"])),
-)
-_examples = itertools.count(1)
+async def test_health_waits_for_the_partition_that_lags_behind(connection: Connection, live: Live) -> None:
+    """What the other partition has still to say may be of an earlier instant."""
+    await only(connection, RULES)
+    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 1)")
+    await live.take([dsp(5, 70)])
+    assert await health(connection) == ("unknown", "no-data"), "nothing was read of the other one"
+    await live.read_until(at(4), 1)
+    assert await health(connection) == ("unknown", "no-data")
+    await live.read_until(at(5), 1)
+    assert await health(connection) == ("outage", None)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(STEP, min_size=1, max_size=10))
-async def test_what_is_stored_is_what_the_pure_functions_say(
-    connection: Connection, live: Live, steps: list[tuple[int, float | None, Any]]
+async def test_health_waits_for_a_sustain_that_the_clock_has_still_to_fire(
+    connection: Connection, live: Live
 ) -> None:
-    now = next(_examples) * 1000.0
-    for table in ("current_value", "timer", "alarm", "rule_state", "system_health"):
-        await connection.execute(f"delete from tocsin.{table}".encode())
-    await only(connection, TYPE, now)
-    await only(connection, RULES, now)
-    for gap, value, what in steps:
-        now += gap
-        if value is not None:
-            await live.take([dsp(now, value, what[1], what[0])])
-        else:
-            await live.read_until(at(now))
-            if what == "clock":
-                await live.run_clock(now)
-            else:
-                await only(connection, RULES + f"  description: at {now}\n", now)
-        await assert_pure(connection)
+    await only(connection, TYPE + HOT + "  for: 5s\n" + SYSTEM)
+    await live.take([dsp(2, 70)])
+    await live.take([dsp(9, 1, owner="plant-8")])
+    assert len(await recorded(connection)) == 2, "the sustain of 7 s comes before what was seen at 9 s"
+    assert await all_rows(connection, "select * from tocsin.member_fact")
+    await live.run_clock(9)
+    assert (await recorded(connection))[1:] == [(2, "ok", None), (7, "outage", None)]
+    assert not await all_rows(connection, "select * from tocsin.member_fact")
 
 
-async def assert_pure(connection: Connection) -> None:
-    members = await all_rows(
-        connection,
-        "select m.*, c.owner as seen, c.stale_since from tocsin.system_member m"
-        " left join tocsin.current_value c on c.owner = m.owner and c.key = m.key",
-    )
-    alarms = await all_rows(
-        connection,
-        "select a.*, s.state from tocsin.alarm a join tocsin.rule_state s on s.alarm_id = a.id where a.state = 'open'",
-    )
-    pure = []
-    for member in members:
-        held = [
-            Open(one["severity"], one["since"])
-            for one in alarms
-            if one["owner"] == member["owner"] and member["key"] in RuleState.from_json(one["state"]).holding
-        ]
-        seen = None if member["seen"] is None else Seen(member["stale_since"])
-        expected = condition(seen, held, member["covered"], Weights.among(6))
-        assert member["condition"] == expected, member
-        is_placeholder = not member["key"] and any(
-            one["key"] and one["type"] == member["type"] and one["owner"] == member["owner"]
-            for one in members
-        )
-        if not is_placeholder:
-            pure.append((expected, member["required"]))
-    assert await health(connection) == roll_up(pure)
+async def test_health_waits_for_a_silence_that_nobody_has_looked_at(
+    connection: Connection, live: Live
+) -> None:
+    await only(connection, RULES)
+    await live.take([dsp(1), dsp(1, owner="plant-8")])
+    await live.take([dsp(30, 70, owner="plant-8")])
+    assert (await recorded(connection))[1:] == [(1, "ok", None)], "plant-7 was silent from 11 s on"
+    await live.run_clock(30)
+    assert (await recorded(connection))[1:] == [(1, "ok", None)], "and no rule has heard of it yet"
+    await live.hear(30)
+    assert (await recorded(connection))[2:] == [(11, "unknown", "stale"), (30, "outage", None)]
+
+
+async def test_health_waits_until_an_instant_is_over(connection: Connection, live: Live) -> None:
+    """The next batch may bring more of it."""
+    await only(connection, RULES)
+    await live.take([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
+    await HealthDecider(Settings()).decide(connection)
+    await live.take([dsp(5, 1)])
+    assert (await recorded(connection))[1:] == [(1, "ok", None)]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 500])
+async def test_facts_are_taken_in_pages_and_an_instant_as_a_whole(
+    connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """At the tenth second one alarm opens and the other resolves: nothing was better in between."""
+    monkeypatch.setattr(deciding, "_AT_ONCE", at_once)
+    await only(connection, RULES)
+    await live.take([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
+    await live.take([dsp(10, 1), dsp(10, 70, owner="plant-8"), dsp(11, owner="plant-8"), dsp(12)])
+    assert await recorded(connection) == [
+        (0, "unknown", "no-data"),
+        (1, "ok", None),
+        (5, "outage", None),
+        (11, "degraded", None),
+    ]
+    assert await all_rows(connection, "select * from tocsin.member_fact") == []

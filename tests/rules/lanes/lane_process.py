@@ -1,4 +1,4 @@
-"""A worker of the data lane in a process of its own, to be trapped when a batch is `planned`, and when it is `written`.
+"""A worker of the data lane in a process of its own, trapped when a batch is `planned` and when it is `written`.
 
 `python -m tests.rules.lanes.lane_process`, with the settings and the directory of traps in the environment.
 """
@@ -9,6 +9,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from rules.alarms.series_alarms import SeriesAlarms
 from tests.faults.traps import VARIABLE, die_with_the_parent, hook_of
 from tests.rules.lanes.counting import Counting
 from tests.rules.lanes.laning import lane_worker
@@ -18,7 +19,7 @@ from tocsin.core.settings import Settings
 
 
 async def main(settings: Settings, traps: Path) -> None:
-    async with running(lane_worker("lane", settings, Counting(hook_of(traps)))):
+    async with running(lane_worker("lane", settings, SeriesAlarms(), Counting(hook_of(traps)))):
         await asyncio.Event().wait()
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
+from tests.faults.clocks import WITHIN_S
 from tests.faults.plan import settings_of
 from tests.rules.lanes.counting import effects, make_effects
 from tests.rules.lanes.laning import OWNERS, make_stream, send
-from tests.waiting import eventually_sync
+from tests.rules.lanes.workers import Workers, inflict
 from tocsin.core.db import connect
 from tocsin.core.settings import Settings
-from tocsin.embedded import Servers, embedded_servers
+from tocsin.embedded import embedded_servers
 
 FAULTS = (
     "kill planned",
@@ -30,36 +30,6 @@ FAULTS = (
     "stop written",
     "postgres written",
 )
-
-
-class LaneProcess(ClockProcess):
-    MODULE = "tests.rules.lanes.lane_process"
-
-
-class Workers(Clocks):
-    PROCESS = LaneProcess
-
-    def wait_until_held_by(self, pids: set[int]) -> None:
-        """Every partition, by processes that are taken for alive, and all of them hold some."""
-
-        def held() -> bool:
-            row = self.look(
-                "select count(*), coalesce(array_agg(distinct split_part(holder, '/', 2)::integer), '{}')"
-                " from tocsin.ingest_partition where held_until > tocsin.instant()"
-            )
-            return row is not None and row[0] == 8 and set(row[1]) == pids
-
-        eventually_sync(held, f"{pids} hold everything", WITHIN_S)
-
-    def wait_for_effects(self, count: int) -> None:
-        def are_there() -> bool:
-            row = self.look("select count(*) from public.effect")
-            return row is not None and row[0] >= count
-
-        eventually_sync(are_there, f"{count} effects", WITHIN_S)
-
-    def others(self, one: ClockProcess) -> set[int]:
-        return {process.pid for process in self.processes} - {one.pid}
 
 
 @pytest.fixture
@@ -121,25 +91,6 @@ class Producer(threading.Thread):
         self._end.set()
         self.join(WITHIN_S)
         return self.rounds
-
-
-def inflict(servers: Servers, workers: Workers, fault: str) -> None:
-    kind, _, point = fault.partition(" ")
-    if kind in ("nats", "postgres"):
-        server = servers.nats if kind == "nats" else servers.postgres
-        workers.trap(point, "hold")
-        server.kill()
-        workers.open_traps()
-        server.start()
-        return
-    trapped = workers.trap(point, kind)
-    if kind == "kill":
-        trapped.wait_until_dead()
-        workers.replace(trapped)
-        return
-    trapped.wait_until_frozen()
-    workers.wait_until_held_by(workers.others(trapped))
-    trapped.thaw()
 
 
 @pytest.mark.timeout(300)

@@ -121,3 +121,40 @@ def test_an_example_holds(test: object) -> None:
     assert isinstance(test, RuleTest)
     found = RuleTests().run(test)
     assert found.passed, (found.missing, found.unexpected, found.error)
+
+
+SYSTEM = "---\nsystem: {name: hall, members: [{owner: x, key: a.b}]}\n"
+
+
+def test_health_is_expected_as_what_it_changes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.RULES", RULES + SYSTEM)
+    alarms = f"{OPENS}, {RESOLVES}"
+    degraded, ok = "{at: 2m, health: hall, is: degraded, says: a.b}", "{at: 5m, health: hall, is: ok}"
+    assert verdict(tmp_path, f"{HOT}expect: [{alarms}]").passed
+    assert verdict(tmp_path, f"{HOT}expect: [{alarms}, {degraded}, {ok}]").passed
+    assert verdict(tmp_path, f"{HOT}expect: [{alarms}, {{health: hall, is: ok}}, {degraded}, {ok}]").passed
+    unexpected = verdict(tmp_path, f"{HOT}expect: [{alarms}, {ok}]").unexpected
+    assert [(one.kind, one.name) for one in unexpected] == [("health degraded", "hall")]
+    missing = verdict(tmp_path, f"{HOT}expect: [{alarms}]\nnothing_else: [health]")
+    assert len(missing.unexpected) == 2
+    wrong = verdict(tmp_path, f"{HOT}expect: [{alarms}, {degraded.replace('degraded', 'outage')}, {ok}]")
+    assert [one.outcome for one in wrong.missing] == ["health outage"]
+
+
+def test_health_without_what_it_is_cannot_be_expected(tmp_path: Path) -> None:
+    for wrong in ("{health: hall}", "{opened: hot, is: ok}"):
+        with pytest.raises(RulesInvalid, match="give both, or none"):
+            verdict(tmp_path, f"{HOT}expect: [{wrong}]")
+
+
+TRIPPED = """given: [{event: trip, owner: x}, {at: 1m, event: trip, owner: y}]
+until: 10m
+"""
+
+
+def test_an_event_that_is_expected_is_expected_as_often_as_it_happens(tmp_path: Path) -> None:
+    both = verdict(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}, {{event: trip, owner: y}}]")
+    assert both.passed
+    one = verdict(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}]")
+    assert [(seen.kind, seen.owner) for seen in one.unexpected] == [("event", "y")]
+    assert verdict(tmp_path, TRIPPED).passed, "of types that nobody asked for, any number is well"

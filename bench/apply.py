@@ -1,0 +1,113 @@
+"""For how long an apply stops the lanes: `--silences N --rules N --series N`.
+
+A probe locks a partition of the data lane again and again, as a batch does; the longest that it waited is how long the
+lane stood still. First with silences that nobody has come to, as after an outage of the clock; then a new rule that
+hears of as many series that are stale; then a change of all rules over series with an open alarm each, and their
+removal, which resolves all of those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from bench.database import bench_servers, migrated
+from bench.waits import repeated
+from rules.alarms.series_alarms import SeriesAlarms
+from rules.applying import apply, preview
+from rules.current import newest_rules
+from rules.datapoints.lane import DataBatch
+from rules.datapoints.storing import Placed, StoreDatapoints, prepare_staging
+from rules.engine import Arrival, TypeIndex
+from rules.lanes.phases import PhasedPlan
+from rules.loading import load_text
+from timers.schedule_spec import Act
+from tocsin.core.db import Connection, statement
+from tocsin.core.settings import Settings
+from tocsin.embedded import Servers
+
+_T0 = datetime(2026, 1, 1, tzinfo=UTC)
+_BATCH = 1000
+_TYPE = "---\ndatapoint_type: {name: load, key: dsp.load, interval: 4s}\n"
+_QUIET = "---\nevent_rule: {name: quiet, datapoint: dsp.load, absent: true, severity: high}\n"
+_OTHER = "---\nevent_rule: {name: other, datapoint: dsp.other, above: 1}\n"
+_ALSO = "---\nevent_rule: {name: also, datapoint: dsp.load, absent: true}\n"
+
+
+def run(arguments: list[str]) -> dict[str, object]:
+    parser = argparse.ArgumentParser(prog="python -m bench apply")
+    parser.add_argument("--silences", type=int, default=20_000)
+    parser.add_argument("--rules", type=int, default=1000)
+    parser.add_argument("--series", type=int, default=20_000)
+    options = parser.parse_args(arguments)
+    report: dict[str, object] = {"name": "apply", **vars(options)}
+    with bench_servers() as servers:
+        report |= asyncio.run(_measure(servers, options.silences, options.rules, options.series))
+    return {**report, "goal": "overdue silences stop a lane for less than a second at a time"}
+
+
+async def _measure(servers: Servers, silences: int, rules: int, series: int) -> dict[str, object]:
+    report: dict[str, object] = {}
+    async with migrated(servers) as (settings, connection):
+        await connection.execute(statement("bench/begin_lane"))
+        await _apply(connection, _TYPE + _QUIET)
+        given = {"owner": "silent", "count": silences, "at": _T0}
+        await connection.execute(statement("bench/fill_watchdogs"), given)
+        await connection.execute(statement("bench/complete_lane"), {"at": _T0 + timedelta(hours=1)})
+        report |= await _timed(settings, connection, "silences", _TYPE + _QUIET + _OTHER)
+        report |= await _timed(settings, connection, "hearing", _TYPE + _QUIET + _OTHER + _ALSO)
+        await _open_alarms(connection, rules, series)
+        report |= await _timed(settings, connection, "change", _hot(rules, 60))
+        report |= await _timed(settings, connection, "removal", _TYPE)
+    return report
+
+
+async def _timed(settings: Settings, connection: Connection, name: str, text: str) -> dict[str, object]:
+    with repeated(settings, statement("bench/touch_partition"), 0.002) as waits:
+        began = time.perf_counter()
+        await _apply(connection, text)
+        took = time.perf_counter() - began
+    return {f"{name}_s": took, f"{name}_longest_stop_s": max(waits), f"{name}_stops_over_100ms": _long(waits)}
+
+
+def _long(waits: list[float]) -> int:
+    return sum(wait > 0.1 for wait in waits)
+
+
+async def _apply(connection: Connection, text: str) -> None:
+    loaded = load_text(text, anchor=_T0)
+    act = Act("bench", "bench", _T0 + timedelta(hours=2))
+    removed = (await preview(connection, loaded, act.now, prune=True)).plan.removed
+    await apply(connection, loaded, act, removing=removed, large=True)
+
+
+def _hot(rules: int, above: int) -> str:
+    return "".join(
+        f"---\nevent_rule: {{name: hot-{number}, datapoint: dsp.k{number}, above: {above}}}\n"
+        for number in range(rules)
+    )
+
+
+async def _open_alarms(connection: Connection, rules: int, series: int) -> None:
+    """One of each series; a rule is about every so many of them."""
+    await _apply(connection, _hot(rules, 65))
+    await prepare_staging(connection)
+    await connection.execute(statement("bench/extend_day"), {"day": _T0.date()})
+    work = SeriesAlarms()
+    rules_seq = await newest_rules(connection)
+    for first in range(0, series, _BATCH):
+        arrivals = list(_arrivals(first, min(_BATCH, series - first), rules))
+        planned = await work.plan(connection, DataBatch(0, arrivals, rules_seq, TypeIndex()))
+        plan = PhasedPlan([StoreDatapoints(0, [Placed(n, one) for n, one in enumerate(arrivals)]), planned])
+        async with connection.transaction():
+            await plan.stage(connection)
+            await plan.write(connection)
+
+
+def _arrivals(first: int, count: int, rules: int) -> Iterable[Arrival]:
+    for number in range(first, first + count):
+        at = _T0 + timedelta(hours=1, milliseconds=number)
+        yield Arrival(at, number + 1, f"owner-{number}", f"dsp.k{number % rules}", 70.0, at, {})

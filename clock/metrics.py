@@ -1,0 +1,43 @@
+"""What a clock counts of itself, and who leads.
+
+Guarantee: a batch is counted after its commit, with a handful of calls however many timers it has. Lateness is that of
+the commit, on the database's clock.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from clock.kinds import Plan
+from tocsin.core.metrics import Metrics
+
+LEASES = Metrics()
+LEADER = LEASES.gauge("tocsin_leader", "1 while this process holds the lease of the role", "role")
+
+CLOCK = Metrics()
+FIRES = CLOCK.counter(
+    "tocsin_fires_total",
+    "fires of this clock: fired, missed (once per schedule and outage), failed (the timer backs off, or is parked)",
+    "kind",
+    "outcome",
+)
+SETTLED = CLOCK.counter("tocsin_timers_settled_total", "timers that were consumed or moved on", "kind")
+LATENESS = CLOCK.histogram(
+    "tocsin_fire_lateness_seconds", "from when a fire was due to its commit, on the database's clock", "kind"
+)
+BATCH = CLOCK.histogram("tocsin_fire_batch_seconds", "how long a transaction of fires took", "kind")
+OFFSET = CLOCK.gauge(
+    "tocsin_clock_offset_seconds", "the database's clock minus this host's, as the leading clock sees it"
+)
+JUMPS = CLOCK.counter("tocsin_clock_jumps_total", "jumps of the database's clock that this clock followed")
+EPOCH = CLOCK.gauge("tocsin_clock_epoch", "epoch of this clock's last term")
+
+
+def count_batch(kind: str, plan: Plan, committed_at: datetime, took_s: float) -> None:
+    FIRES.add(plan.fires, kind, "fired")
+    FIRES.add(plan.missed, kind, "missed")
+    FIRES.add(len(plan.failed), kind, "failed")
+    SETTLED.add(plan.settled, kind)
+    BATCH.observe(took_s, kind)
+    committed_s = committed_at.timestamp()
+    LATENESS.observe_all([committed_s - due_s for due_s in plan.due_s()], kind)

@@ -1,0 +1,26 @@
+"""The last run of retention, or the one under way, as it wrote it down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from tocsin.core.db import Connection, statement
+
+
+class PruneReport(NamedTuple):
+    began_at: datetime | None
+    """None: there was none yet."""
+    ended_at: datetime | None
+    """None: it is under way, or was interrupted."""
+    removed: Mapping[str, int]
+    left: Sequence[Mapping[str, str]]
+    """What was allowed to go and stayed: `what` and `why`."""
+    now: datetime
+
+
+async def read_prune_report(connection: Connection) -> PruneReport:
+    row = await (await connection.execute(statement("clock.retention/read_report"))).fetchone()
+    assert row is not None
+    return PruneReport(*row)

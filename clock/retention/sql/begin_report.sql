@@ -1,0 +1,2 @@
+-- A run begins.
+update tocsin.prune_report set began_at = tocsin.instant(), ended_at = null, removed = '{}', left_over = '[]'

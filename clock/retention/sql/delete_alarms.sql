@@ -1,0 +1,8 @@
+-- Alarms by id, in key order. One that somebody holds is left for another time.
+with gone as materialized (
+    select id from tocsin.alarm
+    where id = any (%(key_2)s::uuid[]) and state = 'resolved'
+    order by id
+    for update skip locked
+)
+delete from tocsin.alarm a using gone g where a.id = g.id returning a.id

@@ -1,0 +1,10 @@
+-- What rules remember of owners, in key order. A worker that has read one finds another version, and judges again.
+with gone as materialized (
+    select s.event_rule, s.owner
+    from unnest(%(key_1)s::text[], %(key_2)s::text[]) as g (event_rule, owner)
+    join tocsin.rule_state s on s.event_rule = g.event_rule and s.owner = g.owner
+    where s.phase = 'ok'
+    order by s.event_rule, s.owner
+    for update of s skip locked
+)
+delete from tocsin.rule_state s using gone g where s.event_rule = g.event_rule and s.owner = g.owner returning s.owner

@@ -1,0 +1,24 @@
+-- Before a day is dropped: its last datapoint of each series, a page of series at a time. Returns the last series of the page; no row:
+-- there are no more. Again it does nothing more. Index: current_value's key, datapoint_series.
+with page as materialized (
+    select owner, key from tocsin.current_value
+    where (owner, key) > (%(owner)s, %(key)s)
+    order by owner, key
+    limit %(most)s
+),
+kept as (
+    insert into tocsin.datapoint_kept as k (owner, key, arrived_at, ts, value, labels)
+    select d.owner, d.key, d.arrived_at, d.ts, d.value, d.labels
+    from page p
+    cross join lateral (
+        select * from tocsin.datapoint one
+        where one.owner = p.owner and one.key = p.key
+          and one.arrived_at >= %(start)s and one.arrived_at < %(start)s + interval '1 day'
+        order by one.arrived_at desc, one.stream_seq desc, one.position desc
+        limit 1
+    ) d
+    on conflict (owner, key) do update
+        set arrived_at = excluded.arrived_at, ts = excluded.ts, value = excluded.value, labels = excluded.labels
+        where k.arrived_at < excluded.arrived_at
+)
+select owner, key from page order by owner desc, key desc limit 1

@@ -1,0 +1,2 @@
+-- The records of an apply are put together while it holds its locks; the longest that this may take. Until the transaction ends.
+set local idle_in_transaction_session_timeout = '30s'

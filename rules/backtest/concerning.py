@@ -1,0 +1,53 @@
+"""Which events concern actions: what a share of the owners keeps for the dispatch of all of them (`pages`).
+
+Guarantee: pure. An event that starts no action, ends none and is awaited by none is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from rules.backtest.facts import RecordedEvent
+from rules.backtest.timelines import Timelines
+from rules.judging import Match
+from tocsin.core.errors import InvalidInput
+
+Page = tuple[str, str]
+"""The action_rule, or notification, and the event_rule whose alarm it is about."""
+_ENDS = ("alarm-resolved", "alarm-acknowledged")
+
+
+def matches(timelines: Timelines, event: RecordedEvent) -> list[Match]:
+    try:
+        return timelines.judge(event.seq).judge(event.facts())
+    except InvalidInput:
+        return []  # The live lane passes over it, too.
+
+
+def may_concern(timelines: Timelines, event: RecordedEvent) -> bool:
+    """Without knowing what came before it."""
+    if event.alarm_id is not None:
+        return True
+    return timelines.judge(event.seq).awaits_events or bool(matches(timelines, event))
+
+
+def concerning(timelines: Timelines, events: Iterable[RecordedEvent]) -> list[RecordedEvent]:
+    """Those of one owner that start an action, may be awaited, or may end what an event before them has started."""
+    started: set[UUID | None] = set()
+    found = []
+    for event in sorted(events, key=in_order):
+        if matches(timelines, event):
+            started.add(event.alarm_id)
+        elif not timelines.judge(event.seq).awaits_events and (
+            event.type not in _ENDS or event.alarm_id not in started
+        ):
+            continue
+        found.append(event)
+    return found
+
+
+def in_order(event: RecordedEvent) -> tuple[datetime, int, str]:
+    """What was concluded at one instant for one owner stays in the order in which it was."""
+    return event.recorded_at, event.seq, event.owner

@@ -1,0 +1,42 @@
+-- What some facts did: they are gone, and what is known, the members and the health of systems are as they say. Under the lock
+-- of health, and only rows that nobody else writes; readers see all of it or nothing.
+with gone as (
+    delete from tocsin.member_fact where id = any (%(facts)s::bigint[])
+),
+series as (
+    insert into tocsin.member_series (owner, key, stale_since)
+    select * from jsonb_to_recordset(%(series)s) as s (owner text, key text, stale_since timestamptz)
+    order by owner, key
+    on conflict (owner, key) do update set stale_since = excluded.stale_since
+),
+ended as (
+    delete from tocsin.member_alarm a
+    using jsonb_to_recordset(%(ended)s) as e (owner text, rule text)
+    where a.owner = e.owner and a.rule = e.rule
+),
+alarms as (
+    insert into tocsin.member_alarm (owner, rule, severity, since, keys)
+    select *
+    from jsonb_to_recordset(%(alarms)s)
+        as a (owner text, rule text, severity smallint, since timestamptz, keys text[])
+    order by owner, rule
+    on conflict (owner, rule) do update
+    set severity = excluded.severity, since = excluded.since, keys = excluded.keys
+),
+met as (
+    delete from tocsin.system_member m
+    using jsonb_to_recordset(%(met)s) as g (system text, owner text, key text, type text)
+    where m.system = g.system and m.owner = g.owner and m.key = g.key and m.type = g.type
+),
+members as (
+    insert into tocsin.system_member (system, owner, key, type, required, covered, condition)
+    select *
+    from jsonb_to_recordset(%(members)s)
+        as m (system text, owner text, key text, type text, required boolean, covered boolean, condition text)
+    order by system, owner, key, type
+    on conflict (system, owner, key, type) do update set condition = excluded.condition
+)
+update tocsin.system_health h
+set health = n.health, reason = n.reason, since = n.since
+from jsonb_to_recordset(%(systems)s) as n (system text, health text, reason text, since timestamptz)
+where h.system = n.system

@@ -1,0 +1,33 @@
+-- Up to when everything about members is decided: before what all partitions have read, because more may come of the same
+-- instant, and before a sustain or a watchdog of a member's owner that the clock has still to fire, or a silence that the rules
+-- have not heard of. Null: nothing is. Locks nothing.
+-- Index: alarm_held_owner; the keys of rule_state, timer and current_value.
+with owners as (
+    select distinct owner from tocsin.system_member
+),
+lane as (
+    select case when count(*) = count(complete_until) then min(complete_until) end as until
+    from tocsin.ingest_partition
+    where lane = 'data'
+),
+undone as (
+    select t.nominal_at as at
+    from owners o
+    join tocsin.alarm a on a.owner = o.owner and a.state <> 'resolved'
+    join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id
+    join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
+    where s.lane = 'data' and t.parked_at is null
+    union all
+    select greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond')
+    from owners o
+    join tocsin.timer t on t.kind = 'watchdog' and t.ref = tocsin.token(o.owner)
+    join tocsin.current_value c on c.owner = o.owner and c.key = t.key
+    where t.nominal_at <= (select until from lane) and t.parked_at is null and c.freshness = 'fresh'
+    union all
+    select c.stale_since
+    from owners o
+    join tocsin.current_value c on c.owner = o.owner
+    where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+)
+select case when l.until is not null then least(l.until, (select min(u.at) from undone u)) - interval '1 microsecond' end
+from lane l

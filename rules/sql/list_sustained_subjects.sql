@@ -1,0 +1,6 @@
+-- The rules over series, and their owners among some, whose alarm waits for a sustain. Locks nothing. Index: alarm_held_owner.
+select s.event_rule, s.owner
+from tocsin.alarm a
+join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id and s.lane = 'data'
+where a.owner = any (%(owners)s::text[]) and a.state <> 'resolved' and s.phase in ('pending', 'clearing')
+order by s.event_rule, s.owner

@@ -1,0 +1,34 @@
+"""Workers that run and cannot work: the doctor says why, instead of asking for more of them."""
+
+from __future__ import annotations
+
+import psycopg
+
+from tests.cli.conftest import CommandLine
+from tests.metrics.scraping import process
+from tests.waiting import eventually_sync
+from tocsin.core.settings import Settings
+
+
+def test_a_worker_that_refuses_to_start_is_named_with_its_reason(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    with psycopg.connect(settings.postgres, autocommit=True) as db:
+        db.execute(
+            "insert into tocsin.ingest_partition (lane, partition) select 'data', n from generate_series(0, 7) n"
+        )
+    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    assert found["lane data"]["remedy"] == "start a worker with `tocsin run worker`, or `tocsin up`"
+    with process(settings, "cdc"), process(settings, "worker", TOCSIN_DATA_PARTITIONS="4"):
+
+        def is_said() -> bool:
+            found.update({one["subject"]: one for one in tocsin.answer("doctor", "--json").json})
+            return "refuses" in found["lane data"]["text"]
+
+        eventually_sync(is_said, "the doctor has heard of the worker", within=60)
+    assert found["lane data"]["text"].endswith(
+        "; a worker refuses: TOCSIN_DATA_PARTITIONS=4, but the data lane was made with 8"
+    )
+    assert found["lane data"]["remedy"] == "set it to 8"
+    assert found["lane record"]["remedy"] == "set it to 8"
+    assert "tocsin_workers 0\n" in tocsin("metrics").out, "it takes no part"

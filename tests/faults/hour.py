@@ -1,0 +1,338 @@
+"""`python -m tests.faults.hour [--minutes N] [--seed N]`: a recorded hour of the real system replays identically.
+
+Clocks, publishers and workers are processes; producers jitter, stop, resume and send nonsense; rules are applied and
+people act; processes are killed and frozen, NATS and Postgres killed. Then `tocsin backtest --historical` must find in
+the database and in an export what was recorded, and `tocsin cdc verify` in the stream. The summary is JSON; exit 1 if
+anything is missing or differs. `--folder` keeps the servers' data, the logs and the recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import psycopg
+
+from rules.alarms.acts import acknowledge, snooze
+from rules.alarms.listing import list_alarms
+from rules.applying import apply, preview
+from rules.datapoints.stream import ensure_data_stream
+from rules.loading import load_text
+from tests.faults.busy_load import BusyLoad
+from tests.faults.busy_rules import OWNERS, RULES, busy_rules
+from tests.faults.plan import settings_of
+from tests.faults.processes import TOCSIN, Processes, environment
+from tests.rules.lanes.laning import jetstream
+from tests.sql import all_rows, one_row
+from tests.waiting import eventually
+from timers.schedules import Act
+from timers.working_set import database_now
+from tocsin.core.db import connect
+from tocsin.core.errors import TocsinError
+from tocsin.core.logs import configure_logs
+from tocsin.core.settings import Settings
+from tocsin.embedded import Servers, embedded_servers
+
+ROLES = ("clock a", "clock b", "cdc a", "cdc b", "worker a", "worker b", "worker c")
+FAULTS = (
+    *(f"kill {name}" for name in ROLES),
+    "kill workers",
+    "kill clocks",
+    "freeze clock a",
+    "freeze clock b",
+    "freeze worker a",
+    "freeze cdc a",
+    "nats",
+    "nats",
+    "postgres",
+    "postgres",
+)
+# Longer than any deadline that an arrival can begin: tolerance, then no_data_for or a cooldown.
+SETTLE = timedelta(seconds=30)
+SAID = re.compile(
+    r"the replay is what was recorded: ([\d,]+) edges of alarms"
+    r" and ([\d,]+) verdicts of staleness and ([\d,]+) of health"
+)
+
+
+@dataclass
+class Summary:
+    seed: int
+    minutes: float
+    pace_s: float
+    edits_s: float
+    datapoints: int = 0
+    set_aside: int = 0
+    events: int = 0
+    edges: int = 0
+    verdicts: int = 0
+    health: int = 0
+    started_again: int = 0
+    rules_with_edges: list[str] = field(default_factory=list)
+    applies: int = 0
+    acts: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+class Hour:
+    def __init__(self, servers: Servers, settings: Settings, folder: Path, summary: Summary) -> None:
+        self._servers = servers
+        self._settings = settings
+        self._folder = folder
+        self.summary = summary
+        self._processes = Processes(settings, ROLES, folder)
+        self._load = BusyLoad(settings, OWNERS, summary.seed, summary.pace_s)
+        self._acts: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        try:
+            begun = await self._begin()
+            async with asyncio.TaskGroup() as group:
+                for part in (
+                    self._load.run,
+                    self._edit_rules,
+                    self._act,
+                    self._break,
+                    self._supervise,
+                    self._end,
+                ):
+                    group.create_task(part())
+            until = await self._settle()
+            await self._compare(begun, until)
+        finally:
+            self._processes.close()
+            self.summary.acts, self.summary.faults = dict(self._acts), dict(self._faults)
+
+    async def _begin(self) -> datetime:
+        async with jetstream(self._settings) as js:
+            await ensure_data_stream(js, self._settings, 1)
+        connection = await connect(self._settings, "hour")
+        begun = await database_now(connection)
+        await connection.close()
+        return begun
+
+    async def _end(self) -> None:
+        """Says now and then that it is alive, and ends everything in time."""
+        until_s = time.monotonic() + self.summary.minutes * 60
+        while (left_s := until_s - time.monotonic()) > 0:
+            await self._load.rest(min(left_s, 60))
+            _say(f"{left_s / 60:.0f} minutes left, {self._load.sent:,} sent, faults {dict(self._faults)}")
+        self._load.ended.set()
+
+    async def _supervise(self) -> None:
+        """A service that finds no server when it starts ends, and is started again."""
+        while not self._load.ended.is_set():
+            await self._load.rest(2)
+            self._start_again()
+
+    def _start_again(self) -> None:
+        ended = self._processes.deaths()
+        self._processes.kill(*ended)
+        self.summary.started_again += len(ended)
+
+    async def _edit_rules(self) -> None:
+        chance = random.Random(f"{self.summary.seed}/rules")
+        text = busy_rules(chance)
+        while not self._load.ended.is_set():
+            with suppress(TocsinError, psycopg.Error):
+                await self._apply(text)
+                self.summary.applies += 1
+                text = busy_rules(chance)
+                await self._load.rest(chance.uniform(0.5, 1.5) * self.summary.edits_s)
+            await self._load.rest(1)
+
+    async def _apply(self, text: str) -> None:
+        connection = await connect(self._settings, "editor")
+        try:
+            loaded = load_text(text)
+            now = await database_now(connection)
+            removed = (await preview(connection, loaded, now, prune=True)).plan.removed
+            await apply(connection, loaded, Act("editor", "test", now), removing=removed)
+        finally:
+            await connection.close()
+
+    async def _act(self) -> None:
+        """People acknowledge and snooze what is open."""
+        chance = random.Random(f"{self.summary.seed}/people")
+        while not self._load.ended.is_set():
+            await self._load.rest(chance.uniform(1, 6))
+            with suppress(TocsinError, psycopg.Error):
+                await self._act_once(chance)
+
+    async def _act_once(self, chance: random.Random) -> None:
+        connection = await connect(self._settings, "person")
+        try:
+            held = await list_alarms(connection, states=("open",), limit=1000)
+            if not held:
+                return
+            alarm = chance.choice(held)
+            now = await database_now(connection)
+            act = Act("person", "test", now)
+            what = chance.choice(("acknowledge", "snooze", "unsnooze"))
+            if what == "acknowledge":
+                await acknowledge(connection, alarm, act)
+            else:
+                silent_until = now + timedelta(seconds=chance.uniform(1, 20)) if what == "snooze" else None
+                await snooze(connection, alarm, act, silent_until)
+            self._acts[what] += 1
+        finally:
+            await connection.close()
+
+    async def _break(self) -> None:
+        chance = random.Random(f"{self.summary.seed}/faults")
+        every_s = min(55.0, self.summary.minutes * 60 / 12)
+        bag: list[str] = []
+        while True:
+            await self._load.rest(chance.uniform(0.6, 1.4) * every_s)
+            if self._load.ended.is_set():
+                return
+            if not bag:
+                bag = chance.sample(FAULTS, len(FAULTS))
+            fault = bag.pop()
+            self._faults[fault] += 1
+            await self._inflict(fault, chance.uniform(0.0, 5.0))
+
+    async def _inflict(self, fault: str, for_s: float) -> None:
+        kind, _, what = fault.partition(" ")
+        if kind == "kill":
+            alike = [name for name in ROLES if name.startswith(what.rstrip("s") + " ")]
+            self._processes.kill(*(alike if what.endswith("s") else [what]))
+        elif kind == "freeze":
+            self._processes.freeze(what)
+            await self._load.rest(for_s + 1)
+            self._processes.thaw(what)
+        else:
+            server = self._servers.nats if kind == "nats" else self._servers.postgres
+            server.kill()
+            await self._load.rest(for_s)
+            server.start()
+
+    async def _settle(self) -> datetime:
+        """Everything is read and decided up to an instant that lies behind every deadline."""
+        connection = await connect(self._settings, "hour")
+        until = await database_now(connection) + SETTLE
+
+        async def is_settled() -> bool:
+            self._start_again()
+            row = await one_row(connection, _SETTLED, (until, until, until))
+            return bool(row["settled"])
+
+        try:
+            await eventually(is_settled, "everything is decided", within=300)
+        finally:
+            await connection.close()
+        return until
+
+    async def _compare(self, begun: datetime, until: datetime) -> None:
+        await self._count(until)
+        recording = self._folder / "recording.ndjson.gz"
+        window = ("--since", begun.isoformat(), "--until", until.isoformat())
+        await self._say_of("export", *window, "-o", str(recording))
+        counts = (self.summary.edges, self.summary.verdicts, self.summary.health)
+        expected = [f"{count:,}" for count in counts]
+        for where in (window, ("--recording", str(recording))):
+            said = await self._say_of("backtest", "--historical", *where, "--jobs", "1")
+            found = SAID.search(said)
+            if found is None or list(found.groups()) != expected:
+                self.summary.problems.append(f"expected {expected}: {said}")
+        said = await self._say_of("cdc", "verify")
+        if "none differs" not in said:
+            self.summary.problems.append(said)
+
+    async def _say_of(self, *words: str) -> str:
+        """What the command answers."""
+        process = await asyncio.create_subprocess_exec(
+            *TOCSIN, *words, env=environment(self._settings), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        said = (await process.communicate())[0].decode()
+        _say(said)
+        if process.returncode:
+            self.summary.problems.append(f"`tocsin {' '.join(words)}` exited with {process.returncode}")
+        return said
+
+    async def _count(self, until: datetime) -> None:
+        connection = await connect(self._settings, "hour")
+        summary = self.summary
+        try:
+            row = await one_row(connection, _COUNTS, (until, until, until, until))
+            edges = await all_rows(connection, _RULES)
+        finally:
+            await connection.close()
+        async with jetstream(self._settings) as js:
+            subject = f"{self._settings.subjects}.dead.datapoint"
+            info = await js.stream_info(self._settings.dead_stream, subjects_filter=subject)
+        summary.set_aside = sum((info.state.subjects or {}).values())
+        summary.datapoints, summary.events = row["datapoints"], row["events"]
+        summary.edges, summary.verdicts, summary.health = row["edges"], row["verdicts"], row["health"]
+        summary.rules_with_edges = [one["rule"] for one in edges]
+        if row["datapoints"] != self._load.sent:
+            summary.problems.append(f"{self._load.sent} were sent, {row['datapoints']} are stored")
+        if summary.set_aside < self._load.spoilt:
+            summary.problems.append(f"{self._load.spoilt} spoilt ones, {summary.set_aside} are set aside")
+        if row["caught"] != self._load.emitted:
+            summary.problems.append(f"{self._load.emitted} events were sent, {row['caught']} are there")
+        if summary.minutes >= 30 and not set(summary.rules_with_edges) >= RULES:
+            summary.problems.append(f"never fired: {sorted(RULES - set(summary.rules_with_edges))}")
+
+
+_SETTLED = """
+    select (select bool_and(complete_until >= %s) from tocsin.ingest_partition)
+       and not exists (select from tocsin.timer where kind in ('for-sustain', 'watchdog') and nominal_at <= %s)
+       and not exists (select from tocsin.current_value c where c.freshness = 'stale' and c.stale_since <= %s
+                       and c.heard_stale_since is distinct from c.stale_since) as settled
+"""
+_COUNTS = """
+    select (select count(*) from tocsin.datapoint where owner like 'plant-%%') as datapoints,
+           (select count(*) from tocsin.event where ts <= %s) as events,
+           (select count(*) from tocsin.event where ts <= %s
+            and type in ('alarm-opened', 'alarm-resolved')) as edges,
+           (select count(*) from tocsin.datapoint_calculated where ts <= %s
+            and verdict in ('stale', 'fresh')) as verdicts,
+           (select count(*) from tocsin.datapoint_calculated where ts <= %s and verdict = 'health') as health,
+           (select count(*) from tocsin.event where origin = 'caught') as caught
+"""
+_RULES = "select distinct rule from tocsin.event where type = 'alarm-opened' order by rule"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text.rstrip()}\n")
+    sys.stderr.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.hour")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
+    parser.add_argument("--pace", type=float, default=1.4, help="seconds between two messages of an owner")
+    parser.add_argument("--edits", type=float, default=20.0, help="seconds between two applies")
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    configure_logs(Settings(log_level="error"))
+    summary = Summary(options.seed, options.minutes, options.pace, options.edits)
+    _say(f"seed {options.seed}")
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="tocsin-", dir=memory if memory.is_dir() else None) as made:
+        folder = options.folder or Path(made)
+        with embedded_servers(folder / "servers") as servers:
+            asyncio.run(Hour(servers, settings_of(servers, folder / "hour"), folder / "hour", summary).run())
+    sys.stdout.write(json.dumps(asdict(summary), indent=2) + "\n")
+    return 1 if summary.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

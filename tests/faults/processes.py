@@ -1,0 +1,63 @@
+"""Each role as a `tocsin run` of its own: what is killed is replaced, as a supervisor would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.cli.conftest import environment_of
+from tocsin.core.settings import Settings
+
+WITHIN_S = 120.0
+TOCSIN = (sys.executable, "-c", "from tests.faults.traps import die_with_the_parent; die_with_the_parent();"
+          "from tocsin.cli import main; main()")  # fmt: skip
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    return {**os.environ, **{name: value or "" for name, value in environment_of(settings).items()}}
+
+
+class Processes:
+    """`names`: a role, and a letter to tell it from others of the role. `logs`: where each says what it does."""
+
+    def __init__(self, settings: Settings, names: Sequence[str], logs: Path | None = None) -> None:
+        self._logs = logs
+        self._environment = environment(settings)
+        self._running = {name: self._start(name) for name in names}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._running)
+
+    def kill(self, *names: str) -> None:
+        for name in names:
+            self._running[name].kill()
+        for name in names:
+            self._running[name].wait(WITHIN_S)
+            self._running[name] = self._start(name)
+
+    def freeze(self, name: str) -> None:
+        self._running[name].send_signal(signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        self._running[name].send_signal(signal.SIGCONT)
+
+    def deaths(self) -> list[str]:
+        """Those that ended without being told to."""
+        return [name for name, process in self._running.items() if process.poll() is not None]
+
+    def close(self) -> None:
+        for process in self._running.values():
+            process.kill()
+        for process in self._running.values():
+            process.wait(WITHIN_S)
+
+    def _start(self, name: str) -> subprocess.Popen[bytes]:
+        command = [*TOCSIN, "run", name.split()[0]]
+        path = Path(os.devnull) if self._logs is None else self._logs / f"{name.replace(' ', '-')}.log"
+        with path.open("ab") as log:
+            return subprocess.Popen(command, env=self._environment, stderr=log)

@@ -1,0 +1,136 @@
+"""Pages as Prometheus would read them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.cli.conftest import environment_of
+from tests.waiting import eventually_sync
+from tocsin.core.metrics import Metrics, text
+from tocsin.core.settings import Settings
+
+_SERVED = re.compile(r"metrics served.*address[^0-9]*127\.0\.0\.1:([0-9]+)")
+
+
+class Figures:
+    """The samples of a page, by name and labels."""
+
+    def __init__(self, page: str) -> None:
+        self.families: dict[str, Metric] = {}
+        for family in text_string_to_metric_families(page):
+            assert family.name not in self.families, "a family comes once"
+            self.families[family.name] = family
+        self._samples = {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in self.families.values()
+            for sample in family.samples
+        }
+
+    def get(self, name: str, **labels: str) -> float | None:
+        return self._samples.get((name, tuple(sorted(labels.items()))))
+
+    def __call__(self, name: str, **labels: str) -> float:
+        found = self.get(name, **labels)
+        assert found is not None, f"no {name} {labels}"
+        return found
+
+
+async def ask(port: int, path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
+    """The status and the body."""
+    return await raw(port, f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+
+async def raw(port: int, request: bytes) -> tuple[int, str]:
+    async with asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(request)
+            await writer.drain()
+            answer = (await reader.read()).decode()
+        finally:
+            writer.close()
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split(" ")[1]), body
+
+
+async def scrape(port: int) -> Figures:
+    status, body = await ask(port)
+    assert status == 200
+    return Figures(body)
+
+
+class Process:
+    """`tocsin run ROLE`, with a page of its own on a free port."""
+
+    def __init__(self, settings: Settings, role: str, variables: Mapping[str, str]) -> None:
+        given = {
+            **environment_of(settings),
+            "TOCSIN_METRICS": "127.0.0.1:0",
+            "TOCSIN_LOG_FORMAT": "console",
+            **variables,
+        }
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+        environment |= {name: value for name, value in given.items() if value is not None}
+        self.popen = subprocess.Popen(
+            [sys.executable, "-c", "from tocsin.cli import main; main()", "run", role],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._said = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.popen.stderr is not None
+        for line in self.popen.stderr:
+            self._said += line
+
+    @property
+    def port(self) -> int:
+        eventually_sync(
+            lambda: bool(_SERVED.search(self._said)) or self.popen.poll() is not None,
+            "the page is served",
+            within=60,
+        )
+        found = _SERVED.search(self._said)
+        assert found, self._said
+        return int(found[1])
+
+    def close(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+        self._reader.join()
+        assert self.popen.stderr is not None
+        self.popen.stderr.close()
+
+
+@contextmanager
+def process(settings: Settings, role: str, **variables: str) -> Iterator[Process]:
+    started = Process(settings, role, variables)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+class Counted:
+    """What a group has counted since this was made: figures are of the process, and tests share one."""
+
+    def __init__(self, group: Metrics) -> None:
+        self._group = group
+        self._before = Figures(text([group]))
+
+    def __call__(self, name: str, **labels: str) -> float:
+        now = Figures(text([self._group])).get(name, **labels) or 0
+        return now - (self._before.get(name, **labels) or 0)

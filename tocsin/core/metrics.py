@@ -1,0 +1,180 @@
+"""Figures, and the text that Prometheus reads them in.
+
+Guarantee: `text` is the exposition format 0.0.4, whatever a label holds: a HELP and a TYPE for each family, values of
+labels escaped, the buckets of a histogram cumulative. A counter ends in `_total` and never goes down; durations are in
+seconds.
+
+Why our own (docs/decisions/0018): what we need is a dictionary for each family. Figures are changed from the event
+loop's thread alone, so they take no lock; a batch is counted with one call.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
+"""Bounds of buckets: the goal for a fire is 10 ms, and an outage lasts minutes."""
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_LABEL = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
+
+Values = tuple[str, ...]
+Sample = tuple[str, Sequence[tuple[str, str]], float]
+"""What follows the family's name, the labels, and the value."""
+
+
+class Family:
+    """One name, what it means, and a value for each combination of its labels."""
+
+    type = "untyped"
+
+    def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
+        if not all(_NAME.fullmatch(word) for word in (name, *labels)):
+            raise ValueError(f"{name!r} with the labels {labels!r} is not a name that prometheus takes")
+        self.name = name
+        self.help = help
+        self.labels = tuple(labels)
+
+    def samples(self) -> Iterator[Sample]:
+        raise NotImplementedError
+
+    def _place(self, values: Values) -> Values:
+        if len(values) != len(self.labels):
+            raise ValueError(f"{self.name} takes the labels {self.labels}, not {values}")
+        return values
+
+    def _named(self, values: Values) -> list[tuple[str, str]]:
+        return list(zip(self.labels, values, strict=True))
+
+
+class Counter(Family):
+    type = "counter"
+
+    def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
+        super().__init__(name, help, labels)
+        if not name.endswith("_total"):
+            raise ValueError(f"{name!r} is a counter: let it end in _total")
+        # 0 from the start, or the first increase would not be seen as one; with labels, `add(0)` begins it.
+        self._counts: dict[Values, float] = {} if labels else {(): 0}
+
+    def add(self, amount: float, *values: str) -> None:
+        if amount < 0:
+            raise ValueError(f"{self.name} never goes down: {amount}")
+        self._counts[values] = self._counts.get(self._place(values), 0) + amount
+
+    def samples(self) -> Iterator[Sample]:
+        for values, count in self._counts.items():
+            yield "", self._named(values), count
+
+
+class Gauge(Family):
+    type = "gauge"
+
+    def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
+        super().__init__(name, help, labels)
+        self._values: dict[Values, float | Callable[[], float]] = {}
+
+    def set(self, value: float, *values: str) -> None:
+        self._values[self._place(values)] = value
+
+    def follow(self, read: Callable[[], float], *values: str) -> None:
+        """Read when somebody asks, until it is set again or forgotten."""
+        self._values[self._place(values)] = read
+
+    def forget(self, *values: str) -> None:
+        self._values.pop(values, None)
+
+    def samples(self) -> Iterator[Sample]:
+        for values, value in self._values.items():
+            yield "", self._named(values), value() if callable(value) else value
+
+
+class Histogram(Family):
+    type = "histogram"
+
+    def __init__(
+        self, name: str, help: str, labels: Sequence[str], bounds: Sequence[float] = SECONDS
+    ) -> None:
+        super().__init__(name, help, labels)
+        self._bounds = tuple(bounds)
+        self._counts: dict[Values, list[int]] = {}
+        self._sums: dict[Values, float] = {}
+
+    def observe(self, value: float, *values: str) -> None:
+        self.observe_all((value,), *values)
+
+    def observe_all(self, observed: Iterable[float], *values: str) -> None:
+        """A whole batch: sorting it costs less than looking for the bucket of each."""
+        ordered = sorted(observed)
+        counts = self._counts.setdefault(self._place(values), [0] * (len(self._bounds) + 1))
+        for place, bound in enumerate(self._bounds):
+            counts[place] += bisect_right(ordered, bound)
+        counts[-1] += len(ordered)
+        self._sums[values] = self._sums.get(values, 0.0) + sum(ordered)
+
+    def samples(self) -> Iterator[Sample]:
+        for values, counts in self._counts.items():
+            named = self._named(values)
+            for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
+                yield "_bucket", [*named, ("le", _number(bound))], count
+            yield "_sum", named, self._sums[values]
+            yield "_count", named, counts[-1]
+
+
+_Family = TypeVar("_Family", bound=Family)
+
+
+class Metrics:
+    """Families that are shown together; each name once."""
+
+    def __init__(self) -> None:
+        self.families: dict[str, Family] = {}
+
+    def counter(self, name: str, help: str, *labels: str) -> Counter:
+        return self._add(Counter(name, help, labels))
+
+    def gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        return self._add(Gauge(name, help, labels))
+
+    def histogram(self, name: str, help: str, *labels: str) -> Histogram:
+        return self._add(Histogram(name, help, labels))
+
+    def _add(self, family: _Family) -> _Family:
+        if self.families.setdefault(family.name, family) is not family:
+            raise ValueError(f"{family.name!r} is there already")
+        return family
+
+
+def text(groups: Iterable[Metrics]) -> str:
+    """Families without a sample are left out."""
+    lines: list[str] = []
+    for family in (family for group in groups for family in group.families.values()):
+        shown = [
+            f"{family.name}{suffix}{_labels(labels)} {_number(value)}"
+            for suffix, labels, value in family.samples()
+        ]
+        if shown:
+            lines += [
+                f"# HELP {family.name} {family.help.translate(_HELP)}",
+                f"# TYPE {family.name} {family.type}",
+                *shown,
+            ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(labels: Sequence[tuple[str, str]]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{value.translate(_LABEL)}"' for name, value in labels) + "}"
+
+
+def _number(value: float) -> str:
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
