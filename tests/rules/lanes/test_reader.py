@@ -244,7 +244,8 @@ async def test_arrival_never_goes_back_even_if_the_servers_clock_does(
     reading.partition.position = reading.partition.position._replace(complete_until=future)
     await put(js, there, b"b", b"c")
     later = await reading.next(2)
-    assert [message.at for message in later] == [future + timedelta(microseconds=1)] * 2
+    arrivals = [message.at for message in later]
+    assert future < arrivals[0] <= arrivals[1] <= future + timedelta(microseconds=2), "in one batch or in two"
 
 
 async def test_a_quiet_partition_says_up_to_when_it_is_complete(
