@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
+from clock.columns import instant_of, microseconds_of, numbers, plain_texts
 from clock.kinds import Bounds, Plan, remove_timers
 from timers.staleness_id import verdict_id
 from tocsin.core.db import Connection, statement
@@ -34,6 +34,8 @@ class WatchdogRow(NamedTuple):
     freshness: str
     deadline: datetime
     """The newest arrival and the tolerance. Not later than `nominal_at` means that it lapsed then."""
+    place: str
+    """Of the current value, which is locked: its ctid."""
     held: bool
 
     @property
@@ -96,8 +98,7 @@ class Watchdogs:
                 "ids": plain_texts(
                     str(verdict_id("stale", row.owner, row.key, row.nominal_at)) for row in stale
                 ),
-                "owners": texts(row.owner for row in stale),
-                "keys": texts(row.key for row in stale),
+                "places": plain_texts(row.place for row in stale),
                 "deadlines": numbers(microseconds_of(row.nominal_at) for row in stale),
                 "epoch": epoch,
             },

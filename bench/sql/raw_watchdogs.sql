@@ -1,4 +1,4 @@
--- The limit for watchdogs: timers away, current values stale, verdicts appended, one statement.
+-- The limit for watchdogs: timers away, current values stale, verdicts with what a fire says appended, one statement.
 with due as materialized (
     select t.ctid, t.ref, t.key, t.fire_at, t.payload ->> 'owner' as owner
     from tocsin.timer t
@@ -12,12 +12,13 @@ gone as (delete from tocsin.timer t using due where t.ctid = due.ctid),
 series as (
     update tocsin.current_value c set freshness = 'stale', stale_since = d.fire_at, version = c.version + 1
     from due d where c.owner = d.owner and c.key = d.key
-    returning c.owner, c.key, c.stale_since, c.value
+    returning c.owner, c.key, c.stale_since, c.value, c.labels, c.ts, c.arrived_at
 ),
 appended as (
     select tocsin.append(calculated => array_agg(
         row(gen_random_uuid(), s.owner, s.key, s.stale_since, 'stale', null,
-            jsonb_build_object('value', s.value))::tocsin.calculated_input))
+            jsonb_build_object('value', s.value, 'labels', s.labels, 'ts', s.ts, 'arrived_at', s.arrived_at,
+                'age_s', extract(epoch from s.stale_since - s.arrived_at)::float8))::tocsin.calculated_input))
     from series s
 )
 select count(*), max(fire_at), (array_agg(ref order by fire_at desc, ref desc, key desc))[1],

@@ -6,9 +6,9 @@ with marked as (
     update tocsin.current_value c
     set freshness = 'stale', stale_since = timestamptz 'epoch' + d.deadline * interval '1 microsecond',
         version = c.version + 1
-    from unnest(%(ids)s::uuid[], %(owners)s::text[], %(keys)s::text[], %(deadlines)s::bigint[])
-        with ordinality as d (id, owner, key, deadline, position)
-    where c.owner = d.owner and c.key = d.key
+    from unnest(%(ids)s::uuid[], %(places)s::tid[], %(deadlines)s::bigint[])
+        with ordinality as d (id, row_id, deadline, position)
+    where c.ctid = d.row_id
     returning d.position, d.id, c.owner, c.key, c.stale_since, c.value, c.ts, c.labels, c.arrived_at
 )
 select tocsin.append(

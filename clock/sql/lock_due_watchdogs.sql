@@ -15,10 +15,10 @@ with due as materialized (
 )
 select due.row_id::text, due.ref, due.key, due.fire_at, coalesce(taken.nominal_at, orphan.nominal_at),
        coalesce(taken.generation, orphan.generation), taken.owner, coalesce(taken.freshness, 'gone'), taken.deadline,
-       taken.generation is null and orphan.generation is null
+       taken.row_id::text, taken.generation is null and orphan.generation is null
 from due
 left join lateral (
-    select t.nominal_at, t.generation, c.owner, c.freshness,
+    select t.nominal_at, t.generation, c.ctid as row_id, c.owner, c.freshness,
            c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' as deadline
     from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
@@ -33,10 +33,11 @@ left join lateral (
 left join lateral (
     select t.nominal_at, t.generation
     from tocsin.timer t
-    where t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
+    where taken.generation is null
+      and t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
       and not exists (
           select from tocsin.current_value c where c.owner = t.payload ->> 'owner' and c.key = t.key)
     for update of t skip locked
-) orphan on taken.generation is null
+) orphan on true
 order by due.fire_at, due.ref, due.key
