@@ -25,7 +25,7 @@ from rules.alarms.fates import judged_anew
 from rules.alarms.judgement import Judgement, read_states
 from rules.alarms.series_alarms import Due, judge
 from rules.applying.alarms import Complete
-from rules.applying.backlog import MOST, Behind, due_owners
+from rules.applying.backlog import MOST, Behind, count_silences, pages, read_backlog
 from rules.applying.decisions import Decided
 from rules.engine import CompiledRules, Rule, Value, WentStale
 from rules.health.facts import Fact
@@ -57,16 +57,16 @@ async def settle(connection: Connection, complete: Complete, decided: Decided) -
     while the lanes are stopped: see `backlog`."""
     if decided.systems is None:
         return Records(), []
-    owners = await due_owners(connection)
-    if sum(map(len, owners.values())) > MOST:
+    overdue = await read_backlog(connection)
+    if count_silences(overdue) > MOST:
         raise Behind
     parts: list[Records] = []
     facts: list[Fact] = []
-    for partition, due in sorted(owners.items()):
+    for partition, owners in sorted(overdue.items()):
         until = complete["data", partition]
         assert until is not None, "nothing was read, so nothing is due"
-        for begin in range(0, len(due), _AT_ONCE):
-            inputs = [Due(owner, until) for owner in due[begin : begin + _AT_ONCE]]
+        for page in pages(owners):
+            inputs = [Due(one.owner, until) for one in page]
             judgement = await judge(connection, partition, inputs, decided.before, decided.members)
             parts.append(await _written(connection, judgement))
             facts += judgement.facts

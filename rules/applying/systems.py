@@ -9,13 +9,17 @@ alarm over its health is left behind.
 The instant of the change is how far the furthest partition was read (the apply's own, if none was): what is read later
 and is of an earlier instant counts from there. A replay comes to the same (`rules/backtest/systems.py`).
 
-Health is locked, and the log, before the rows are: whoever appends notes facts about the members that it sees.
+Health is locked for all of it; the log, for which the clock would wait, only when the rows change: whoever appends
+notes facts about the members that it sees. Nothing is missed by that: workers wait for their partitions, what the clock
+could have said about a member was settled, and what it may still say about an owner that becomes one counts already.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from clock.record_log import Records
 from rules.applying.alarms import Complete
@@ -29,11 +33,13 @@ from rules.health.standing import (
     calculated,
     known_of,
     member_row,
-    read_facts,
+    read_all_facts,
     read_standing,
 )
 from rules.health.systems import HealthChange, Known, Systems, gone, take
 from tocsin.core.db import Connection, statement
+
+_at = attrgetter("at")
 
 
 async def change_systems(
@@ -57,12 +63,16 @@ async def _conclude(
 ) -> tuple[Systems, list[HealthChange], datetime | None]:
     """Under the documents that held until now."""
     members, rules = decided.members, decided.before
-    waiting = [fact for _, fact in await read_facts(connection)]
     systems, _, holds_from = await read_standing(
         connection, lambda owner, key: members.of_series(owner, key, rules)
     )
-    facts = sorted([*waiting, *settled], key=lambda fact: fact.at)
-    return systems, take(systems, facts, holds_from), holds_from
+    told: list[HealthChange] = []
+    rest = sorted(settled, key=_at)
+    async for waiting in read_all_facts(connection):
+        count = bisect_right(rest, waiting[-1].at, key=_at)
+        told += take(systems, sorted([*waiting, *rest[:count]], key=_at), holds_from)
+        rest = rest[count:]
+    return systems, told + take(systems, rest, holds_from), holds_from
 
 
 async def _begin(
@@ -83,16 +93,9 @@ async def _begin(
 async def _replace(
     connection: Connection, systems: Systems, changes: Sequence[HealthChange], begins: datetime
 ) -> None:
-    cursor = await connection.execute(statement("rules.applying/clear_systems"))
-    since = dict(await cursor.fetchall()) | {one.system: one.at for one in changes}
     known = systems.known
     parameters = {
         "holds_from": begins,
-        "systems": as_rows(
-            {"system": name, "health": verdict[0], "reason": verdict[1], "since": since[name]}
-            for name in systems.systems
-            if (verdict := systems.verdict(name)) is not None
-        ),
         "series": as_rows(
             {"owner": owner, "key": key, "stale_since": stale_since}
             for owner, series in known.series.items()
@@ -105,6 +108,14 @@ async def _replace(
         ),
         "members": as_rows(member_row(row, condition) for row, condition in systems.members.items()),
     }
+    await connection.execute(statement("rules.applying/lock_log"))
+    cursor = await connection.execute(statement("rules.applying/clear_systems"))
+    since = dict(await cursor.fetchall()) | {one.system: one.at for one in changes}
+    parameters["systems"] = as_rows(
+        {"system": name, "health": verdict[0], "reason": verdict[1], "since": since[name]}
+        for name in systems.systems
+        if (verdict := systems.verdict(name)) is not None
+    )
     await connection.execute(statement("rules.applying/insert_systems"), parameters)
 
 

@@ -89,9 +89,10 @@ async def apply(
         if removing is not None and prepared.plan.removed != removing:
             raise Refused("the rules were changed since you looked: look at the plan again, then apply it")
         if prepared.decided.systems is not None:
+            await settle_backlog(connection, prepared.decided, prepared.newest, tell)
+            # Only now: what was overdue has opened alarms that this may end.
             if not large:
                 await refuse_large(connection, prepared.decided)
-            await settle_backlog(connection, prepared.decided, prepared.newest, tell)
         async with connection.transaction():
             return await _apply(connection, prepared, act)
 
@@ -135,12 +136,12 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     for work in works:
         await work.entities(connection)
     heard = await hear_silences(connection, complete, decided, act.now)
-    health = await change_systems(connection, decided, complete, facts, act.now)
     await _audit(connection, planned.effective, act)
+    await connection.execute(statement("rules.applying/be_patient"))
+    health = await change_systems(connection, decided, complete, facts, act.now)
     applied = Records([_applied_event(planned, act)])
     ends = [Records(edges), *(work.records() for work in works)]
     records = Records.joined([settled, *ends, applied, heard, health])
-    await connection.execute(statement("rules.applying/be_patient"))
     seq = await _record(connection, planned.effective, records, len(heard.events))
     resolved = sum(event.type == "alarm-resolved" for event in edges)
     return Applied(planned, seq, next_at, resolved, len(actions.steps))

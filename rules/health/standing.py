@@ -5,7 +5,8 @@ Only who holds the lock of health (`rules.health/try_health`, `rules.health/lock
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -13,12 +14,14 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from clock.records import NewCalculated
-from rules.health.facts import Fact, Held
+from rules.health.facts import Fact, Held, What
 from rules.health.members import MemberRow
 from rules.health.rollup import Condition
 from rules.health.systems import HealthChange, Join, Known, Systems
 from schemas.calculated import HEALTH_KEY
 from tocsin.core.db import Connection, statement
+
+_AT_ONCE = 1000
 
 
 class Waiting(NamedTuple):
@@ -36,17 +39,42 @@ class Standing(NamedTuple):
     """No verdict is for an earlier instant; None: there are no systems."""
 
 
-async def read_facts(
-    connection: Connection, until: datetime | None = None, most: int | None = None
-) -> list[Waiting]:
-    """In the order in which they are taken; without `until` all of them. `most`: so many, and the others of the last
-    one's instant, because an instant is concluded once."""
+async def read_facts(connection: Connection, until: datetime, most: int) -> list[Waiting]:
+    """In the order in which they are taken: so many, and the others of the last one's instant, because an instant is
+    concluded once."""
     given = {"until": until, "most": most}
     rows = await (await connection.execute(statement("rules.health/read_facts"), given)).fetchall()
-    return [
-        Waiting(id, Fact(owner, at, what, subject, Held(severity, since, frozenset(keys)) if keys else None))
-        for id, owner, at, what, subject, severity, since, keys in rows
-    ]
+    return [_waiting(*row) for row in rows]
+
+
+async def read_all_facts(connection: Connection) -> AsyncIterator[list[Fact]]:
+    """In the order in which they are taken, a page at a time, and an instant as a whole: there may be very many while a
+    partition is far behind."""
+    page: list[Fact] = []
+    async with connection.cursor(name="facts") as cursor:
+        await cursor.execute(statement("rules.health/read_all_facts"))
+        while rows := await cursor.fetchmany(_AT_ONCE):
+            page += (_waiting(*row).fact for row in rows)
+            whole = bisect_left(page, page[-1].at, key=lambda fact: fact.at)
+            if whole:
+                yield page[:whole]
+                page = page[whole:]
+    if page:
+        yield page
+
+
+def _waiting(
+    id: int,
+    owner: str,
+    at: datetime,
+    what: What,
+    subject: str,
+    severity: int,
+    since: datetime,
+    keys: Sequence[str],
+) -> Waiting:
+    held = Held(severity, since, frozenset(keys)) if keys else None
+    return Waiting(id, Fact(owner, at, what, subject, held))
 
 
 async def read_standing(connection: Connection, join: Join, owners: Sequence[str] | None = None) -> Standing:

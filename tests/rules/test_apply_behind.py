@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
 
+from rules.alarms.series_alarms import Due, SeriesJudgement, judge
 from rules.applying import Applied, alarms, apply, backlog, extent, preview, silences, transaction
-from rules.applying.backlog import due_owners
+from rules.applying.backlog import Overdue, read_backlog
 from rules.current import newest_rules
 from rules.loading import load_text
 from tests.clock.beats import at
@@ -32,7 +34,7 @@ Tell = Callable[[int, int], None]
 
 @pytest.fixture
 async def live(settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> Living:
-    """Twelve owners that fell silent, their deadlines long read, and a clock that is away; a page has three owners."""
+    """Twelve owners that fell silent, their deadlines long read, and no clock; three silences make a page."""
     for module in (backlog, silences):
         monkeypatch.setattr(module, "MOST", 2)
     for module in (alarms, backlog, silences):
@@ -84,6 +86,32 @@ async def test_what_is_overdue_is_settled_in_pages_between_which_the_lanes_go_on
     _, found = await replayed(settings, at(0), at(60))
     assert not found.differences, "\n".join(map(str, found.differences))
     assert len(found.now) == 24
+
+
+async def test_a_page_is_of_so_many_silences_and_those_of_one_owner_are_never_divided(
+    connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Judging it is what takes the time, and a session that is idle for long in its transaction is ended."""
+    for owner, count in {"plant-3": 2, "plant-5": 4}.items():
+        await live.arrive([live.arrival(61, 50, f"dsp.{key}", owner) for key in range(count)])
+    await live.read_until(at(100))
+    told: list[tuple[int, int]] = []
+    patience: list[tuple[int, str]] = []
+
+    async def judging(session: Connection, partition: int, inputs: list[Due], *rules: Any) -> SeriesJudgement:
+        row = await one_row(session, "show idle_in_transaction_session_timeout")
+        patience.append((len(inputs), str(*row.values())))
+        return await judge(session, partition, inputs, *rules)
+
+    monkeypatch.setattr(backlog, "judge", judging)
+    await change(connection, tell=lambda done, total: told.append((done, total)))
+    # In the order of their names: 0, 1, 10; 11, 2; 3, 4; 5; 6, 7, 8; 9.
+    assert told == [(3, 16), (5, 16), (8, 16), (12, 16), (15, 16), (16, 16)]
+    assert patience == [(3, "0"), (2, "0"), (2, "0"), (1, "30s"), (3, "0"), (1, "0")]
+    stale = await one_row(
+        connection, "select count(*) as n from tocsin.current_value where freshness = 'stale'"
+    )
+    assert stale == {"n": 18}, "two of them were settled by the datapoints that came"
 
 
 async def test_killed_between_pages_no_rule_has_changed_and_no_silence_is_moved(
@@ -152,7 +180,7 @@ async def test_a_watchdog_that_only_has_to_move_itself_is_no_backlog(
     await live.arrive([live.arrival(61, 50, "dsp.a", owner) for owner in OWNERS])
     await live.arrive([live.arrival(69, 50, "dsp.a", owner) for owner in OWNERS[1:]])
     await live.read_until(at(72))
-    assert await due_owners(connection) == {0: [OWNERS[0]]}
+    assert await read_backlog(connection) == {0: [Overdue(OWNERS[0], 1)]}
 
 
 async def test_silences_that_come_due_while_the_lanes_are_stopped_send_it_back(
@@ -166,6 +194,17 @@ async def test_silences_that_come_due_while_the_lanes_are_stopped_send_it_back(
     with pytest.raises(Refused, match="silences come due faster than they can be settled"):
         await change(connection)
     assert (await newest_rules(connection), await stale_at(connection)) == (rules, [])
+
+
+async def test_what_the_backlog_opens_is_counted_among_what_the_apply_changes(
+    connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the twelve silences nobody had heard; settling them opens the alarms that the apply would have to end."""
+    monkeypatch.setattr(extent, "MOST", 11)
+    with pytest.raises(Refused, match="changes the alarms of 12 owners and series at once"):
+        await change(connection)
+    held = await one_row(connection, "select count(*) as n from tocsin.alarm where state = 'open'")
+    assert held == {"n": 12}
 
 
 async def test_one_that_would_stop_the_lanes_for_long_is_refused_unless_that_is_wanted(

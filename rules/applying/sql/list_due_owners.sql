@@ -1,24 +1,28 @@
 -- The owners of series that are silent beyond their deadline by what their partition has read, and whose watchdog nobody has fired, or whose
--- staleness the rules have not heard of; and of members with a sustain that is due. Reads every watchdog once, without its series
--- unless some partition has read up to it, and locks nothing. Index: the keys of current_value and timer, current_value_stale,
--- alarm_held_owner.
-select c.partition, c.owner
-from tocsin.timer t
-join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
-join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
-where t.kind = 'watchdog'
-  and t.nominal_at <= (select max(r.complete_until) from tocsin.ingest_partition r where r.lane = 'data')
-  and greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond') <= p.complete_until
-union
-select c.partition, c.owner
-from tocsin.current_value c
-where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
-union
-select s.partition, s.owner
-from (select distinct owner from tocsin.system_member) m
-join tocsin.alarm a on a.owner = m.owner and a.state <> 'resolved'
-join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id and s.lane = 'data'
-join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
-join tocsin.ingest_partition p on p.lane = 'data' and p.partition = s.partition
-where t.nominal_at <= p.complete_until
-order by 1, 2
+-- staleness the rules have not heard of; and of members with a sustain that is due; with how many of all these there are. Reads every
+-- watchdog once, without its series unless some partition has read up to it, and locks nothing. Index: the keys of current_value and
+-- timer, current_value_stale, alarm_held_owner.
+select d.partition, d.owner, count(*)
+from (
+    select c.partition, c.owner
+    from tocsin.timer t
+    join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
+    join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
+    where t.kind = 'watchdog'
+      and t.nominal_at <= (select max(r.complete_until) from tocsin.ingest_partition r where r.lane = 'data')
+      and greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond') <= p.complete_until
+    union all
+    select c.partition, c.owner
+    from tocsin.current_value c
+    where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+    union all
+    select s.partition, s.owner
+    from (select distinct owner from tocsin.system_member) m
+    join tocsin.alarm a on a.owner = m.owner and a.state <> 'resolved'
+    join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id and s.lane = 'data'
+    join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
+    join tocsin.ingest_partition p on p.lane = 'data' and p.partition = s.partition
+    where t.nominal_at <= p.complete_until
+) d
+group by d.partition, d.owner
+order by d.partition, d.owner

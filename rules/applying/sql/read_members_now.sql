@@ -1,4 +1,5 @@
--- The series of some owners, and the states of rules over series that have an alarm of theirs, as they are. One row. Locks nothing: partitions and log are locked.
+-- The series of some owners, and the states of rules over series that have an alarm of theirs, as they are. One row. Locks nothing:
+-- partitions are locked, and whether the clock has fired a sustain that is decided makes no difference to who reads this.
 -- Index: current_value's key, alarm_held_owner.
 select (select coalesce(jsonb_agg(jsonb_build_array(c.owner, c.key, c.stale_since)), '[]')
         from tocsin.current_value c

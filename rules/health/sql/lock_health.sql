@@ -1,2 +1,2 @@
--- The lock of those who move health, then that of tocsin.append: members change under both.
-select pg_advisory_xact_lock(hashtext('tocsin.health')), pg_advisory_xact_lock(hashtext('tocsin.log'))
+-- The lock of those who move health: an apply waits for the worker that is at it.
+select pg_advisory_xact_lock(hashtext('tocsin.health'))

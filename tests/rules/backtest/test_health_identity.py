@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rules.applying import apply, preview
+from rules.applying import systems as applying_systems
 from rules.engine import Arrival
 from rules.health.deciding import HealthDecider
 from rules.loading import load_text
@@ -240,3 +241,32 @@ async def test_what_became_of_an_owner_that_was_no_member_for_a_while_is_known(
     _, found = await replayed(settings, at(0), at(max(live.now)))
     assert not found.differences, "\n".join(map(str, found.differences))
     assert found.health == 4
+
+
+async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_once(
+    settings: Settings, connection: Connection, live: Systems, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The apply has read how the owner stands, and is about to write it; it was no member, so nobody notes the fire."""
+    live.begin_example(next(_examples))
+    far, near = (1, [(True, "key: dsp.a", True)]), (1, [(False, "key: dsp.a", True)])
+    await live.step("apply", (*near, [], False))
+    await live.step("send", (True, [(1, 71.0, "a")]))
+    await live.step("wait", True)
+    replacing = applying_systems._replace
+
+    async def meanwhile(*given: Any) -> None:
+        await live.run_clock(max(live.now))
+        await replacing(*given)
+
+    monkeypatch.setattr(applying_systems, "_replace", meanwhile)
+    await live.step("apply", (*far, [], False))
+    fired = await one_row(connection, "select opened_at from tocsin.alarm where event_rule = 'hot'")
+    assert fired["opened_at"] is not None, "the clock waited for nobody"
+    await live.rest()
+    rows = await all_rows(
+        connection, "select payload from tocsin.datapoint_calculated where verdict = 'health'"
+    )
+    assert [row["payload"]["health"] for row in rows] == ["unknown", "outage"]
+    _, found = await replayed(settings, at(0), at(max(live.now)))
+    assert not found.differences, "\n".join(map(str, found.differences))
+    assert found.health == 2

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
+import psycopg
 import pytest
 
 from rules.applying import apply, preview
+from rules.applying import systems as applying_systems
 from rules.engine import Arrival
-from rules.health import deciding
+from rules.health import standing
 from rules.health.deciding import HealthDecider
+from rules.health.facts import Fact
 from rules.health.listing import list_health
+from rules.health.systems import HealthChange, Systems, take
 from rules.loading import load_text
 from tests.clock.beats import at
 from tests.rules.alarms.judging import arrival
@@ -53,12 +59,12 @@ async def only(connection: Connection, text: str, seconds: float = 0) -> None:
     await apply(connection, loaded, replace(ACT, now=at(seconds)), removing=removed)
 
 
-async def decide(connection: Connection) -> None:
+async def decide(connection: Connection, at_once: int = 500) -> None:
     """When the last instant that was read is over."""
     await connection.execute(
         "update tocsin.ingest_partition set complete_until = complete_until + interval '1 microsecond'"
     )
-    await HealthDecider(Settings()).decide(connection)
+    await HealthDecider(Settings(), at_once).decide(connection)
 
 
 async def health(connection: Connection) -> tuple[str, str | None]:
@@ -219,19 +225,55 @@ async def test_health_waits_until_an_instant_is_over(connection: Connection, liv
     assert (await recorded(connection))[1:] == [(1, "ok", None)]
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 500])
-async def test_facts_are_taken_in_pages_and_an_instant_as_a_whole(
-    connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    """At the tenth second one alarm opens and the other resolves: nothing was better in between."""
-    monkeypatch.setattr(deciding, "_AT_ONCE", at_once)
-    await only(connection, RULES)
+TENTH_SECOND = [
+    (0, "unknown", "no-data"),
+    (1, "ok", None),
+    (5, "outage", None),
+    (11, "degraded", None),
+]
+"""At it one alarm opens and the other resolves: nothing was better in between."""
+
+
+async def until_the_twelfth_second(live: Live) -> None:
     await live.take([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
     await live.take([dsp(10, 1), dsp(10, 70, owner="plant-8"), dsp(11, owner="plant-8"), dsp(12)])
-    assert await recorded(connection) == [
-        (0, "unknown", "no-data"),
-        (1, "ok", None),
-        (5, "outage", None),
-        (11, "degraded", None),
-    ]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 500])
+async def test_facts_are_taken_in_pages_and_an_instant_as_a_whole(
+    connection: Connection, live: Live, at_once: int
+) -> None:
+    await only(connection, RULES)
+    await until_the_twelfth_second(live)
+    await decide(connection, at_once)
+    assert await recorded(connection) == TENTH_SECOND
     assert await all_rows(connection, "select * from tocsin.member_fact") == []
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 500])
+async def test_an_apply_takes_all_that_wait_in_pages_and_an_instant_as_a_whole(
+    settings: Settings, connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """A partition is behind, so that nobody could have taken them; meanwhile the log is free for the clock."""
+    monkeypatch.setattr(standing, "_AT_ONCE", at_once)
+    pages: list[int] = []
+
+    def taking(systems: Systems, facts: Iterable[Fact], holds_from: datetime | None) -> list[HealthChange]:
+        facts = list(facts)
+        pages.append(len(facts))
+        with psycopg.connect(settings.postgres, autocommit=True) as clock:
+            assert clock.execute("select pg_try_advisory_lock(hashtext('tocsin.log'))").fetchone() == (True,)
+        return take(systems, facts, holds_from)
+
+    monkeypatch.setattr(applying_systems, "take", taking)
+    await only(connection, RULES)
+    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 1)")
+    await until_the_twelfth_second(live)
+    await live.read_until(at(22), 0)
+    assert len(await recorded(connection)) == 1
+    pages.clear()
+    # The silence of plant-8 and dsp.b has come due, and is settled by the apply itself.
+    await only(connection, RULES + WARM.replace("warm", "warmer"), 30)
+    assert await recorded(connection) == [*TENTH_SECOND, (21, "unknown", "stale")]
+    assert await all_rows(connection, "select * from tocsin.member_fact") == []
+    assert len(pages) > 2 or at_once == 500
