@@ -17,7 +17,7 @@ from clock.records import NewCalculated
 from rules.health.facts import Fact, Held, What
 from rules.health.members import MemberRow
 from rules.health.rollup import Condition
-from rules.health.systems import HealthChange, Join, Known, Systems
+from rules.health.systems import SHOWN, WORST, HealthChange, Join, Known, Systems
 from schemas.calculated import HEALTH_KEY
 from tocsin.core.db import Connection, statement
 
@@ -79,17 +79,19 @@ def _waiting(
 
 async def read_standing(connection: Connection, join: Join, owners: Sequence[str] | None = None) -> Standing:
     """Of the systems that have members of some owners; without `owners` of all."""
-    given = {"owners": owners}
-    known = known_of(await _row(connection, statement("rules.health/read_known"), given))
-    told, rows, others = await _row(connection, statement("rules.health/read_standing"), given)
+    known = known_of(await _row(connection, statement("rules.health/read_known"), {"owners": owners}))
+    given = {"owners": owners, "worst": list(WORST), "shown": SHOWN}
+    told, rows, others, worst = await _row(connection, statement("rules.health/read_standing"), given)
     systems = Systems(known, join)
     for name, health, reason, _ in told:
         systems.begin(name, (health, reason))
     stored = {MemberRow(*row): condition for *row, condition in rows}
     for row, condition in stored.items():
         systems.place(row, condition)
-    for name, required, members in others:
-        systems.count(name, required, members)
+    for name, condition, required, members in others:
+        systems.count(name, condition, required, members)
+    for *row, condition in worst:
+        systems.mention(MemberRow(*row), condition)
     return Standing(systems, stored, max((_instant(one[3]) for one in told), default=None))
 
 

@@ -27,7 +27,7 @@ Verdict = tuple[Health, Reason | None]
 Join = Callable[[str, str], Iterable[MemberRow]]
 """As which members a series counts: `Members.of_series`."""
 SHOWN = 10
-_WORST: Sequence[Condition] = ("outage", "stale", "degraded", "no-data", "uncovered")
+WORST: Sequence[Condition] = ("outage", "stale", "degraded", "no-data", "uncovered")
 
 
 class HealthChange(NamedTuple):
@@ -90,8 +90,8 @@ class System:
 
 
 class Systems:
-    """`known` may be of some owners only, and `place` of some members, if `count` says how the others are: they must be
-    ok, and of owners about which nothing is heard."""
+    """`known` may be of some owners only, and `place` of some members, if `count` says how the others are and `mention`
+    names the worst of them: they must be of owners about which nothing is heard."""
 
     def __init__(self, known: Known, join: Join) -> None:
         self.known = known
@@ -112,8 +112,12 @@ class Systems:
         system = self.systems.get(name)
         return None if system is None else system.verdict
 
-    def count(self, name: str, required: bool, others: int) -> None:
-        self.systems[name].counts["ok", required] += others
+    def count(self, name: str, condition: Condition, required: bool, others: int) -> None:
+        self.systems[name].counts[condition, required] += others
+
+    def mention(self, row: MemberRow, condition: Condition) -> None:
+        """One of those that are counted: it is to be shown if it is among the worst."""
+        self.systems[row.system].ill[row] = condition
 
     def place(self, row: MemberRow, condition: Condition | None = None) -> None:
         """`condition`: what it is in, if what is known says nothing of its owner."""
@@ -195,7 +199,7 @@ def gone(before: Systems, names: AbstractSet[str], at: datetime) -> list[HealthC
 def _shown(ill: dict[MemberRow, Condition]) -> list[dict[str, Any]]:
     worst = sorted(
         ill.items(),
-        key=lambda one: (_WORST.index(one[1]), not one[0].required, one[0].owner, one[0].key, one[0].type),
+        key=lambda one: (WORST.index(one[1]), not one[0].required, one[0].owner, one[0].key, one[0].type),
     )
     return [
         {"owner": row.owner, "key": row.key, "type": row.type, "required": row.required, "condition": one}

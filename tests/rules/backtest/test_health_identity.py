@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rules.applying import apply, preview
 from rules.applying import systems as applying_systems
 from rules.engine import Arrival
+from rules.health import standing, systems
 from rules.health.deciding import HealthDecider
 from rules.loading import load_text
 from schemas.calculated import HEALTH_KEY
@@ -180,7 +181,10 @@ class Systems(Live):
 
 
 @pytest.fixture
-async def live(connection: Connection, sessions: Sessions) -> Systems:
+async def live(connection: Connection, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> Systems:
+    """Of the members that are not ok only the worst is shown."""
+    for module in (standing, systems):
+        monkeypatch.setattr(module, "SHOWN", 1)
     found = Systems(connection, await sessions("clock"))
     await found.begin()
     return found

@@ -13,7 +13,7 @@ import pytest
 from rules.applying import apply, preview
 from rules.applying import systems as applying_systems
 from rules.engine import Arrival
-from rules.health import standing
+from rules.health import standing, systems
 from rules.health.deciding import HealthDecider
 from rules.health.facts import Fact
 from rules.health.listing import list_health
@@ -277,3 +277,34 @@ async def test_an_apply_takes_all_that_wait_in_pages_and_an_instant_as_a_whole(
     assert await recorded(connection) == [*TENTH_SECOND, (21, "unknown", "stale")]
     assert await all_rows(connection, "select * from tocsin.member_fact") == []
     assert len(pages) > 2 or at_once == 500
+
+
+async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_the_worst_are_shown(
+    connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (standing, systems):
+        monkeypatch.setattr(module, "SHOWN", 2)
+    members = "".join(
+        f"    - {{owner: plant-{n}, key: dsp.a, required: {str(n != 1).lower()}}}\n" for n in range(1, 6)
+    )
+    await only(connection, TYPE + HOT + "---\nsystem:\n  name: cooling\n  members:\n" + members)
+    for seconds, owner, value in [(1, 5, 1), (2, 4, 70), (3, 1, 70), (4, 4, 1), (5, 1, 1)]:
+        await live.take([dsp(seconds, value, owner=f"plant-{owner}")])
+        await decide(connection)
+    rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated order by seq")
+    told = [
+        (
+            row["payload"]["health"],
+            *((one["owner"][-1], one["condition"]) for one in row["payload"]["members"]),
+        )
+        for row in rows
+    ]
+    assert told == [
+        ("unknown", ("2", "no-data"), ("3", "no-data")),
+        ("ok", ("2", "no-data"), ("3", "no-data")),
+        ("outage", ("4", "outage"), ("2", "no-data")),
+        ("degraded", ("1", "outage"), ("2", "no-data")),
+        ("ok", ("2", "no-data"), ("3", "no-data")),
+    ]
+    read = await standing.read_standing(connection, lambda owner, key: (), ["plant-5"])
+    assert [row.owner for row in read.members] == ["plant-5"]
