@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from schemas.calculated import HEALTH_KEY
 from schemas.event import instant_text
 
 _LARGE = 2**63
+_BEFORE = "was open before the replay begins, and what held it is not recorded"
 
 
 class Difference(NamedTuple):
@@ -45,9 +46,7 @@ def compare_edges(
             continue
         cause = _cause(was, is_, recorded, replayed)
         if one.rule in before:
-            cause += (
-                "; an alarm of the rule was open before the replay begins, and what held it is not recorded"
-            )
+            cause += f"; an alarm of the rule {_BEFORE}"
         found.append(Difference(one.owner, one.at, one.rule, _shown(was), _shown(is_), cause))
     return found
 
@@ -71,8 +70,13 @@ def compare_staleness(recorded: Sequence[Staleness], replayed: Sequence[Stalenes
     return found
 
 
-def compare_health(recorded: Sequence[Staleness], replayed: Sequence[HealthChange]) -> list[Difference]:
-    """Of all systems. An instant may have two verdicts: one before an apply, and one after it."""
+def compare_health(
+    recorded: Sequence[Staleness],
+    replayed: Sequence[HealthChange],
+    begun_before: Callable[[str], bool] = lambda system: False,
+) -> list[Difference]:
+    """Of all systems. An instant may have two verdicts: one before an apply, and one after it. `begun_before`: whether
+    a member of the system had an alarm that was open when the replay begins."""
     then, now = (
         _numbered((one.owner, one.at, one.value) for one in recorded),
         _numbered((one.system, one.at, one.payload) for one in replayed),
@@ -90,6 +94,8 @@ def compare_health(recorded: Sequence[Staleness], replayed: Sequence[HealthChang
             )
         else:
             cause = f"the same instant with another {', '.join(name for name in is_ if was.get(name) != is_[name])}"
+        if begun_before(key[0]):
+            cause += f"; an alarm of a member {_BEFORE}"
         found.append(Difference(key[0], key[1], HEALTH_KEY, _health(was), _health(is_), cause))
     return found
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -70,6 +71,8 @@ class Found:
     noted: list[Noted] = field(default_factory=list)
     """What the health of systems follows from, until it is concluded."""
     health_then: list[Staleness] = field(default_factory=list)
+    begun_before: list[str] = field(default_factory=list)
+    """Owners with alarms over series that were open when the replay begins."""
     put_off: list[Part] = field(default_factory=list)
     """Of owners that are systems whose health other rules would have made: they wait for it."""
 
@@ -123,10 +126,10 @@ class ShareReplay:
             derived = derive(eras, found.noted) if any(era.rules.members.systems for era in eras) else []
             now = [one for one in derived if self._story.since <= one.at <= until]
             found.health = len(then)
-            found.differences += compare_health(then, now)
+            found.differences += compare_health(then, now, _begun_before(eras, found.begun_before))
         else:
             self._replay_systems(eras, found, until)
-        found.noted, found.health_then, found.put_off = [], [], []
+        found.noted, found.health_then, found.begun_before, found.put_off = [], [], [], []
         found.sort()
         return found
 
@@ -241,6 +244,8 @@ class _Owner:
         found.staleness += len(then)
         found.noted += self.series.noted
         found.health_then += (one for one in self.verdicts if one.verdict == "health")
+        if any("key" in alarm.payload for alarm in self._begins.open):
+            found.begun_before.append(self._begins.owner)
         if self._is_historical:
             found.differences += compare_edges(recorded, replayed, self._begins.open)
             found.differences += compare_staleness(then, now)
@@ -269,6 +274,16 @@ class _Owner:
         acts = [event for event in self._others if self._can_happen(event)]
         self._found.heard_then += concerning(self._history, [*then, *self._others])
         self._found.heard_now += concerning(self._rules, [*now, *acts])
+
+
+def _begun_before(eras: Sequence[Era], owners: Sequence[str]) -> Callable[[str], bool]:
+    begun = frozenset(owners)
+
+    @cache
+    def is_of(system: str) -> bool:
+        return any(era.rules.members.owners_of(system) & begun for era in eras)
+
+    return is_of
 
 
 def _as_recorded(event: RecordedEvent, recorded: Mapping[UUID, RecordedEvent]) -> RecordedEvent:

@@ -174,6 +174,34 @@ async def test_a_window_that_begins_in_the_middle_knows_how_members_stood(
     assert [edge.edge for edge in found.now if edge.rule == "ill"] == ["resolved", "opened", "resolved"]
 
 
+async def test_health_that_differs_because_the_window_begins_in_the_middle_says_so(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """Two series hold the alarm, and only one of them is told with it; the other is the member."""
+    day = 86_400.0
+    live = Systems(connection, await sessions("clock"))
+    await live.begin()
+    live.owners, live.now = ["near", "x-far"], [1.0, 1.0]
+    await live.only(HOT + SYSTEM.replace("near, key: dsp.a", "near, key: dsp.b"), 0)
+    await live.step("send", (False, [(1, 71.0, "a"), (1, 71.0, "b")]))
+    await live.step("send", (True, [(1, 50.0, "a")]))
+    await live.rest()
+    live.now = [day + 60, day + 60]
+    for session in (live.worker, live._clock):
+        await virtual_now(session, at(day))
+    await live.step("send", (False, [(1, 50.0, "a"), (9, 50.0, "b")]))
+    await live.rest()
+    async with recorded(settings, at(day), at(live.now[0])) as source:
+        found = await backtest(source, await source.story())
+    health = [one for one in found.differences if one.what == "system.health"]
+    assert health
+    assert all("an alarm of a member was open before the replay begins" in one.cause for one in health)
+    await connection.execute("update tocsin.datapoint_calculated set owner = 'other' where owner = 'hall'")
+    whole = await replayed(settings, live.now[0])
+    assert whole.differences
+    assert not any("before the replay begins" in one.cause for one in whole.differences)
+
+
 def test_a_system_comes_after_those_whose_health_it_has() -> None:
     def members(**owners: str) -> Members:
         return Members(
