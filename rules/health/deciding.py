@@ -22,6 +22,7 @@ from rules.current import RuleBook, newest_rules
 from rules.health.standing import calculated, read_facts, read_standing, write_standing
 from rules.health.systems import HealthChange, take
 from tocsin.core.db import Connection, connect, retrying, statement
+from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 
 _EVERY_S = 0.1
@@ -40,6 +41,7 @@ class HealthDecider:
         connection = await connect(self._settings, "worker health")
         try:
             while True:
+                beat("health")
                 # Whoever holds the log for longer than we wait makes us late, and no more.
                 with suppress(LockNotAvailable):
                     await retrying(lambda: self.decide(connection))
@@ -61,6 +63,7 @@ class HealthDecider:
             told += changes
             if count < self._at_once:
                 break
+            beat("health")
         return told
 
     async def _take(

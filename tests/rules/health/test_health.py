@@ -25,7 +25,9 @@ from tests.rules.alarms.series import Live
 from tests.rules.applying import ACT
 from tests.sessions import Sessions
 from tests.sql import all_rows
+from tests.waiting import eventually
 from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
 TYPE = "---\ndatapoint_type:\n  name: load\n  key: dsp.*\n  interval: 4s\n"
@@ -308,3 +310,14 @@ async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_th
     ]
     read = await standing.read_standing(connection, lambda owner, key: (), ["plant-5"])
     assert [row.owner for row in read.members] == ["plant-5"]
+
+
+async def test_the_loop_says_that_it_lives(settings: Settings) -> None:
+    service = Service("worker", HealthDecider(settings).run)
+
+    async def goes_round() -> bool:
+        return service.problem is None
+
+    async with running(service):
+        assert service.problem == "it is starting"
+        await eventually(goes_round, "the loop has gone round")
