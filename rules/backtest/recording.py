@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rules.backtest.facts import Arrivals, Events, OwnerBegins, Part, Source, Story, Verdicts
-from rules.backtest.recording_file import LONGEST_LINE, Lines, MemberWriter, index_place
+from rules.backtest.recording_file import Lines, MemberWriter, index_place
 from rules.backtest.recording_lines import (
     FORMAT,
     STORY,
@@ -33,6 +33,7 @@ from rules.engine import Arrival
 
 _SMALLEST_GROUP = 1024 * 1024
 """In plain bytes. An owner is in one group, so a group may be much larger."""
+_FULL_LINE = 4 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
@@ -107,7 +108,7 @@ def other_lines(part: OwnerBegins | Events | Verdicts) -> Iterator[bytes]:
 
 def _datapoints(rows: Sequence[Arrival]) -> Iterator[bytes]:
     line = encoded(datapoints_line(rows))
-    if len(line) <= LONGEST_LINE or len(rows) == 1:
+    if len(line) <= _FULL_LINE or len(rows) == 1:
         yield line
     else:
         half = len(rows) // 2

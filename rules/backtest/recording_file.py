@@ -20,7 +20,8 @@ from pydantic_core import from_json
 
 from tocsin.core.errors import InvalidInput
 
-LONGEST_LINE = 4 * 1024 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+"""What may be one line whatever its length: the last datapoints of all series of an owner, and the index."""
 _GZIP = 31
 _LEVEL = 6
 _CHUNK = 1024 * 1024
@@ -123,8 +124,8 @@ class Lines:
             return False
         found = (self._rest + chunk).split(b"\n")
         self._rest = found.pop() if chunk else b""
-        if len(self._rest) > LONGEST_LINE:
-            self.refuse(f"the line is longer than {LONGEST_LINE:,} bytes")
+        if len(self._rest) > _LONGEST_LINE:
+            self.refuse(f"the line is longer than {_LONGEST_LINE:,} bytes")
         self._ready = iter(found)
         return True
 

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from rules.backtest import recording
+from rules.backtest import recording, recording_file
 from rules.backtest.database import recorded
-from rules.backtest.facts import Arrivals, OwnerBegins, Part
+from rules.backtest.facts import Arrivals, LastSeen, OwnerBegins, Part, Story
 from rules.backtest.recording import RecordingSource, write_recording
 from rules.backtest.recording_file import MemberWriter
 from rules.backtest.recording_lines import datapoints_line, encoded, part_of
@@ -196,7 +196,8 @@ async def replay(file: Path) -> list[Any]:
     return [await source.story(), *flat([part async for _, part in source.parts(0, 1)])]
 
 
-async def test_a_file_that_is_not_whole_is_refused(file: Path) -> None:
+async def test_a_file_that_is_not_whole_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_file, "_LONGEST_LINE", 4 * 1024 * 1024)
     whole = await asyncio.to_thread(file.read_bytes)
     for spoil, why in SPOILED:
         spoil_lines(file, spoil)
@@ -207,6 +208,28 @@ async def test_a_file_that_is_not_whole_is_refused(file: Path) -> None:
         await asyncio.to_thread(file.write_bytes, damage(whole))
         with pytest.raises(InvalidInput, match=why):
             await replay(file)
+
+
+class Many:
+    """A source of one owner with very many series, of a window that begins in the middle."""
+
+    last = tuple(
+        LastSeen(f"disk.{number}", at(0), 1.5, at(0), {"device": f"/dev/{number}" * 5})
+        for number in range(60_000)
+    )
+
+    async def story(self) -> Story:
+        return Story(at(0), at(0), at(0), False, [], [], [], [])
+
+    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+        yield 0.0, OwnerBegins("plant", 0, (), self.last)
+
+
+async def test_an_owner_may_have_very_many_series(tmp_path: Path) -> None:
+    path = tmp_path / "recording.ndjson.gz"
+    await write_recording(Many(), path)
+    _, begins = await replay(path)
+    assert tuple(begins.last) == Many.last
 
 
 async def test_a_byte_that_changed_is_refused_or_means_nothing(file: Path) -> None:
