@@ -1,6 +1,6 @@
 """The `system` document: which series make up the health of something.
 
-Guarantee: every member names one series, by `key` or by the `type` whose key it has, of one owner; none is
+Guarantee: every member names one series by its `key`, or all that a `type` covers, of one owner; none is
 named twice, and at least one is required. The loader looks for the types.
 """
 
