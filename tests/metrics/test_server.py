@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
 
+from clock.record_log import NewEvent, append_events
 from tests.metrics.scraping import Figures, ask, raw, scrape
+from tests.sql import one_row
 from tests.waiting import eventually
+from timers.working_set import database_now
+from tocsin.core.db import Connection
 from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.metrics import Metrics
@@ -43,6 +49,10 @@ def service(run: Callable[[], Awaitable[None]] = idle) -> Service:
 
 async def well(page: Page) -> bool:
     return await page.problem() is None
+
+
+async def ill(page: Page) -> bool:
+    return not await well(page)
 
 
 async def test_a_page_has_the_process_its_groups_and_the_house(settings: Settings) -> None:
@@ -107,6 +117,32 @@ async def test_figures_are_not_shown_any_more_when_postgres_stops_to_answer(
     found = Figures(await page.metrics())
     assert (found("tocsin_database_up"), found.get("tocsin_log_head_seq")) == (0, None)
     assert await page.problem() == "postgres has not answered for 0.05 s"
+    await page.close()
+
+
+async def test_after_postgres_was_frozen_its_figures_are_soon_read_again(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.metrics.page._FRESH_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.page._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.page._LONGEST_REST_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.page._DUTY", 1e6)
+    page = Page(settings, [], [])
+    await eventually(lambda: well(page), "it has read the house")
+    session = "select pid from pg_stat_activity where application_name = 'tocsin metrics'"
+    session += " and datname = current_database()"
+    pid = (await one_row(connection, session))["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await eventually(lambda: ill(page), "it is noticed")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await append_events(connection, [NewEvent(await database_now(connection), "derived", "noted", {})])
+
+    async def shown() -> bool:
+        return Figures(await page.metrics()).get("tocsin_log_head_seq") == 1
+
+    await eventually(shown, "what was written since is shown")
     await page.close()
 
 

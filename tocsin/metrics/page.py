@@ -1,8 +1,9 @@
 """One page of figures: what this process did since it started, and how the house is.
 
 Guarantee: `metrics` always answers, within seconds. The house is read by one task on a session of its own, at most
-once a second and for at most a fifth of the time; a reading that takes too long is neither waited for nor repeated
-beside itself, so a Postgres that hangs costs one session.
+once a second, and rests four times as long as it read, up to ten seconds: what is shown is never older than that and
+the reading itself. One that takes too long is neither waited for nor repeated beside itself, so a Postgres that hangs costs
+one session.
 
 On failure: the page has `tocsin_database_up 0` and what the process knows of itself, and `problem` says why.
 """
@@ -27,8 +28,10 @@ from tocsin.metrics.house import prepare, read_house
 
 _log = structlog.get_logger()
 _FRESH_S = 1.0
-# Rests this many times as long as it read: at most a fifth of one session, however slow Postgres is.
+# Rests this many times as long as it read: at most a fifth of one session, while a reading takes less than 2.5 s.
 _DUTY = 4
+# No longer than this: how long Postgres was frozen says nothing about how long figures hold.
+_LONGEST_REST_S = 10.0
 _PATIENCE_S = 3.0
 _OUTAGE = (TocsinError, psycopg.Error, OSError)
 
@@ -115,7 +118,8 @@ class Page:
             self._trouble = _first_line(str(error)) or type(error).__name__
             await self._disconnect()
         finally:
-            self._fresh_until_s = time.monotonic() + max(_FRESH_S, _DUTY * (time.monotonic() - began_s))
+            rest_s = min(_DUTY * (time.monotonic() - began_s), _LONGEST_REST_S)
+            self._fresh_until_s = time.monotonic() + max(_FRESH_S, rest_s)
             self._reading = None
 
     async def _disconnect(self) -> None:
