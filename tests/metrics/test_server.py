@@ -252,6 +252,34 @@ async def test_a_client_that_says_nothing_is_dropped(
         writer.close()
 
 
+async def test_a_client_that_does_not_read_its_answer_is_dropped(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an answer that is too large for the buffers of the kernel."""
+    group = Metrics()
+    large = group.gauge("tocsin_large", "help", "label")
+    for number in range(1000):
+        large.set(1, f"{number}" + "x" * 20_000)
+    monkeypatch.setattr(server, "_WITHIN_S", 0.5)
+    serve, ended = server.Server.serve, []
+
+    async def noted(self: server.Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await serve(self, reader, writer)
+        ended.append(writer.transport.get_write_buffer_size())
+
+    monkeypatch.setattr(server.Server, "serve", noted)
+    async with served(Page(settings, [], [group])) as port, asyncio.timeout(20):
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await eventually(lambda: _any(ended), "it is dropped")
+        assert ended == [0], "nothing is kept for it"
+        writer.close()
+
+
+async def _any(found: list[int]) -> bool:
+    return bool(found)
+
+
 async def test_an_address_that_is_taken_is_said_with_the_setting(settings: Settings) -> None:
     async with served(Page(settings, [], [])) as port:
         with pytest.raises(Refused) as refused:

@@ -2,8 +2,8 @@
 
 Guarantee: `metrics` always answers, within seconds. The house is read by one task on a session of its own, at most
 once a second, and rests four times as long as it read, up to ten seconds: what is shown is never older than that and
-the reading itself. One that takes too long is neither waited for nor repeated beside itself, so a Postgres that hangs costs
-one session.
+the reading itself. One that takes too long is neither waited for nor repeated beside itself, so a Postgres that hangs
+costs one session.
 
 On failure: the page has `tocsin_database_up 0` and what the process knows of itself, and `problem` says why.
 """

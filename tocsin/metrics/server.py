@@ -61,7 +61,8 @@ class Server:
                 async with asyncio.timeout(_WITHIN_S):
                     await self._exchange(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # it went away, or was too slow: nobody is left to tell
+            # It went away, or was too slow: nobody is left to tell, and closing would wait until it has read.
+            writer.transport.abort()
         except Exception as error:
             _log.exception("metrics page failed", error=error)
         finally:
@@ -82,6 +83,8 @@ class Server:
             method, answer = "GET", Answer(HTTPStatus.BAD_REQUEST, "this is no request: ask GET /metrics\n")
         else:
             answer = await self._answer(method, target.partition("?")[0])
+        # What is not sent within the time is not kept for a client that does not read.
+        writer.transport.set_write_buffer_limits(0)
         writer.write(answer.encoded(with_body=method != "HEAD"))
         await writer.drain()
 
