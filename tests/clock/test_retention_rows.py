@@ -117,6 +117,22 @@ async def test_what_can_be_tried_again_keeps_its_records_until_its_own_age(
     assert await keys_of(connection, "action") == {young}
 
 
+@pytest.mark.parametrize("state", ["running", "failed"])
+async def test_an_action_whose_event_is_gone_already_holds_nothing_more(
+    connection: Connection, short: Settings, state: str
+) -> None:
+    """It was dead for long, and somebody tried it again."""
+    await begin_log(connection)
+    await fill(connection, 25)
+    late = await action(connection, "failed", seq=2)
+    await step(connection, late)
+    await end_log(connection)
+    await connection.execute("select tocsin.raise_horizon(10, 0)")
+    await connection.execute("update tocsin.action set state = %s, ended_at = %s", (state, NOW - DAY))
+    assert (await prune(connection, short)).horizon == 20
+    assert await keys_of(connection, "action") == {late}
+
+
 @pytest.mark.parametrize("state", ["gathering", "queued", "running"])
 async def test_an_action_under_way_stays_however_old(
     connection: Connection, short: Settings, state: str
