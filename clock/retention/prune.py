@@ -82,20 +82,32 @@ async def prune(
     async with _turn(connection):
         await connection.execute(statement("clock.retention/begin_report"))
         done = Pruned()
-        planned = await read_plan(connection, settings)
-        for one in planned.ranges:
-            await _drop_range(connection, one, settings, done, tell)
-            if done.left:
-                break
-        for day in planned.days:
-            await _keep_last(connection, day)
-            await _drop(connection, day.table, day.bytes, done, tell)
-        await _report(connection, done)
-        await _remove_rows(connection, settings, done, tell, rest)
-        if done.tables or done.rows:
-            await _record(connection, done)
+        try:
+            await _drop_partitions(connection, settings, done, tell)
+            await _report(connection, done)
+            await _remove_rows(connection, settings, done, tell, rest)
+            if done.tables or done.rows:
+                await _record(connection, done)
+        except psycopg.Error as error:
+            if not connection.closed:
+                _leave(done, "what was still to do", f"it failed: {_first_line(error)}")
+                await _report(connection, done, ended=True)
+            raise
         await _report(connection, done, ended=True)
     return done
+
+
+async def _drop_partitions(
+    connection: Connection, settings: Settings, done: Pruned, tell: Progress | None
+) -> None:
+    planned = await read_plan(connection, settings)
+    for one in planned.ranges:
+        await _drop_range(connection, one, settings, done, tell)
+        if done.left:
+            break
+    for day in planned.days:
+        await _keep_last(connection, day)
+        await _drop(connection, day.table, day.bytes, done, tell)
 
 
 @asynccontextmanager
@@ -215,5 +227,8 @@ async def _record(connection: Connection, done: Pruned) -> None:
         "rows": done.rows,
     }
     event = NewEvent(await database_now(connection), "derived", "log-pruned", payload)
-    await append_events(connection, [event])
+    try:
+        await append_events(connection, [event])
+    except _IN_USE as error:
+        _leave(done, "the event log-pruned", f"somebody holds the log: {_first_line(error)}")
     _log.info("pruned", tables=len(done.tables), bytes=done.bytes, horizon=done.horizon, **done.rows)

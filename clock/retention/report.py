@@ -13,11 +13,12 @@ class PruneReport(NamedTuple):
     began_at: datetime | None
     """None: there was none yet."""
     ended_at: datetime | None
-    """None: it is under way, or was interrupted."""
+    """None: it is `under_way`, or was interrupted."""
     removed: Mapping[str, int]
     left: Sequence[Mapping[str, str]]
     """What was allowed to go and stayed: `what` and `why`."""
     now: datetime
+    under_way: bool
 
 
 async def read_prune_report(connection: Connection) -> PruneReport:

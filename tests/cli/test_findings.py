@@ -198,13 +198,18 @@ def test_verdicts_that_wait_for_the_pipeline_are_counted_and_red_after_a_while()
 
 def test_retention_says_what_is_kept_and_what_the_last_run_did() -> None:
     ages = {"records": 90.0, "audit": 730.5}
-    never = retention(PruneReport(None, None, {}, [], _NOW), ages)
+    never = retention(PruneReport(None, None, {}, [], _NOW, False), ages)
     assert never.text.startswith("records 90 days, audit 730.5 days; not looked at yet")
     hour = timedelta(hours=1)
-    under_way = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW), ages)
+    under_way = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, True), ages)
     assert under_way.text.endswith("at it since 2026-03-08 06:00:00Z, removed 12,000 of alarm")
+    broken = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, False), ages)
+    assert broken.state == "ok"
+    assert broken.text.endswith(
+        "begun at 2026-03-08 06:00:00Z and interrupted, removed 12,000 of alarm; the clock goes on within an hour"
+    )
     held = [{"what": "event_0", "why": "somebody uses it"}]
-    done = PruneReport(_NOW - hour, _NOW - hour, {}, held, _NOW)
+    done = PruneReport(_NOW - hour, _NOW - hour, {}, held, _NOW, False)
     assert retention(done, ages).state == "ok"
     assert retention(done, ages).text.endswith(
         "it removed nothing and had to leave event_0: somebody uses it"
@@ -214,10 +219,12 @@ def test_retention_says_what_is_kept_and_what_the_last_run_did() -> None:
 def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
     day = timedelta(days=1)
     refused = [{"what": "event_0", "why": "only the owner of the schema may drop it"}]
-    last = retention(PruneReport(_NOW, _NOW, {}, refused, _NOW), {})
+    last = retention(PruneReport(_NOW, _NOW, {}, refused, _NOW, False), {})
     assert (last.state, "as the owner" in last.remedy) == ("red", True)
     failed = [{"what": "rule_state", "why": "it failed: invalid input syntax"}]
-    assert retention(PruneReport(_NOW, _NOW, {}, failed, _NOW), {}).state == "red"
-    old = retention(PruneReport(_NOW - 2 * day, _NOW - 2 * day, {}, [], _NOW), {})
+    assert retention(PruneReport(_NOW, _NOW, {}, failed, _NOW, False), {}).state == "red"
+    old = retention(PruneReport(_NOW - 2 * day, _NOW - 2 * day, {}, [], _NOW, False), {})
     assert (old.state, "a clock leads" in old.remedy) == ("red", True)
-    assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW), {}).state == "ok"
+    broken = retention(PruneReport(_NOW - 2 * day, None, {}, [], _NOW, False), {})
+    assert (broken.state, broken.text.endswith("interrupted, removed nothing")) == ("red", True)
+    assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW, False), {}).state == "ok"

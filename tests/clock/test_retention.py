@@ -226,6 +226,15 @@ async def test_the_leading_clock_prunes_by_itself(connection: Connection, short:
         await eventually(is_gone, "the old partitions are gone")
 
 
+async def test_a_range_stays_while_nothing_comes_after_it(connection: Connection, short: Settings) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 9)
+    await all_have_read(connection, 9)
+    await at_the_end(connection)
+    assert (await prune(connection, short)).horizon is None
+    assert (await read_plan(connection, short)).kept[0].why == "records are still added to it"
+
+
 async def test_the_horizon_never_passes_the_head(connection: Connection) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 5)

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from clock.retention.prune import count_prunable, prune, read_plan
+from clock.retention.report import PruneReport, read_prune_report
 from clock.retention.rows import KINDS, read_bounds, remove_rows
 from tests.clock.beats import T0
 from tests.clock.leavings import (
@@ -133,6 +134,53 @@ async def test_one_run_at_a_time(connection: Connection, short: Settings, sessio
     await other.execute("select pg_advisory_unlock(hashtext('tocsin.prune'))")
     await prune(connection, short)
     await prune(connection, short)
+
+
+async def test_a_log_that_is_held_costs_the_word_about_it_and_nothing_more(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await begin_log(connection)
+    await alarm(connection, "gone")
+    await fill(connection, 12)
+    await end_log(connection)
+    other = await sessions("other")
+    await other.execute("select pg_advisory_lock(hashtext('tocsin.log'))")
+    done = await prune(connection, short)
+    assert done.rows == {"alarm": 1}
+    assert [one.what for one in done.left] == ["the event log-pruned"]
+    report = await read_prune_report(connection)
+    assert (report.ended_at, report.under_way) == (NOW, False)
+
+
+async def test_a_report_says_whether_a_run_is_under_way_was_interrupted_or_failed(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await begin_log(connection)
+    await fill(connection, 12)
+    await end_log(connection)
+    victim, other = await sessions("victim"), await sessions("other")
+    seen: list[PruneReport] = []
+
+    def kill(_table: str, _rows: int) -> None:
+        with psycopg.connect(short.postgres, autocommit=True) as killer:
+            row = killer.execute(statement("clock.retention/read_report")).fetchone()
+            assert row is not None
+            seen.append(PruneReport(*row))
+            killer.execute("select pg_terminate_backend(%s, 5000)", (victim.info.backend_pid,))
+
+    with pytest.raises(psycopg.OperationalError):
+        await prune(victim, short, kill)
+    assert (seen[0].under_way, seen[0].ended_at) == (True, None)
+    report = await read_prune_report(connection)
+    assert (report.under_way, report.ended_at, report.left) == (False, None, [])
+    async with other.transaction():
+        await other.execute("lock table tocsin.log_head")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            await prune(connection, short)
+    report = await read_prune_report(connection)
+    assert (report.under_way, report.ended_at is not None) == (False, True)
+    assert [one["what"] for one in report.left] == ["what was still to do"]
+    assert report.left[0]["why"].startswith("it failed: canceling statement due to lock timeout")
 
 
 async def test_a_row_that_cannot_be_read_keeps_no_other_table_from_being_pruned(

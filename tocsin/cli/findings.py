@@ -28,6 +28,7 @@ _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
 _BEHIND_S = 10.0
 _PRUNED_WITHIN = timedelta(days=1)
+_PRUNE_REMEDY = "see that a clock leads, or run `tocsin prune`"
 
 
 class Finding(NamedTuple):
@@ -233,16 +234,21 @@ def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
     if last.began_at is None:
         return Finding("ok", "retention", f"{kept}; not looked at yet, it is done once an hour")
     gone = ", ".join(f"{count:,} of {table}" for table, count in last.removed.items()) or "nothing"
-    if last.ended_at is None:
+    if last.under_way:
         return Finding("ok", "retention", f"{kept}; at it since {utc_text(last.began_at)}, removed {gone}")
+    if last.ended_at is None:
+        text = f"{kept}; begun at {utc_text(last.began_at)} and interrupted, removed {gone}"
+        if last.now - last.began_at > _PRUNED_WITHIN:
+            return Finding("red", "retention", text, _PRUNE_REMEDY)
+        return Finding("ok", "retention", f"{text}; the clock goes on within an hour")
     text = f"{kept}; at {utc_text(last.ended_at)} it removed {gone}"
     if last.left:
         whys = " and ".join(sorted({one["why"] for one in last.left}))
         text += f" and had to leave {', '.join(one['what'] for one in last.left[:5])}: {whys}"
     if last.now - last.ended_at > _PRUNED_WITHIN:
-        return Finding("red", "retention", text, "see that a clock leads, or run `tocsin prune`")
+        return Finding("red", "retention", text, _PRUNE_REMEDY)
     if any(one["why"].startswith("it failed") for one in last.left):
-        return Finding("red", "retention", text, "mend or remove the row that the message speaks of")
+        return Finding("red", "retention", text, "mend what the message speaks of, then run `tocsin prune`")
     if any("owner" in one["why"] for one in last.left):
         return Finding(
             "red", "retention", text, "run `tocsin prune` as the owner of the schema, by a timer of yours"

@@ -1,2 +1,8 @@
--- The last run, or the one under way, and the instant.
-select began_at, ended_at, removed, left_over, tocsin.instant() as now from tocsin.prune_report
+-- The last run, or the one under way; the instant; and whether somebody has taken the turn (see take_turn).
+select r.began_at, r.ended_at, r.removed, r.left_over, tocsin.instant() as now,
+       exists (
+           select from pg_locks l
+           where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+             and l.database = (select d.oid from pg_database d where d.datname = current_database())
+             and (l.classid::bigint << 32) | l.objid::bigint = hashtext('tocsin.prune'))
+from tocsin.prune_report r
