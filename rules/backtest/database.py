@@ -37,7 +37,7 @@ from rules.backtest.facts import (
     Verdicts,
     Version,
 )
-from rules.backtest.looking_back import look_back
+from rules.backtest.looking_back import beginning
 from rules.engine import Arrival
 from schemas.documents import KINDS
 from tocsin.core.db import Connection, connect, statement
@@ -62,7 +62,8 @@ class DatabaseSource:
             versions = [
                 Version(*row) for row in await _all(session, statement("rules/list_versions"), _EVERY_KIND)
             ]
-            start = self.since - look_back(versions)
+            kept_from = await _all(session, statement("rules.backtest/read_kept_from"))
+            start = beginning(self.since, versions, kept_from[0])
             (_, is_whole), *_ = await _all(
                 session, statement("rules.backtest/find_beginning"), {"start": start}
             )

@@ -1,14 +1,15 @@
 """How far before the window a replay begins, so that what reaches into the window is seen beginning.
 
-Guarantee: at least the longest sustain, window, cooldown and tolerance of any document, and an hour; at most a week.
-What was open even before is taken as a fact.
+Guarantee: at least the longest sustain, window, cooldown and tolerance of any document, and an hour; at most a week,
+and never in what retention has dropped: that would be read as silence. What was open, or last seen, even before is
+taken as a fact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
@@ -19,7 +20,13 @@ _LEAST = timedelta(hours=1)
 _MOST = timedelta(days=7)
 
 
-def look_back(versions: Iterable[Version]) -> timedelta:
+def beginning(since: datetime, versions: Iterable[Version], kept_from: Iterable[datetime | None]) -> datetime:
+    """`kept_from`: where what is left begins, if anything was dropped. A window from before then cannot be helped."""
+    left = [begin for begin in kept_from if begin is not None and begin <= since]
+    return max([since - _look_back(versions), *left])
+
+
+def _look_back(versions: Iterable[Version]) -> timedelta:
     spans = (span for version in versions for span in _spans(version))
     return min(max(spans, default=_LEAST) + _LEAST, _MOST)
 

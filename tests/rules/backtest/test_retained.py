@@ -55,3 +55,37 @@ async def test_what_lies_within_retention_is_replayed_alike_after_older_records_
     assert not story.is_whole
     assert not after.differences, "\n".join(map(str, after.differences))
     assert (after.now, after.then, after.gaps) == (before[1].now, before[1].then, before[1].gaps)
+
+
+async def test_a_window_at_the_edge_of_retention_begins_with_what_was_silent_before_it(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """The replay would set out in a day that is gone: its last datapoint is not lost for that."""
+    midnight = 16 * 3600.0
+    await virtual_now(connection, at(0))
+    await put(connection, TYPE.format("16m") + HOT + QUIET)
+    live = Living(settings, sessions)
+    await live.begin()
+    for seconds, value, owner in (
+        (-7200, 50.0, "plant-1"),
+        (-1200, 50.0, "plant-1"),
+        (-1200, 71.0, "plant-2"),
+        (300, 50.0, "plant-2"),
+    ):
+        await live.be_at(midnight + seconds)
+        await live.arrive([live.arrival(midnight + seconds, value, "dsp.a", owner)])
+    await live.be_at(midnight + 10_000)
+    await live.come_to_rest(midnight + 10_000)
+    window = at(midnight + 600), at(midnight + 10_000)
+    before = await replayed(settings, *window)
+    assert not before[1].differences
+    assert len(before[1].now) == 2
+    await virtual_now(connection, at(midnight + 11 * 86_400))
+    await connection.execute("update tocsin.ingest_partition set complete_until = tocsin.instant()")
+    done = await prune(connection, settings.model_copy(update={"datapoint_retention_d": 10.5}))
+    assert done.tables == ["datapoint_20260302"]
+    story, after = await replayed(settings, *window)
+    assert story.start == at(midnight)
+    assert not after.differences, "\n".join(map(str, after.differences))
+    assert (after.now, after.then, after.gaps) == (before[1].now, before[1].then, before[1].gaps)
+    assert not (await replayed(settings, at(-86_400), window[1]))[0].is_whole
