@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 
 import psycopg
 import pytest
@@ -87,6 +89,32 @@ async def test_a_session_gives_up_its_locks_and_never_waits_for_ever(settings: S
         "default_transaction_isolation": "read committed",
         "application_name": "tocsin somebody",
     }
+
+
+async def test_a_session_over_a_network_notices_that_its_server_is_gone(settings: Settings) -> None:
+    """Also one that waits for an answer, and has sent nothing that could time out."""
+    given = psycopg.conninfo.conninfo_to_dict(settings.postgres)
+    path = f"{given['host']}/.s.PGSQL.{given.get('port', 5432)}"
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server = await asyncio.open_unix_connection(path)
+        await asyncio.gather(_copy(reader, server[1]), _copy(server[0], writer))
+
+    proxy = await asyncio.start_server(forward, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    over_tcp = psycopg.conninfo.make_conninfo(settings.postgres, host="127.0.0.1", port=port)
+    connection = await connect(settings.model_copy(update={"postgres": over_tcp, "lease_ttl_s": 3.0}), "test")
+    with socket.socket(fileno=os.dup(connection.fileno())) as ours:
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_USER_TIMEOUT)
+        assert [ours.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [3, 1, 3000]
+    await connection.close()
+    proxy.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
 
 
 async def test_a_commit_of_ours_waits_for_the_disk_whatever_the_server_does(settings: Settings) -> None:
