@@ -128,17 +128,16 @@ async def remove_rows(
     rest: float = 0.0,
     tell: Progress | None = None,
 ) -> int:
-    """How many are gone. `rest`: how long to pause after a page, as a share of the time that it took."""
+    """How many are gone. `rest`: how long to pause after a page, as a share of what finding and removing it took."""
     gone = 0
+    began_s = steady_s()
     async for page in _pages(connection, kind, bounds, at_once):
-        if not page:
-            continue
-        began_s = steady_s()
-        removed = await _remove(connection, kind, bounds, page)
+        removed = await _remove(connection, kind, bounds, page) if page else 0
         gone += removed
         if tell is not None and removed:
             tell(kind.table, gone)
         await asyncio.sleep(rest * (steady_s() - began_s))
+        began_s = steady_s()
     return gone
 
 

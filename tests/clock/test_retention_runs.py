@@ -126,6 +126,24 @@ async def test_a_page_that_is_being_removed_holds_up_no_writer(
         await series(writer, "other", "a", NOW)
 
 
+async def test_it_rests_after_each_page_also_after_one_of_which_nothing_goes(
+    connection: Connection, short: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        await series(connection, "young", f"{number}", NOW)
+    rests: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr("clock.retention.rows.asyncio.sleep", rest)
+    kind = next(kind for kind in KINDS if kind.table == "current_value")
+    bounds = await read_bounds(connection, short)
+    assert await remove_rows(connection, kind, bounds, at_once=2, rest=1.0) == 0
+    # Two full pages, and an empty one that says that there are no more.
+    assert [seconds > 0 for seconds in rests] == [True, True, True]
+
+
 async def test_one_run_at_a_time(connection: Connection, short: Settings, sessions: Sessions) -> None:
     other = await sessions("other")
     await other.execute("select pg_advisory_lock(hashtext('tocsin.prune'))")
