@@ -140,7 +140,7 @@ def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, E
 
 def _alarm(rule: Rule, owner: str, key: str, verdict: Verdict, again: int) -> Alarm:
     return Alarm(
-        id=alarm_id(rule.name, owner, verdict.since, again, verdict.told_at),
+        id=alarm_id(rule.name, owner, verdict.since, again, verdict.told_at, verdict.event_id),
         rule=rule.name,
         owner=owner,
         severity=rule.severity,

@@ -95,12 +95,21 @@ Effects = tuple[Effect, ...]
 
 
 def alarm_id(
-    rule: str, owner: str, since: datetime, again: int = 0, told_at: datetime | None = None
+    rule: str,
+    owner: str,
+    since: datetime,
+    again: int = 0,
+    told_at: datetime | None = None,
+    event_id: str = "",
 ) -> uuid.UUID:
-    """`again` counts the earlier alarms of one instant: a batch may bring several values at once. `told_at` tells those
-    apart that a rule and its later namesake made of one silence."""
+    """An instant may begin several alarms. Those over events are told apart by the event that began them: many share
+    the instant of their commit, and an apply between two of them forgets the first. Those over series by `again`,
+    which counts the earlier ones, because a message may bring several values at once; and by `told_at` those that a
+    rule and its later namesake made of one silence."""
     name = f"{rule}/{owner}/{since.astimezone(UTC).isoformat()}"
-    if again:
+    if event_id:
+        name += f"/{event_id}"
+    elif again:
         name += f"/{again}"
     if told_at is not None:
         name += f"/told {told_at.astimezone(UTC).isoformat()}"

@@ -36,9 +36,10 @@ async def record_lane(connection: Connection) -> None:
     await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('record', 0)")
 
 
-async def hear(connection: Connection, work: EventAlarms, after: int = 0) -> None:
+async def hear(connection: Connection, work: EventAlarms, after: int = 0, upto: int | None = None) -> None:
     """Everything behind a seq, as the lane would bring it."""
     found = [Event.model_validate_json(body) for body in await event_bodies(connection, after)]
+    found = [event for event in found if upto is None or event.seq <= upto]
     async with connection.transaction():
         await PhasedPlan([await work.plan(connection, found)]).write(connection)
 
@@ -186,13 +187,27 @@ async def test_an_alarm_of_an_earlier_batch_ends_when_the_apply_is_read(connecti
     down = await link(connection, 1, "down")
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
-    found = [Event.model_validate_json(body) for body in await event_bodies(connection)]
-    async with connection.transaction():
-        early = [event for event in found if event.seq <= down]
-        await PhasedPlan([await EventAlarms().plan(connection, early)]).write(connection)
+    await hear(connection, EventAlarms(), upto=down)
     assert [row["state"] for row in await alarms(connection)] == ["open"]
     await hear(connection, EventAlarms(), after=down)
     assert [row["state"] for row in await alarms(connection)] == ["resolved"]
+
+
+async def test_each_event_of_one_commit_begins_an_alarm_of_its_own_though_the_rule_goes_in_between(
+    connection: Connection,
+) -> None:
+    """Events of one commit share their instant. An apply that finds the lane between them forgets that one of them
+    began an alarm already."""
+    await put(connection, LINK)
+    await link(connection, 1, "down")
+    up = await link(connection, 1, "up")
+    await link(connection, 1, "down")
+    await hear(connection, EventAlarms(), upto=up)
+    await virtual_now(connection, at(5))
+    await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
+    await hear(connection, EventAlarms(), after=up)
+    ended = [(row["opened_at"], row["resolved_at"], row["state"]) for row in await alarms(connection)]
+    assert sorted(ended) == [(at(1), at(1), "resolved"), (at(1), at(5), "resolved")]
 
 
 async def test_an_apply_is_judged_by_the_rules_before_it(connection: Connection) -> None:
