@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 import structlog
 
@@ -68,14 +69,14 @@ async def test_after_a_healthy_while_the_back_off_begins_anew(
 
 
 async def test_a_crash_has_a_traceback_and_an_outage_has_none() -> None:
-    scripted = Scripted(ValueError("a defect"), Unreachable("postgres is away"), OSError("reset"))
+    frozen = psycopg.errors.IdleInTransactionSessionTimeout("terminating connection")
+    scripted = Scripted(ValueError("a defect"), Unreachable("postgres is away"), OSError("reset"), frozen)
     with structlog.testing.capture_logs() as logs:
         async with running(Service("scripted", scripted.run)), asyncio.timeout(30):
             await scripted.settled.wait()
     assert [(entry["event"], bool(entry.get("exc_info"))) for entry in logs] == [
         ("service crashed", True),
-        ("service waits", False),
-        ("service waits", False),
+        *[("service waits", False)] * 3,
     ]
 
 

@@ -274,9 +274,11 @@ class Hour:
         finally:
             await connection.close()
         async with jetstream(self._settings) as js:
-            subject = f"{self._settings.subjects}.dead.datapoint"
-            info = await js.stream_info(self._settings.dead_stream, subjects_filter=subject)
-        summary.set_aside = sum((info.state.subjects or {}).values())
+            info = await js.stream_info(self._settings.dead_stream, subjects_filter=">")
+        dead = dict(info.state.subjects or {})
+        summary.set_aside = dead.pop(f"{self._settings.subjects}.dead.datapoint", 0)
+        if dead:
+            summary.problems.append(f"set aside, beside datapoints: {dead}")
         summary.datapoints, summary.events = row["datapoints"], row["events"]
         summary.edges, summary.verdicts, summary.health = row["edges"], row["verdicts"], row["health"]
         summary.rules_with_edges = [one["rule"] for one in edges]

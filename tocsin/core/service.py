@@ -30,8 +30,15 @@ _ASK_AGAIN_S = 1.5
 _ASK_TASK_AGAIN_S = 0.1
 # No loop of ours is away for so long with work of its own: transactions are cut to parts of a lease.
 _SILENT_S = 15.0
-# What a restart of Postgres or NATS looks like from inside a service.
-_ORDINARY = (TocsinError, psycopg.OperationalError, NatsError, OSError, TimeoutError)
+# What a restart of Postgres or NATS looks like from inside a service, or to have been frozen inside a transaction.
+_ORDINARY = (
+    TocsinError,
+    psycopg.OperationalError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    NatsError,
+    OSError,
+    TimeoutError,
+)
 
 
 class Service:
