@@ -1,4 +1,9 @@
-"""One pair of real servers per run, a database cloned from a migrated template and a namespace per test."""
+"""One pair of real servers per run, a database cloned from a migrated template and a namespace per test.
+
+Sessions of the tests are patient, and so are properties: that a machine is slow is no failure. With CI in the
+environment every run tries the same examples (Hypothesis chooses its profile `ci` by itself); elsewhere each run tries
+new ones.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,34 @@ import asyncio
 import itertools
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 
 from migrations.runner import migrate
 from tests.databases import clone_template, drop_database, make_template
-from tocsin.core.db import Connection, connect
+from tests.sessions import connection, sessions, watch
+from tocsin.core.db import connect
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers, embedded_servers
 
+__all__ = ["connection", "sessions", "watch"]
 _numbers = itertools.count(1)
+
+hypothesis.settings.register_profile(
+    "tests",
+    parent=hypothesis.settings.get_profile(hypothesis.settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        # What a test asks for is there once, for all of its examples.
+        hypothesis.HealthCheck.function_scoped_fixture,
+    ],
+)
+hypothesis.settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +59,7 @@ def template(servers: Servers) -> str:
     make_template(servers.postgres_url)
 
     async def apply() -> None:
-        settings = Settings(postgres=with_database(servers.postgres_url, "tocsin_template"))
+        settings = Settings(postgres=with_database(servers.postgres_url, "tocsin_template"), lease_ttl_s=60.0)
         connection = await connect(settings, "template")
         await migrate(connection)
         await connection.close()
@@ -50,26 +70,34 @@ def template(servers: Servers) -> str:
 
 @pytest.fixture
 def settings(servers: Servers, template: str) -> Iterator[Settings]:
-    """Points at a fresh database, and at a namespace of its own in NATS."""
+    """Points at a fresh database, and at a namespace of its own in NATS.
+
+    The TTL is one that no stall of the machine outlasts, neither the whole of it (a lease) nor its half (a session
+    that idles in a transaction): who works goes on working, and does nothing twice.
+    """
     name = f"test_{next(_numbers)}"
     clone_template(template, name)
     yield Settings(
         postgres=with_database(template, name),
         nats=servers.nats_url,
         namespace=name,
-        lease_ttl_s=1.0,
+        lease_ttl_s=10.0,
         log_format="console",
     )
     drop_database(template, name)
 
 
+@pytest.fixture(autouse=True)
+def patient_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service tries again when NATS was too slow for it; a test does not."""
+    monkeypatch.setattr("tocsin.core.bus._PROBE_S", 30.0)
+    monkeypatch.setattr("tocsin.core.bus._CONNECT_S", 30.0)
+
+
 @pytest.fixture
-async def connection(settings: Settings) -> AsyncIterator[Connection]:
-    opened = await connect(settings, "test")
-    try:
-        yield opened
-    finally:
-        await opened.close()
+def hasty(settings: Settings) -> Settings:
+    """For tests in which somebody dies or freezes, and another one waits until its time is up."""
+    return settings.model_copy(update={"lease_ttl_s": 1.0, "worker_ack_wait_s": 1.0})
 
 
 def with_database(url: str, name: str) -> str:

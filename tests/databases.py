@@ -1,12 +1,20 @@
-"""Databases for tests: a template, its clones, and their end."""
+"""Databases for tests: a template, its clones, and their end.
+
+Nothing runs beside a test but what it starts: the server's own vacuum, which would take locks and count rows anew when
+it pleases, is off.
+"""
 
 from __future__ import annotations
 
 import psycopg
 from psycopg import sql
 
+from tests.waiting import eventually_sync
+
 
 def make_template(url: str) -> None:
+    _run(url, sql.SQL("alter system set autovacuum = off"))
+    _run(url, sql.SQL("select pg_reload_conf()"))
     _run(url, sql.SQL("create database tocsin_template"))
 
 
@@ -29,5 +37,14 @@ def drop_database(url: str, name: str) -> None:
 
 
 def _run(url: str, command: sql.SQL | sql.Composed) -> None:
+    """A session that has just ended is there for a moment longer, and Postgres waits no more than five seconds."""
+
+    def is_done() -> bool:
+        try:
+            connection.execute(command)
+        except psycopg.errors.ObjectInUse:
+            return False
+        return True
+
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(command)
+        eventually_sync(is_done, command.as_string(connection))

@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import Webhook
 from cdc.publisher import Publisher
 from clock.service import Clock
 from rules.worker import Worker
-from tests.cdc.publishing import smaller
+from tests.cdc.publishing import patient, smaller
 from tests.cli.conftest import CommandLine, environment_of
 from tests.rules.applying import put
 from tests.rules.delivery.receivers import Received, Receiver, receiver
@@ -84,7 +84,7 @@ async def test_an_alarm_opens_is_told_acknowledged_and_resolved_and_silence_is_a
 ) -> None:
     monkeypatch.setenv("OPS_SECRET", SECRET)
     settings = smaller(settings, egress_allow="127.0.0.1")
-    tocsin = CommandLine(environment_of(settings))
+    tocsin = CommandLine(environment_of(patient(settings)))
     async with receiver() as world:
         await put(connection, RULES.replace("PORT", str(world.port)))
         async with (

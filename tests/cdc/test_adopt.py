@@ -26,7 +26,7 @@ from tests.cdc.publishing import (
 )
 from tests.clock.test_record_log import small_partitions
 from tests.rules.applying import action, put, versions
-from tests.sessions import Sessions, sessions, watch
+from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
 from timers.schedule_spec import Act
@@ -36,7 +36,6 @@ from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
 ACT = Act("ann", "test", T0)
-__all__ = ["sessions", "watch"]
 
 
 async def loss_of(settings: Settings, connection: Connection) -> Loss | None:

@@ -28,6 +28,7 @@ from tests.cdc.publishing import (
     forget_after,
     head,
     last_sequence,
+    patient,
     publish_all,
     publish_all_but,
     published,
@@ -221,7 +222,7 @@ async def test_a_record_published_between_two_looks_is_no_stream_ahead(
 ) -> None:
     """Whoever compares numbers reads the stream before the log."""
     await publish_all(settings)
-    other = await connect(settings, "test")
+    other = await connect(patient(settings), "test")
     head_of = LogReader.head
 
     async def busy_head(self: LogReader) -> int:

@@ -93,7 +93,7 @@ async def owned(settings: Settings, template: str) -> AsyncIterator[Settings]:
     with psycopg.connect(template, autocommit=True) as server:
         server.execute(f"alter database {name} owner to house".encode())
     there = smaller(settings, postgres=make_conninfo(settings.postgres, dbname=name, user="house"))
-    house = await connect(there, "migrate")
+    house = await connect(patient(there), "migrate")
     await migrate(house)
     await house.close()
     yield there
@@ -184,7 +184,7 @@ async def test_the_owner_of_the_schema_writes_the_log_by_append_alone(owned: Set
 async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_give_them(
     owned: Settings,
 ) -> None:
-    house = await connect(owned, "owner")
+    house = await connect(patient(owned), "owner")
     await house.execute(ROLES.read_bytes())
     given = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
     service = await as_role(owned, "tocsin_service")
@@ -243,7 +243,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_says_wh
     await all_have_read(superuser, 25)
     await superuser.execute("insert into tocsin.action_limit values ('gone', '{}')")
     await superuser.close()
-    house = await connect(owned, "owner")
+    house = await connect(patient(owned), "owner")
     await house.execute(ROLES.read_bytes())
     service = await as_role(owned, "tocsin_service")
     try:

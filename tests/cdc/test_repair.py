@@ -22,6 +22,7 @@ from tests.cdc.publishing import (
     last_sequence,
     live,
     log,
+    patient,
     publish_all,
     published,
     smaller,
@@ -128,7 +129,7 @@ async def test_postgres_crashed_and_started_again_is_an_ordinary_interruption(
 ) -> None:
     with embedded_postgres(tmp_path) as postgres:
         there = smaller(settings, postgres=postgres.url)
-        connection = await connect(there, "test")
+        connection = await connect(patient(there), "test")
         await migrate(connection)
         async with running(Service("cdc", Publisher(there).run)):
             await append(connection, 20)
@@ -136,7 +137,7 @@ async def test_postgres_crashed_and_started_again_is_an_ordinary_interruption(
             await connection.close()
             postgres.kill()
             postgres.start()
-            connection = await connect(there, "test")
+            connection = await connect(patient(there), "test")
             await append(connection, 20)
             assert len(await published(there, connection)) == 40
         await connection.close()

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
 from tests.rules.applying import rule
 from tests.rules.house import House
@@ -29,7 +30,8 @@ FAILING = """
 
 def told(settings: Settings, story: Callable[[House], Awaitable[T]]) -> T:
     async def run() -> T:
-        connection, bus = await connect(settings, "test"), await connect_bus(settings, "test")
+        connection = await connect(patient(settings), "test")
+        bus = await connect_bus(settings, "test")
         try:
             return await story(await House.open(settings, connection, bus))
         finally:

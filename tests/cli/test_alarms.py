@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import hold_alarm, read_until
 from tests.clock.beats import at
@@ -16,7 +17,7 @@ from tocsin.core.settings import Settings
 @pytest.fixture
 def held(settings: Settings) -> None:
     async def put() -> None:
-        connection = await connect(settings, "test")
+        connection = await connect(patient(settings), "test")
         await read_until(connection, at(60))
         await hold_alarm(connection, "open")
         await connection.execute("""update tocsin.alarm set payload = '{"message": "it is hot"}'""")

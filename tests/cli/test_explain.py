@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from clock.term import begin_term
+from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.beats import T0, at, put
 from tocsin.core.db import connect
@@ -14,7 +15,7 @@ from tocsin.core.settings import Settings
 
 def _fire_a_beat(settings: Settings) -> None:
     async def work() -> None:
-        connection = await connect(settings, "test")
+        connection = await connect(patient(settings), "test")
         try:
             await put(connection, owner="plant")
             recorded_at = at(10) + timedelta(milliseconds=2)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cdc.publisher import Publisher
 from clock.service import Clock
+from tests.cdc.publishing import patient
 from tests.cli.conftest import Answer, CommandLine, environment_of
 from tests.conftest import with_database
 from tests.streams import read_stream
@@ -125,7 +126,7 @@ def test_migrate_brings_an_empty_database_up_to_date_once(tocsin: CommandLine, s
     name = f"{settings.namespace}_empty"
 
     async def statement(text: bytes) -> None:
-        connection = await connect(settings, "test")
+        connection = await connect(patient(settings), "test")
         await connection.execute(text)
         await connection.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
@@ -13,7 +13,6 @@ from tocsin.core.db import Connection
 AWKWARD = ["", "NULL", 'say "x"', "a\\b", "{c,d}", "line\nbreak", "ü€😀", " ", '\\"', "null", ","]
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_an_instant_survives_as_microseconds(instant: datetime) -> None:
     assert instant_of(microseconds_of(instant)) == instant

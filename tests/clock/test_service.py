@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
 from clock.kinds import AnyKind
 from clock.registry import KINDS
 from clock.service import Clock
 from clock.ticks import ScheduleTicks
 from migrations.runner import migrate
+from tests.cdc.publishing import patient
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
@@ -27,12 +27,6 @@ from tocsin.core.settings import Settings
 from tocsin.embedded import embedded_nats, embedded_postgres
 
 BEAT = ScheduleSpec("beat", {"every": "200ms"}, catch_up="all", max_catch_up=10_000)
-
-
-@pytest.fixture
-def calm(settings: Settings) -> Settings:
-    """A TTL that no stall of the machine outlasts: leadership changes only where the test says so."""
-    return settings.model_copy(update={"lease_ttl_s": 20.0})
 
 
 class Watched:
@@ -116,7 +110,7 @@ async def test_postgres_may_restart_while_the_clock_runs(tmp_path: Path) -> None
     with embedded_nats(tmp_path / "nats") as nats:
         with embedded_postgres(tmp_path / "postgres") as postgres:
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=1.0)
-            connection = await connect(settings, "test")
+            connection = await connect(patient(settings), "test")
             await migrate(connection)
             first_at = await start_beat(connection)
             watched = Watched(settings)
@@ -125,17 +119,19 @@ async def test_postgres_may_restart_while_the_clock_runs(tmp_path: Path) -> None
             await connection.close()
         with embedded_postgres(tmp_path / "postgres") as postgres:
             assert postgres.url == settings.postgres
-            connection = await connect(settings, "test")
+            connection = await connect(patient(settings), "test")
             await fires_after(connection, 3)
             await watched.service.stop()
             await assert_each_once(connection, first_at)
             await connection.close()
 
 
-async def test_a_tick_committed_late_is_found_while_it_runs(calm: Settings, connection: Connection) -> None:
+async def test_a_tick_committed_late_is_found_while_it_runs(
+    settings: Settings, connection: Connection
+) -> None:
     """Older than the trailing scan reaches: only the backstop finds it."""
     await start_beat(connection)
-    watched = Watched(calm)
+    watched = Watched(settings)
     async with running(watched.service):
         await fires_after(connection, 2)
         asked_at = await database_now(connection) - timedelta(minutes=5)
@@ -149,11 +145,11 @@ async def test_a_tick_committed_late_is_found_while_it_runs(calm: Settings, conn
 
 
 async def test_held_timers_of_another_kind_wait_beside_the_ticks_until_they_may_fire(
-    calm: Settings, connection: Connection
+    settings: Settings, connection: Connection
 ) -> None:
     first_at = await start_beat(connection)
     await arm_plain(connection, "watchdog", first_at, count=2500, held=True)
-    watched = Watched(calm, (Plain("watchdog"), ScheduleTicks()))
+    watched = Watched(settings, (Plain("watchdog"), ScheduleTicks()))
     async with running(watched.service):
         await fires_after(connection, 5)
         assert await fired_plain(connection, "watchdog") == []
@@ -167,10 +163,10 @@ async def test_held_timers_of_another_kind_wait_beside_the_ticks_until_they_may_
     await assert_each_once(connection, first_at)
 
 
-async def test_a_backstop_that_fails_begins_a_new_term(calm: Settings, connection: Connection) -> None:
+async def test_a_backstop_that_fails_begins_a_new_term(settings: Settings, connection: Connection) -> None:
     """Its session is ended from outside: a clock without it would overlook late commits for ever."""
     first_at = await start_beat(connection)
-    watched = Watched(calm)
+    watched = Watched(settings)
     async with running(watched.service):
         async with asyncio.timeout(30):
             await watched.leads.wait()

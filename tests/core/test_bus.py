@@ -64,7 +64,9 @@ async def test_what_answers_there_is_not_nats() -> None:
         assert "what answers there is not nats" in await refusal(f"nats://127.0.0.1:{port}")
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for() -> None:
+async def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus_module, "_PROBE_S", 0.2)
+
     async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()

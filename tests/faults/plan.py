@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrations.runner import migrate
+from tests.cdc.publishing import patient
 from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
 from tests.faults.workload import Account, account, arm_one_shots, arm_pulses, pause_pulses
 from tests.sessions import opening_sessions
@@ -93,7 +94,7 @@ def settings_of(servers: Servers, folder: Path) -> Settings:
         log_format="json",
     )
     folder.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_migrate(settings))
+    asyncio.run(_migrate(patient(settings)))
     return settings
 
 

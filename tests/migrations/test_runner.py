@@ -28,7 +28,7 @@ async def empty(servers: Servers) -> AsyncIterator[Settings]:
     """A database that was never migrated."""
     name = f"empty_{next(_numbers)}"
     create_database(servers.postgres_url, name)
-    yield Settings(postgres=with_database(servers.postgres_url, name), lease_ttl_s=1.0)
+    yield Settings(postgres=with_database(servers.postgres_url, name), lease_ttl_s=60.0)
     drop_database(servers.postgres_url, name)
 
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import pytest
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
@@ -19,11 +18,10 @@ from clock.record_log import NewEvent
 from rules.catching import Catcher, append_caught, ingest_stream_config
 from rules.dead_letters import read_dead_letters
 from schemas.ingest_event import read_ingest_event
-from tests.cdc.publishing import smaller
 from tests.records import events
 from tests.rules.applying import rows
 from tests.rules.lanes.laning import jetstream
-from tests.sessions import Sessions, sessions
+from tests.sessions import Sessions
 from tests.sql import blocked
 from tests.waiting import eventually
 from tocsin.core.db import Connection
@@ -31,7 +29,6 @@ from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure
 
-__all__ = ["sessions"]
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
@@ -136,12 +133,10 @@ async def test_of_two_transactions_with_one_key_the_second_waits_and_appends_not
     assert len(await events(connection)) == 1
 
 
-@pytest.mark.timeout(120)
 async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
-    settings: Settings, connection: Connection
+    hasty: Settings, connection: Connection
 ) -> None:
-    hasty = smaller(settings, worker_ack_wait_s=1.0)
-    await hand_in(settings, note("a"), note("b"))
+    await hand_in(hasty, note("a"), note("b"))
     given = hasty.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})
     environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
     victim = await asyncio.create_subprocess_exec(
@@ -162,7 +157,7 @@ async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
     appended = await events(connection)
     assert len(appended) > 0
     async with running(catcher(hasty)):
-        await wait_until_empty(settings)
+        await wait_until_empty(hasty)
     found = await events(connection)
     assert found[: len(appended)] == appended
     assert len({row["id"] for row in found}) == len(found) == 2

@@ -11,17 +11,15 @@ from rules.dispatch import Dispatcher
 from rules.lanes.lane import Message
 from rules.lanes.service import Lanes
 from rules.record_lane import RecordLane
-from tests.cdc.publishing import append_steps, head, live, published, smaller
+from tests.cdc.publishing import append_steps, head, live, published
 from tests.rules.applying import T0, action, actions, note, put, rows, rule
 from tests.rules.lanes.laning import partitions
-from tests.sessions import Sessions, sessions
+from tests.sessions import Sessions
 from tests.sql import one_row
 from tests.waiting import eventually
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
-
-__all__ = ["sessions"]
 
 
 def lane_worker(settings: Settings, name: str = "lane") -> Service:
@@ -112,8 +110,7 @@ async def test_a_standby_takes_over_where_the_first_stopped(
 ) -> None:
     """Both are there from the start; one drains, and the other goes on when it stops."""
     await put(connection, action("tell") + rule("each", "tell"))
-    calm = smaller(settings, lease_ttl_s=10.0)
-    first, second = lane_worker(calm, "first"), lane_worker(calm, "second")
+    first, second = lane_worker(settings, "first"), lane_worker(settings, "second")
     async with running(Service("cdc", Publisher(settings).run), second):
         async with running(first):
             for _ in range(3):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.applying import Applied, apply, preview
@@ -214,7 +214,7 @@ STEPS = st.lists(
 _examples = itertools.count(1)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(STEPS)
 async def test_live_and_pure_agree_through_changes_of_rules(
     connection: Connection, live: Live, steps: list[tuple[str, int, str]]

@@ -44,9 +44,8 @@ async def wait_until_completed(connection: Connection, count: int) -> None:
 
 
 async def test_a_worker_killed_between_effect_and_outcome_is_replaced_by_another(
-    settings: Settings, connection: Connection
+    settings: Settings, hasty: Settings, connection: Connection
 ) -> None:
-    hasty = smaller(settings, worker_ack_wait_s=1.0)
     await put(connection, rules(settings))
     await note(connection)
     given = hasty.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})

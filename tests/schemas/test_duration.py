@@ -3,7 +3,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
@@ -77,7 +77,6 @@ def test_anything_else_is_refused_with_a_hint(value: object, hint: str) -> None:
     assert len(str(refused.value)) < 300
 
 
-@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(min_value=0, max_value=3660 * 86_400_000))
 def test_every_duration_survives_being_written(milliseconds: int) -> None:
     duration = timedelta(milliseconds=milliseconds)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.subjects import token
@@ -27,7 +27,7 @@ def session(template: str) -> Iterator[psycopg.Connection]:
     drop_database(template, "subjects")
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(st.lists(TEXTS, min_size=1, max_size=20))
 def test_sql_and_python_make_the_same_token(session: psycopg.Connection, texts: list[str]) -> None:
     rows = session.execute(

@@ -176,7 +176,7 @@ RECURRENCES: list[Recurrence] = [
 durations = st.timedeltas(timedelta(0), timedelta(hours=30))
 
 
-@settings(deadline=None, derandomize=True, max_examples=500)
+@settings(max_examples=500)
 @given(
     recurrence=st.sampled_from(RECURRENCES),
     catch_up=st.sampled_from(["latest", "all", "none"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from timers.identity import event_id_text, spread_of
@@ -28,7 +28,6 @@ def test_schedule_generation_and_identity_each_make_another_id() -> None:
     assert len(ids) == 18
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.uuids(), st.integers(1, 10**12), st.text(max_size=40))
 def test_every_id_is_a_proper_version_5_uuid(schedule: uuid.UUID, generation: int, identity: str) -> None:
     identity = identity.encode(errors="replace").decode()
@@ -36,7 +35,6 @@ def test_every_id_is_a_proper_version_5_uuid(schedule: uuid.UUID, generation: in
     assert (made.version, made.variant) == (5, uuid.RFC_4122)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.text(max_size=20), st.text(max_size=20), st.timedeltas(timedelta(0), timedelta(days=30)))
 def test_a_share_of_the_spread_is_stable_and_shorter_than_it(
     owner: str, name: str, spread: timedelta

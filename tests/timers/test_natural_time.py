@@ -2,7 +2,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from timers.natural_time import parse_when
@@ -164,7 +164,7 @@ def test_a_long_text_is_refused_at_once() -> None:
     assert time.process_time() - started < 1.0
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(
     st.lists(
         st.sampled_from(

@@ -8,12 +8,9 @@ import pytest
 from nats.aio.client import Client
 
 from tests.rules.house import House
-from tests.sessions import connection, sessions, watch
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
-
-__all__ = ["connection", "sessions", "watch"]
 
 
 @pytest.fixture

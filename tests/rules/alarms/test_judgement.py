@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clock.term import Term, begin_term
@@ -238,7 +238,7 @@ STEP = st.tuples(st.integers(0, 6), st.sampled_from([50.0, 62.0, 70.0]), st.samp
 BATCHES = st.lists(st.tuples(st.lists(STEP, min_size=1, max_size=3), st.booleans()), min_size=1, max_size=8)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(BATCHES)
 async def test_live_and_pure_agree_whoever_realises_the_deadlines(
     connection: Connection,

@@ -6,7 +6,7 @@ import itertools
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.engine import Arrival, Open
@@ -285,7 +285,7 @@ def pure(heard: list[tuple[float, float, str]], until: float) -> list[tuple[str,
 _examples = itertools.count(1)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(BATCHES)
 async def test_live_and_pure_agree_whoever_realises_what(
     connection: Connection, live: Live, batches: list[tuple[list[tuple[int, float, str]], str]]

@@ -175,7 +175,7 @@ def replay(loaded: Loaded, lived: Lived) -> Found:
     return asyncio.run(replayed())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS)
 def test_a_replay_with_other_rules_is_what_a_world_with_them_does(
     steps: list[tuple[int, str, float | str]],

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from rules.applying import apply, preview
@@ -193,8 +193,6 @@ async def live(connection: Connection, sessions: Sessions, monkeypatch: pytest.M
 @settings(
     max_examples=15,
     phases=[Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(DOCUMENTS, STEPS)
 async def test_health_is_replayed_as_it_was_whichever_partition_was_read_first(

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.clock.beats import at
@@ -97,8 +97,6 @@ async def live_through(live: Living, steps: list[tuple[str, object]], owner: str
 @settings(
     max_examples=12,
     phases=[Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.sampled_from(TEXTS), STEPS)
 async def test_a_replay_of_what_was_lived_through_is_what_was_recorded(

@@ -63,7 +63,7 @@ def loaded() -> Loaded:
     return load_text(RULES, anchor=START)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_rules_over_health_do_in_a_backtest_what_they_do_in_a_world(
     steps: list[tuple[int, str, float | str]],

@@ -103,7 +103,7 @@ instants = st.lists(st.integers(0, 4000).map(lambda second: T0 + timedelta(secon
 
 
 @given(rules(), inputs(), instants)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_when_and_how_often_anybody_looks_changes_nothing(
     text: str, given: list[Input], looks: list[datetime]
 ) -> None:
@@ -112,14 +112,14 @@ def test_when_and_how_often_anybody_looks_changes_nothing(
 
 
 @given(rules(), inputs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_writing_the_state_down_and_reading_it_back_changes_nothing(text: str, given: list[Input]) -> None:
     rule = Scenario(text).rule
     assert run(rule, given, [], is_stored=True) == run(rule, given, [])
 
 
 @given(rules(), inputs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_an_alarm_opens_once_and_then_resolves_in_the_order_of_time(text: str, given: list[Input]) -> None:
     effects = [e for e in run(Scenario(text).rule, given, []) if isinstance(e, Open | Resolve)]
     assert [type(effect) for effect in effects] == [Open, Resolve] * (len(effects) // 2) + [Open] * (
@@ -134,7 +134,7 @@ def test_an_alarm_opens_once_and_then_resolves_in_the_order_of_time(text: str, g
 @given(
     rules(), st.lists(st.tuples(seconds, st.sampled_from(["dsp.a", "dsp.b"]), st.integers(0, 9)), max_size=25)
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_shell_can_carry_out_every_effect_and_never_has_two_sustains_of_one_alarm(
     text: str, sent: list[tuple[int, str, int]]
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_shell_can_carry_out_every_effect_and_never_has_two_sustains_of_one_al
     st.sampled_from([3, 5]),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_engine_agrees_with_the_semantics_written_second_by_second(
     waits: list[tuple[int, int]], timing: Timing, clear: int, is_lazy: bool
 ) -> None:

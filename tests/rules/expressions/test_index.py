@@ -108,7 +108,7 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@settings(max_examples=400)
 @given(texts=st.lists(CONDITIONS, min_size=1, max_size=6), fields=st.lists(EVENTS, min_size=1, max_size=6))
 def test_the_index_never_loses_a_match(texts: list[str], fields: list[dict[str, Any]]) -> None:
     conditions = {str(place): compile_event_condition(text) for place, text in enumerate(texts)}

@@ -11,10 +11,9 @@ from rules.lanes.holding import Holdings
 from rules.lanes.lane import Message
 from rules.lanes.partition import Lost
 from tests.rules.lanes.laning import partitions
-from tests.sessions import Sessions, sessions
+from tests.sessions import Sessions
 from tocsin.core.db import Connection
 
-__all__ = ["sessions"]
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 KEY = ("data", 0)
 

@@ -61,9 +61,7 @@ async def test_each_message_has_its_effects_once_and_in_order(
 async def test_four_workers_take_a_fair_share_each_and_share_again_when_one_leaves(
     settings: Settings, connection: Connection
 ) -> None:
-    """A patient lease: on a slow machine a worker must not be taken for dead."""
-    calm = smaller(settings, lease_ttl_s=10.0)
-    workers = [lane_worker(str(number), calm, Counting()) for number in range(4)]
+    workers = [lane_worker(str(number), settings, Counting()) for number in range(4)]
     async with AsyncExitStack() as stack:
         for number, worker in enumerate(workers):
             await stack.enter_async_context(running(worker))

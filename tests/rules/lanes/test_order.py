@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from schemas.subjects import datapoint_subject
+from tests.cdc.publishing import patient
 from tests.conftest import with_database
 from tests.databases import clone_template, drop_database
 from tests.faults.clocks import WITHIN_S, Clocks
@@ -91,17 +92,17 @@ class Producer(threading.Thread):
 
 
 @pytest.fixture
-def late(settings: Settings, template: str) -> Iterator[Settings]:
+def late(hasty: Settings, template: str) -> Iterator[Settings]:
     """Another database that reads the same stream."""
-    name = f"{settings.namespace}_late"
+    name = f"{hasty.namespace}_late"
     clone_template(template, name)
-    yield settings.model_copy(update={"postgres": with_database(template, name)})
+    yield hasty.model_copy(update={"postgres": with_database(template, name)})
     drop_database(template, name)
 
 
 async def prepare(settings: Settings) -> None:
     await make_stream(settings)
-    connection = await connect(settings, "test")
+    connection = await connect(patient(settings), "test")
     await make_effects(connection)
     await put(connection, RULES)
     await connection.close()
@@ -149,7 +150,7 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
         " heard_stale_since from tocsin.current_value order by 1, 2",
         "datapoints": "select * from tocsin.datapoint order by arrived_at, stream_seq, position",
     }
-    connection = await connect(settings, "test")
+    connection = await connect(patient(settings), "test")
     try:
         found = {name: await all_rows(connection, query) for name, query in queries.items()}
         taken = await effects(connection)
@@ -159,15 +160,15 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
     return {**found, "order": [{"owner": owner, "seqs": seqs} for owner, seqs in by_owner.items()]}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_four_workers_that_are_killed_and_frozen_conclude_what_one_late_worker_does(
-    servers: Servers, settings: Settings, late: Settings, tmp_path: Path
+    servers: Servers, hasty: Settings, late: Settings, tmp_path: Path
 ) -> None:
     """The same stream, so the same arrivals: first while they come, then all at once, from the past."""
     with ExitStack() as stack:
-        workers, clocks = house(stack, settings, tmp_path / "four", 4, 2)
+        workers, clocks = house(stack, hasty, tmp_path / "four", 4, 2)
         workers.wait_until_held_by({one.pid for one in workers.processes})
-        producer = Producer(settings)
+        producer = Producer(hasty)
         producer.start()
         for fault in FAULTS:
             inflict(servers, workers, fault)
@@ -178,7 +179,7 @@ def test_four_workers_that_are_killed_and_frozen_conclude_what_one_late_worker_d
     with ExitStack() as stack:
         worker, _ = house(stack, late, tmp_path / "one", 1, 1)
         wait_until_decided(worker, sent)
-    of_four, of_one = asyncio.run(concluded(settings)), asyncio.run(concluded(late))
+    of_four, of_one = asyncio.run(concluded(hasty)), asyncio.run(concluded(late))
     for name, rows in of_one.items():
         assert of_four[name] == rows, name
     assert {row["event_rule"] for row in of_one["alarms"]} == NAMES

@@ -139,7 +139,7 @@ def run(data: st.DataObject, machine: Machine) -> None:
     assert machine.open == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps_of, st.data())
 def test_every_runbook_ends_and_joins_once_whatever_the_order_of_outcomes(
     steps: list[Any], data: st.DataObject
@@ -154,7 +154,7 @@ def test_every_runbook_ends_and_joins_once_whatever_the_order_of_outcomes(
     assert bool(finished.error) == bool(dead)
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(steps_of, st.data())
 def test_a_dead_runbook_that_is_revived_ends_again(steps: list[Any], data: st.DataObject) -> None:
     machine = Machine(program_of(*steps))

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from timers.recurrence import parse, parse_spec
@@ -112,7 +112,7 @@ def test_a_short_specification_takes_the_defaults() -> None:
     assert parse_spec({"cron": "0 8 * * *"}) is parse(cron="0 8 * * *")
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(st.text(max_size=60), st.sampled_from(["cron", "rrule", "every", "at", "tz"]))
 def test_any_text_is_either_a_recurrence_or_refused(text: str, kind: str) -> None:
     arguments: dict[str, Any] = {"cron": "0 8 * * *", "tz": text} if kind == "tz" else {kind: text}
@@ -123,7 +123,7 @@ def test_any_text_is_either_a_recurrence_or_refused(text: str, kind: str) -> Non
     assert parse_spec(recurrence.spec) is recurrence
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(
     st.lists(
         st.text(alphabet="0123456789*/,-#?LWHRlwhr()monfrijan", min_size=1, max_size=8),
