@@ -76,8 +76,9 @@ async def test_a_schedule_in_yaml_becomes_one_message_and_one_action(
     assert all(rows[fire["id"]]["seq"] == fire["seq"] for fire in fires)
     told = [json.loads(message.data)["event"] for message in received]
     assert len(set(told)) == len(told)
-    assert [rows[id]["schedule"] for id in told[:3]] == ["beat"] * 3
+    assert {rows[id]["schedule"] for id in told} == {"beat"}
     assert received[0].subject == f"received.{settings.namespace}.plant%207"
     assert json.loads(received[0].data)["shift"] == "early"
-    nominal = [rows[id]["ts"] for id in told[:3]]
+    # Actions of several events run side by side: only the log has an order.
+    nominal = [row["ts"] for row in rows.values() if row["schedule"] == "beat"]
     assert {later - earlier for earlier, later in pairwise(nominal)} == {timedelta(seconds=1)}

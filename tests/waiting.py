@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable
 _POLL_S = 0.01
 
 
-async def eventually(predicate: Callable[[], Awaitable[bool]], what: str, within: float = 20.0) -> None:
+async def eventually(predicate: Callable[[], Awaitable[bool]], what: str, within: float = 60.0) -> None:
     deadline = time.monotonic() + within
     while not await predicate():
         assert time.monotonic() < deadline, f"never within {within:g} s: {what}"
         await asyncio.sleep(_POLL_S)
 
 
-def eventually_sync(predicate: Callable[[], bool], what: str, within: float = 20.0) -> None:
+def eventually_sync(predicate: Callable[[], bool], what: str, within: float = 60.0) -> None:
     deadline = time.monotonic() + within
     waiting = threading.Event()
     while not predicate():

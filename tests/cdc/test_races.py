@@ -11,9 +11,14 @@ import pytest
 
 from cdc.chain import ChainBroken
 from cdc.stream import ensure_stream
-from tests.cdc.publishing import Live, append, live, published, smaller, write
+from tests.cdc.publishing import Live, append, last_sequence, live, published, smaller, write
+from tests.waiting import eventually
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
+
+
+async def has(settings: Settings, seq: int) -> bool:
+    return await last_sequence(settings) == seq
 
 
 async def test_a_second_publisher_is_refused_and_resumes_behind_the_first(
@@ -22,6 +27,7 @@ async def test_a_second_publisher_is_refused_and_resumes_behind_the_first(
     await append(connection, 10)
     async with live(settings) as first, live(smaller(settings, cdc_chunk=5)) as second:
         assert await first.step()
+        await eventually(lambda: has(settings, 10), "the first was quicker")
         assert await second.step()
         assert await second.step()
         await first.drain()

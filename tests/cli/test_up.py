@@ -22,7 +22,7 @@ from tests.waiting import eventually_sync
 from tocsin.cli.up import _interruptible
 
 _COMMAND = (sys.executable, "-c", "from tocsin.cli import main; main()", "up")
-_WITHIN_S = 60.0
+_WITHIN_S = 120.0
 _RULES = """\
 schedule:
   name: heartbeat

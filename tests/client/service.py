@@ -116,7 +116,8 @@ async def until_acknowledged(settings: Settings, consumer: str = "billing") -> N
         return False
 
     try:
-        await eventually(is_done, "the consumer has acknowledged everything")
+        # Sooner than the ack wait, after which it would come again.
+        await eventually(is_done, "the consumer has acknowledged everything", within=20)
     finally:
         await bus.close()
 

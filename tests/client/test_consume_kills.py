@@ -49,7 +49,7 @@ async def test_a_service_killed_again_and_again_does_everything_once(
         return len(await effects(ledger)) >= EVENTS
 
     try:
-        await eventually(is_done, "everything is done", within=100)
+        await eventually(is_done, "everything is done", within=200)
         await until_handled(ledger, range(1, EVENTS + 1))
         assert kills >= 1
     finally:

@@ -60,7 +60,7 @@ async def test_the_consumer_handles_each_event_once_and_stops_when_asked(
             rows = await all_rows(ledger, "select note from reminder") if there[0]["name"] else []
             return [row["note"] for row in rows] == wanted
 
-        await eventually(has_reminded, f"{expected} are handled")
+        await eventually(has_reminded, f"{expected} are handled", within=60)
         process.send_signal(signal.SIGTERM)
         output, _ = await process.communicate()
         assert process.returncode == 0

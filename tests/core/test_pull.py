@@ -58,6 +58,21 @@ async def pull(puller: Puller, count: int) -> list[str]:
     return [message.data.decode() for message in found]
 
 
+def hold_back(monkeypatch: pytest.MonkeyPatch, on_its_way: asyncio.Event | None = None) -> asyncio.Event:
+    """What the server says is received only when the event is set."""
+    let_in = asyncio.Event()
+    receive = Puller._receive
+
+    async def receive_late(puller: Puller, message: Msg) -> None:
+        if on_its_way is not None:
+            on_its_way.set()
+        await let_in.wait()
+        await receive(puller, message)
+
+    monkeypatch.setattr(Puller, "_receive", receive_late)
+    return let_in
+
+
 async def test_one_message_is_returned_without_waiting_for_a_full_batch(bus: Client) -> None:
     puller = await open_puller(bus, 100)
     await send(bus, "a")
@@ -125,6 +140,7 @@ async def test_a_request_that_expired_is_followed_by_one_other(
 async def test_the_end_of_an_older_request_does_not_end_the_newer(
     bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    let_in = hold_back(monkeypatch)
     monkeypatch.setattr("tocsin.core.pull._EXPIRES_S", 0.3)
     puller = await open_puller(bus, 5)
     await puller.next_batch(timeout_s=0.01)
@@ -132,6 +148,7 @@ async def test_the_end_of_an_older_request_does_not_end_the_newer(
     puller._asked_s = -1e9  # as if it had been lost
     await puller.next_batch(timeout_s=0.01)
     assert puller._request == 2
+    let_in.set()
 
     async def has_ended() -> bool:
         return bool(puller._arrived)
@@ -211,15 +228,8 @@ async def test_what_is_on_its_way_when_it_is_drained_is_returned(
     bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it would be nobody's until the ack wait has passed."""
-    on_its_way, let_in = asyncio.Event(), asyncio.Event()
-    receive = Puller._receive
-
-    async def receive_late(puller: Puller, message: Msg) -> None:
-        on_its_way.set()
-        await let_in.wait()
-        await receive(puller, message)
-
-    monkeypatch.setattr(Puller, "_receive", receive_late)
+    on_its_way = asyncio.Event()
+    let_in = hold_back(monkeypatch, on_its_way)
     puller = await open_puller(bus, 5)
     await puller.next_batch(timeout_s=0.01)
     await send(bus, "a", "b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -45,6 +46,12 @@ async def idle() -> None:
 
 def service(run: Callable[[], Awaitable[None]] = idle) -> Service:
     return Service("clock", run)
+
+
+@pytest.fixture(autouse=True)
+def patient_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a test does not say that Postgres hangs, it does not: not even on a machine that stalls."""
+    monkeypatch.setattr("tocsin.metrics.page._PATIENCE_S", 60.0)
 
 
 async def well(page: Page) -> bool:
@@ -95,8 +102,14 @@ async def test_a_postgres_that_hangs_costs_one_session_and_no_answer(
     port_of_postgres = silent.sockets[0].getsockname()[1]
     hangs = settings.model_copy(update={"postgres": f"postgresql://x@127.0.0.1:{port_of_postgres}/x"})
     page = Page(hangs, [], [])
-    for _ in range(3):
+
+    async def is_asked() -> bool:
         assert Figures(await page.metrics())("tocsin_database_up") == 0
+        return bool(connected)
+
+    await eventually(is_asked, "postgres is connected to")
+    for _ in range(3):
+        assert await is_asked()
     assert "has not answered" in str(await page.problem())
     assert len(connected) == 1
     await page.close()
@@ -203,7 +216,8 @@ async def test_a_service_that_fails_or_hangs_is_not_well(
         await eventually(lambda: well(page), "it is well")
         monkeypatch.setattr("tocsin.core.service._SILENT_S", 0.0)
         status, reason = await ask(port, "/healthz")
-        assert (status, reason) == (503, "clock: loop has been silent for 0 s\n")
+        assert status == 503
+        assert re.fullmatch(r"clock: loop has been silent for \d+ s\n", reason)
 
 
 async def _has_failed(one: Service) -> bool:

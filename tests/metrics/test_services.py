@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from migrations.runner import migrate
+from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import read_until
 from tests.clock.series import WITHIN, put_series, watch_series
@@ -27,6 +28,13 @@ def shows(port: int, predicate: Callable[[Figures], bool]) -> Callable[[], Await
     return look
 
 
+def is_well(port: int) -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        return await ask(port, "/healthz") == (200, "ok\n")
+
+    return look
+
+
 async def soon(predicate: Callable[[], Awaitable[bool]], what: str) -> None:
     """Starting a process takes a while where everything is slow."""
     await eventually(predicate, what, within=60)
@@ -40,25 +48,29 @@ async def put_beat(connection: Connection) -> None:
 async def test_each_service_shows_what_it_did_and_that_it_is_well(
     settings: Settings, connection: Connection
 ) -> None:
-    await put_beat(connection)
     with (
         process(settings, "clock") as clock,
         process(settings, "cdc") as cdc,
         process(settings, "worker") as worker,
     ):
+        await soon(shows(clock.port, lambda page: page("tocsin_leader", role="clock") == 1), "it leads")
+        await put_beat(connection)
         await clock_counts(clock.port)
         await publisher_counts(cdc.port)
         await worker_counts(worker.port, settings)
         for one in (clock, cdc, worker):
-            assert await ask(one.port, "/healthz") == (200, "ok\n")
+            await soon(is_well(one.port), "it is well")
             await soon(
                 shows(
                     one.port,
-                    lambda page: page("tocsin_log_head_seq") > 2 and page("tocsin_log_published_seq") > 2,
+                    lambda page: (
+                        page("tocsin_database_up") == 1
+                        and page("tocsin_log_head_seq") > 2
+                        and page("tocsin_log_published_seq") > 2
+                    ),
                 ),
                 "the log and the stream grow",
             )
-            assert (await scrape(one.port))("tocsin_database_up") == 1
 
 
 async def clock_counts(port: int) -> None:
@@ -133,7 +145,11 @@ async def test_a_verdict_that_waits_is_on_the_page_until_the_lane_catches_up(
         await soon(
             shows(
                 clock.port,
-                lambda page: page("tocsin_verdicts_held", **held) == 0 and page("tocsin_series_stale") == 1,
+                lambda page: (
+                    page("tocsin_verdicts_held", **held) == 0
+                    and page("tocsin_series_stale") == 1
+                    and page("tocsin_fires_total", kind="watchdog", outcome="fired") > 0
+                ),
             ),
             "it speaks",
         )
@@ -145,8 +161,8 @@ async def test_a_verdict_that_waits_is_on_the_page_until_the_lane_catches_up(
 async def test_while_postgres_is_gone_the_page_answers_and_says_so(tmp_path: Path) -> None:
     with embedded_nats(tmp_path / "nats") as nats:
         with embedded_postgres(tmp_path / "postgres") as postgres:
-            settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=1.0)
-            connection = await connect(settings, "test")
+            settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=10.0)
+            connection = await connect(patient(settings), "test")
             await migrate(connection)
             await put_beat(connection)
             await connection.close()
@@ -160,7 +176,7 @@ async def test_while_postgres_is_gone_the_page_answers_and_says_so(tmp_path: Pat
                     ),
                     "it fires",
                 )
-                assert await ask(clock.port, "/healthz") == (200, "ok\n")
+                await soon(is_well(clock.port), "it is well")
                 postgres.stop()
                 await soon(shows(clock.port, lambda page: page("tocsin_database_up") == 0), "it is gone")
                 page = await scrape(clock.port)
@@ -173,12 +189,8 @@ async def test_while_postgres_is_gone_the_page_answers_and_says_so(tmp_path: Pat
                 raise
         try:
             with embedded_postgres(tmp_path / "postgres"):
-
-                async def is_well() -> bool:
-                    return await ask(clock.port, "/healthz") == (200, "ok\n")
-
-                await soon(is_well, "it is well again")
-                assert (await scrape(clock.port))("tocsin_database_up") == 1
+                await soon(is_well(clock.port), "it is well again")
+                await soon(shows(clock.port, lambda page: page("tocsin_database_up") == 1), "and says so")
         finally:
             clock.close()
 

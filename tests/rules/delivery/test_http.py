@@ -135,23 +135,36 @@ async def test_a_proxy_of_the_environment_is_not_used(
     assert proxy.connections == 0
 
 
+SHORT_S, LONG_S = 0.3, 20.0
+
+
 @pytest.mark.parametrize(
-    ("behave", "message"),
+    ("behave", "timeout_s", "message"),
     [
-        (resetting, "cannot be reached: connection reset by peer|closed the connection without an answer"),
-        (saying(b""), "closed the connection without an answer"),
-        (saying(b"220 mail.example ESMTP\r\n"), "gave an answer that is not http"),
-        (saying(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), "gave an answer that is not http"),
-        (saying(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"), "gave an answer that is not http"),
-        (stalling, "did not answer within 0.3 s"),
-        (stalling_after(b"HTTP/1.1 200 OK\r\nX-Half: "), "did not answer within 0.3 s"),
-        (endless(b"HTTP/1.1 200 OK\r\n"), "gave an answer that is not http|did not answer"),
+        (
+            resetting,
+            LONG_S,
+            "cannot be reached: connection reset by peer|closed the connection without an answer",
+        ),
+        (saying(b""), LONG_S, "closed the connection without an answer"),
+        (saying(b"220 mail.example ESMTP\r\n"), LONG_S, "gave an answer that is not http"),
+        (saying(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), LONG_S, "gave an answer that is not http"),
+        (
+            saying(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"),
+            LONG_S,
+            "gave an answer that is not http",
+        ),
+        (stalling, SHORT_S, "did not answer within 0.3 s"),
+        (stalling_after(b"HTTP/1.1 200 OK\r\nX-Half: "), SHORT_S, "did not answer within 0.3 s"),
+        (endless(b"HTTP/1.1 200 OK\r\n"), LONG_S, "gave an answer that is not http"),
     ],
 )
-async def test_a_server_that_fails_may_be_tried_again(egress: Egress, behave: Any, message: str) -> None:
+async def test_a_server_that_fails_may_be_tried_again(
+    egress: Egress, behave: Any, timeout_s: float, message: str
+) -> None:
     async with receiver(behave) as server:
         with pytest.raises(Unreachable, match=rf"^127.0.0.1:{server.port} ({message})"):
-            await request(egress, asking(f"http://127.0.0.1:{server.port}/", timeout_s=0.3))
+            await request(egress, asking(f"http://127.0.0.1:{server.port}/", timeout_s=timeout_s))
 
 
 HEAD = b"HTTP/1.1 %d Whatever\r\nContent-Length: 99999999999\r\n\r\n"
@@ -161,9 +174,9 @@ async def test_the_body_of_a_success_is_not_waited_for(egress: Egress) -> None:
     for behave in (endless(HEAD % 200), stalling_after(HEAD % 200)):
         async with receiver(behave) as server:
             started = time.monotonic()
-            answer = await request(egress, asking(f"http://127.0.0.1:{server.port}/", timeout_s=20))
+            answer = await request(egress, asking(f"http://127.0.0.1:{server.port}/", timeout_s=60))
             assert (answer.status, answer.body) == (200, b"")
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 30
 
 
 async def test_of_an_endless_body_only_the_beginning_is_read(egress: Egress) -> None:
