@@ -18,6 +18,7 @@ from rules.catching import Catcher
 from rules.datapoints.lane import DataLane
 from rules.dispatch import Dispatcher
 from rules.health.deciding import HealthDecider
+from rules.lanes.pace import Pace, Paces
 from rules.lanes.service import Lanes
 from rules.lanes.standing import note_refusal
 from rules.performer import Performer
@@ -30,6 +31,7 @@ from tocsin.core.settings import Settings
 class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._paces = Paces(Pace)
 
     async def run(self) -> None:
         lanes = Lanes(
@@ -40,6 +42,7 @@ class Worker:
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],
+            self._paces,
         )
         parts = [
             asyncio.create_task(lanes.run(), name="lanes"),

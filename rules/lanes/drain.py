@@ -21,6 +21,7 @@ from nats.aio.client import Client
 
 from rules.dead_letters import send_dead_letter
 from rules.lanes.lane import Lane, Message, Overtaken
+from rules.lanes.pace import Pace
 from rules.lanes.partition import Key, Partition, Position
 from rules.lanes.poison import is_of_a_message
 from rules.lanes.reader import Reader
@@ -46,7 +47,13 @@ _AGAIN = (
 
 class Drain:
     def __init__(
-        self, settings: Settings, bus: Client, lane: Lane, partition: Partition, turns: asyncio.Semaphore
+        self,
+        settings: Settings,
+        bus: Client,
+        lane: Lane,
+        partition: Partition,
+        turns: asyncio.Semaphore,
+        pace: Pace,
     ) -> None:
         self.complete: datetime | None = None
         """While idle: everything that arrived up to then has been read."""
@@ -55,6 +62,7 @@ class Drain:
         self._lane = lane
         self._partition = partition
         self._turns = turns
+        self._pace = pace
         self._leaving = False
         self.task: asyncio.Task[None] | None = None
 
@@ -69,7 +77,7 @@ class Drain:
     async def run(self) -> None:
         connection = await connect(self._settings, f"worker {self._lane.name} {self._partition.number}")
         try:
-            reader = Reader(self._bus, self._lane, self._partition)
+            reader = Reader(self._bus, self._lane, self._partition, self._pace)
             try:
                 while not self._leaving:
                     await self._turn(connection, reader)
@@ -83,19 +91,21 @@ class Drain:
             async with self._turns:  # what comes while we wait for our turn is taken along
                 messages = await reader.next()
                 if messages:
-                    await self._settle_paced(connection, reader, messages)
+                    await self._settle_paced(connection, messages)
         else:
             stored_at = await reader.look()
             position = self._partition.position.last_seq
             self.complete = await self._lane.quiet_at(connection, position, stored_at) or self.complete
 
-    async def _settle_paced(
-        self, connection: Connection, reader: Reader, messages: Sequence[Message]
-    ) -> None:
+    async def _settle_paced(self, connection: Connection, messages: Sequence[Message]) -> None:
         # The time of our own thread: on a crowded machine smaller batches would only make it worse.
         began_s = time.thread_time()
-        await self._settle(connection, messages)
-        reader.pace(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
+        try:
+            await self._settle(connection, messages)
+        except Exception:
+            self._pace.failed()
+            raise
+        self._pace.settled(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
 
     async def _settle(self, connection: Connection, messages: Sequence[Message]) -> None:
         try:

@@ -24,6 +24,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from rules.lanes.lane import Lane, Message
+from rules.lanes.pace import Pace
 from rules.lanes.partition import Partition
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
@@ -37,18 +38,16 @@ _REQUEST_S = 5.0
 _INACTIVE_S = 30
 # Of one request; the largest message that the server takes must fit in.
 _LEAST_BYTES = 4 * 1024 * 1024
-# Of one batch. A message counts for more than its body.
-_LEAST_BATCH = 16 * 1024
-_FIRST_BATCH = 256 * 1024
-_MOST_BATCH = 512 * 1024
+# A message counts for more than its body.
 _MESSAGE_BYTES = 100
 
 
 class Reader:
-    def __init__(self, bus: Client, lane: Lane, partition: Partition) -> None:
+    def __init__(self, bus: Client, lane: Lane, partition: Partition, pace: Pace) -> None:
         self._bus = bus
         self._lane = lane
         self._partition = partition
+        self._pace = pace
         self._consumer = ""
         self._puller: Puller | None = None
         self._waiting: list[Msg] = []
@@ -58,15 +57,6 @@ class Reader:
         self._not_before = _EPOCH
         self._looked_at: datetime | None = None
         self._missing = 0
-        self._batch_bytes = _FIRST_BATCH
-
-    def pace(self, busy_s: float, slice_s: float) -> None:
-        """Larger batches while they are cheap, smaller ones when one keeps us busy for longer than a slice: rules
-        decide what a datapoint costs, and a worker that answers nobody would be taken for dead."""
-        if busy_s > slice_s:
-            self._batch_bytes = max(_LEAST_BATCH, self._batch_bytes // 2)
-        elif busy_s < slice_s / 4:
-            self._batch_bytes = min(_MOST_BATCH, self._batch_bytes * 2)
 
     async def ready(self, connection: Connection, timeout_s: float) -> bool:
         """As soon as a message is there; false when none comes in time."""
@@ -135,7 +125,7 @@ class Reader:
         found: list[Message] = []
         size = 0
         for place, raw in enumerate(self._waiting):
-            if found and size + len(raw.data) > self._batch_bytes:
+            if found and size + len(raw.data) > self._pace.batch_bytes:
                 self._waiting = self._waiting[place:]
                 return found
             delivered, message = self._read(raw)

@@ -22,6 +22,7 @@ from rules.dead_letters import ensure_dead_letters
 from rules.lanes.drain import Drain
 from rules.lanes.holding import Holdings
 from rules.lanes.lane import Lane
+from rules.lanes.pace import Pace, Paces
 from rules.lanes.partition import Key, Lost
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
@@ -35,8 +36,10 @@ _AT_ONCE = 4
 
 
 class Lanes:
-    def __init__(self, settings: Settings, lanes: Sequence[Lane]) -> None:
+    def __init__(self, settings: Settings, lanes: Sequence[Lane], paces: Paces | None = None) -> None:
+        """`paces` are those of the lanes that these take the place of, after a failure."""
         self._settings = settings
+        self._paces = Paces(Pace) if paces is None else paces
         self._lanes = {lane.name: lane for lane in lanes}
         self._drains: dict[Key, Drain] = {}
         self._turns = {lane.name: asyncio.Semaphore(_AT_ONCE) for lane in lanes}
@@ -83,7 +86,8 @@ class Lanes:
         await holdings.give(self._ended())
         for key in decision.take:
             if key[0] in self._lanes and (partition := await holdings.take(key)) is not None:
-                drain = Drain(self._settings, bus, self._lanes[key[0]], partition, self._turns[key[0]])
+                lane, turns = self._lanes[key[0]], self._turns[key[0]]
+                drain = Drain(self._settings, bus, lane, partition, turns, self._paces[key])
                 drain.task = asyncio.create_task(drain.run(), name=f"drain {key[0]} {key[1]}")
                 self._drains[key] = drain
                 _log.info("partition taken", lane=key[0], partition=key[1], holder=holdings.holder)

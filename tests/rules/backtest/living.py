@@ -30,6 +30,7 @@ from rules.engine import Arrival
 from rules.lanes.drain import Drain
 from rules.lanes.holding import Holdings
 from rules.lanes.lane import Message
+from rules.lanes.pace import Pace
 from rules.lanes.partition import Lost
 from rules.loading import load_text
 from schemas.calculated import CalculatedRow
@@ -86,7 +87,7 @@ class Living:
         partition = await Holdings(self.worker, 60.0).take(_KEY)
         assert partition is not None
         bus = cast(Any, None)
-        self._holder = Drain(self._settings, bus, self._lane, partition, asyncio.Semaphore(1))
+        self._holder = Drain(self._settings, bus, self._lane, partition, asyncio.Semaphore(1), Pace())
 
     def arrival(self, seconds: float, value: float, key: str, owner: str, **labels: str) -> Arrival:
         self._seq += 1

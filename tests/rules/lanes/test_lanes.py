@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from cdc.publisher import Publisher
 from rules.datapoints.lane import DataBatch
 from rules.lanes.lane import Overtaken
 from rules.lanes.phases import Writes
+from rules.worker import Worker
 from schemas.dead_letter import DeadLetter
+from schemas.subjects import datapoint_subject
 from tests.cdc.publishing import patient, smaller
 from tests.rules.lanes.counting import Counting, effects, make_effects
 from tests.rules.lanes.laning import (
@@ -29,7 +32,7 @@ from tests.rules.lanes.laning import (
 )
 from tests.waiting import eventually
 from tocsin.core.db import Connection
-from tocsin.core.service import running
+from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
 
@@ -162,6 +165,29 @@ async def test_a_message_that_cannot_be_worked_on_is_set_aside_alone(
     assert json.loads(letter.body) == {"value": 3}
     assert ("ZeroDivisionError: three" if how == "python" else "DivisionByZero") in letter.reason
     assert ".data." in letter.subject
+
+
+async def test_a_batch_that_outlasts_its_session_is_tried_again_in_smaller_parts(
+    settings: Settings, connection: Connection
+) -> None:
+    """Postgres ends a transaction that lies open for too long: here, one with more than ten datapoints."""
+    await connection.execute(
+        "create function public.end_session() returns trigger language plpgsql as $$ begin"
+        " if (select count(*) from added) > 10 then perform pg_terminate_backend(pg_backend_pid()); end if;"
+        " return null; end $$"
+    )
+    await connection.execute(
+        "create trigger too_long after insert on tocsin.datapoint referencing new table as added"
+        " for each statement execute function public.end_session()"
+    )
+    await make_stream(settings)
+    async with jetstream(settings) as js:
+        batch = [{"key": f"text.{number}", "value": "x" * 4000} for number in range(3)]
+        subject = datapoint_subject(settings.subjects, "plant", "_")
+        for _ in range(40):
+            await js.publish(subject, json.dumps({"batch": batch}).encode())
+    async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(settings).run)):
+        await wait_for_rows(connection, "tocsin.datapoint", 120, within=30.0)
 
 
 async def test_another_number_of_partitions_is_refused(settings: Settings, connection: Connection) -> None:

@@ -14,6 +14,7 @@ from rules.datapoints.lane import DataLane
 from rules.datapoints.stream import data_stream_config, ensure_data_stream
 from rules.lanes.holding import Holdings
 from rules.lanes.lane import Message
+from rules.lanes.pace import Pace
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
 from tests.cdc.publishing import patient, smaller
@@ -62,7 +63,8 @@ class Reading:
     def __init__(self, connection: Connection, bus: Client, lane: DataLane, partition: Partition) -> None:
         self.connection = connection
         self.partition = partition
-        self.reader = Reader(bus, lane, partition)
+        self.pace = Pace()
+        self.reader = Reader(bus, lane, partition, self.pace)
 
     async def next(self, count: int) -> list[Message]:
         found: list[Message] = []
@@ -284,7 +286,7 @@ async def test_a_batch_is_bounded_by_its_bytes(
     reading: Reading, js: JetStreamContext, there: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rules.lanes.reader._MESSAGE_BYTES", 0)
-    reading.reader._batch_bytes = 10
+    reading.pace.batch_bytes = 10
     await put(js, there, b"1234567", b"1234", b"12345678901234", b"1", b"2")
     sizes = []
 
@@ -295,18 +297,3 @@ async def test_a_batch_is_bounded_by_its_bytes(
 
     await eventually(all_read, "all are read")
     assert all(sum(batch) <= 10 or len(batch) == 1 for batch in sizes)
-
-
-def test_batches_grow_while_they_are_quick_and_shrink_when_one_is_slow(reading: Reading) -> None:
-    reader = reading.reader
-    first = reader._batch_bytes
-    for _ in range(20):
-        reader.pace(0.01, 0.1)
-    most = reader._batch_bytes
-    reader.pace(0.05, 0.1)
-    assert reader._batch_bytes == most > first
-    reader.pace(0.11, 0.1)
-    assert reader._batch_bytes == most // 2
-    for _ in range(20):
-        reader.pace(0.11, 0.1)
-    assert 0 < reader._batch_bytes < first / 4
