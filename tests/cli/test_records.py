@@ -10,14 +10,19 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 from cdc.publisher import Publisher
 from clock.service import Clock
 from tests.cdc.publishing import patient
 from tests.cli.conftest import Answer, CommandLine, environment_of
 from tests.conftest import with_database
+from tests.rules.lanes.laning import jetstream
 from tests.streams import read_stream
-from tests.waiting import eventually_sync
+from tests.waiting import eventually, eventually_sync
+from tocsin.cli.up_feed import Feed
+from tocsin.cli.up_lines import Line
+from tocsin.cli.up_view import State
 from tocsin.core.db import connect
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -61,6 +66,62 @@ def test_events_and_tail_show_what_fired(tocsin: CommandLine, settings: Settings
     assert shown.err == f"following '{settings.namespace}' from seq 2 (its last is 2)\n"
     assert shown.out.split()[0] == "2"
     assert tocsin("schedule", "get", "now", "--owner", "a b", "--json").json["status"] == "fired"
+
+
+class _Shown:
+    """A screen that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        return None
+
+    def say(self, text: str) -> None:
+        raise NotImplementedError
+
+    def show(self, line: Line) -> None:
+        self.lines.append(line.plain())
+
+    def refresh(self, state: State) -> None:
+        raise NotImplementedError
+
+
+def test_a_message_that_is_no_record_is_said_to_be_none_and_passed(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    """Left behind by somebody who may publish to the stream; `tocsin cdc adopt` keeps it."""
+    tocsin("schedule", "add", "first", "--in", "1s")
+    _fire(settings, 1)
+    screen = _Shown()
+
+    async def leave_behind_and_follow() -> None:
+        async with jetstream(settings) as js:
+            subject = f"{settings.subjects}.staleness.plant.flow"
+            for body in (b'{"value": "stale"}', b"\xff", b'{"type": "late", "data": {}}'):
+                await js.publish(subject, body)
+        feed = Feed(settings, screen, State("1", "", "", "", ""), after=0)
+        async with running(Service("follow", feed.follow_stream)):
+
+            async def all_shown() -> bool:
+                return len(screen.lines) >= 4
+
+            await eventually(all_shown, "everything is shown", 10.0)
+
+    asyncio.run(leave_behind_and_follow())
+    assert screen.lines[1:] == [
+        'event   not a record of tocsin: {"value": "stale"}  seq 2',
+        "event   not a record of tocsin: \ufffd  seq 3",
+        "event   late  seq 4",
+    ]
+    assert tocsin("tail", "--from-seq", "2", "--count", "3").lines == [
+        '2  not a record of tocsin: {"value": "stale"}',
+        "3  not a record of tocsin: \ufffd",
+        "4  action  late  {}",
+    ]
 
 
 def test_doctor_names_what_is_missing_and_what_to_do(tocsin: CommandLine) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from rich.console import Console, RenderableType
 
+from tocsin.cli.foreign_messages import NO_RECORD
 from tocsin.cli.schedule_facts import ComingFire, coming_fires
-from tocsin.cli.up_lines import Line, Record, line_of
-from tocsin.cli.up_screen import PlainScreen
+from tocsin.cli.up_lines import Line, Record, foreign_line, line_of
+from tocsin.cli.up_screen import LiveScreen, PlainScreen
 from tocsin.cli.up_services import database_url
-from tocsin.cli.up_view import HeldAlarm, State, line_text, view
+from tocsin.cli.up_view import HeldAlarm, Restarts, State, line_text, view
 
 _AT = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _FIRE: dict[str, Any] = {
@@ -156,6 +158,67 @@ def test_a_series_that_falls_silent_or_speaks_again_is_one_line(verdict: str, li
     assert line_of(Record(3, body), _new_york) == line
 
 
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (
+            {"was": None, "health": "unknown", "reason": "no-data", "members": []},
+            Line("health", "cooling  unknown (no-data)", 3),
+        ),
+        ({"was": "ok", "health": "outage", "reason": None}, Line("health", "cooling  outage, was ok", 3)),
+        (
+            {"was": "outage", "health": "ok", "reason": None},
+            Line("health", "cooling  ok, was outage", 3, True),
+        ),
+    ],
+)
+def test_the_health_of_a_system_is_one_line(data: dict[str, Any], line: Line) -> None:
+    body = {"type": "datapoint-health", "verdict": "health", "owner": "cooling", "key": "system.health"}
+    assert line_of(Record(3, {**body, "data": data}), _new_york) == line
+    assert _rendered(line_text(line)).rstrip() == line.plain()
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\x1b[2J", b"5", b'{"value": "stale"}', b'{"type": "alarm-opened", "rule": 1}']
+)
+def test_a_message_of_somebody_else_is_a_line_that_says_so(data: bytes) -> None:
+    def read() -> Line | None:
+        return line_of(Record(3, json.loads(data)), _new_york)
+
+    with pytest.raises(NO_RECORD):
+        read()
+    line = foreign_line(3, data)
+    assert line.plain().startswith("event   not a record of tocsin: ")
+    assert "\x1b" not in line.plain()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_flood_of_records_costs_the_live_view_one_frame_and_says_what_it_left_out() -> None:
+    file = Terminal()
+    state = _state(now=_AT)
+    console = Console(file=file, force_terminal=True, width=100, markup=False, highlight=False)
+    with LiveScreen(state, console) as screen:
+        screen.show(Line("fired", "first", 1))
+        screen.refresh(state)
+        before = file.getvalue().count("Ctrl-C stops everything")
+        for seq in range(2, 1002):
+            screen.show(Line("fired", "digest", seq))
+        screen.refresh(state)
+        drawn = file.getvalue().count("Ctrl-C stops everything") - before
+        screen.show(Line("fired", "last", 1002))
+    assert drawn == 1
+    shown = [line for line in file.getvalue().splitlines() if "digest" in line or "not shown" in line]
+    assert "900 records are not shown, from seq 2 on: `tocsin tail --from-seq 2`" in shown[0]
+    assert [f"seq {seq}" in line for seq, line in zip(range(902, 1002), shown[1:], strict=True)] == [
+        True
+    ] * 100
+    assert "last" in file.getvalue()
+
+
 def test_open_alarms_are_in_the_view_until_there_are_too_many() -> None:
     alarm = HeldAlarm("high", "plant-7/hot", _AT - timedelta(minutes=3), "71 \x1b[2J degrees", False)
     shown = _rendered(view(_state(now=_AT, alarms=[alarm])))
@@ -188,7 +251,10 @@ def test_the_view_says_what_runs_where_and_counts_down() -> None:
     shown = _rendered(
         view(
             _state(
-                now=_AT - timedelta(seconds=75), coming=fires, paused=3, waiting={"cdc": (2, "nats is away")}
+                now=_AT - timedelta(seconds=75),
+                coming=fires,
+                paused=3,
+                waiting={"cdc": Restarts(2, "nats is away")},
             )
         )
     )
@@ -204,6 +270,12 @@ def test_the_view_says_what_runs_where_and_counts_down() -> None:
     assert "due now" in shown
     assert "3 paused" in shown
     assert "\x1b" not in shown
+
+
+def test_trouble_that_is_over_is_said_without_its_reason() -> None:
+    shown = _rendered(view(_state(now=_AT, waiting={"cdc": Restarts(2, "nats is away", over=True)})))
+    assert "cdc started again 2 times" in shown
+    assert "nats is away" not in shown
 
 
 def test_an_empty_view_says_how_to_add_a_schedule() -> None:
@@ -236,7 +308,11 @@ def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest
     coming = [ComingFire("digest", "", _AT, _AT, "UTC", "")]
     state = _state(now=_AT - timedelta(seconds=5), coming=coming)
     with PlainScreen(state) as screen:
-        for restarts in ({}, {"cdc": (1, "nats is away")}, {"cdc": (1, "nats is away")}):
+        for restarts in (
+            {},
+            {"cdc": Restarts(1, "nats is away")},
+            {"cdc": Restarts(1, "nats is away", True)},
+        ):
             state.waiting = restarts
             screen.refresh(state)
     assert capsys.readouterr().out.splitlines()[1:] == [

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli.failures import finish
+from tocsin.cli.foreign_messages import NO_RECORD, foreign_text
 from tocsin.cli.options import Json
 from tocsin.cli.printing import compact, printable, title
-
-if TYPE_CHECKING:
-    from nats.aio.msg import Msg
 
 
 def tail(
@@ -49,21 +47,27 @@ async def _tail(from_seq: int | None, count: int | None, as_json: bool) -> None:
             typer.echo(f"following {settings.stream!r} from seq {after + 1} (its last is {last})", err=True)
         shown = 0
         async for message in follow(bus, settings.stream, after):
-            typer.echo(message.data.decode() if as_json else record_line(message))
+            seq = message.metadata.sequence.stream
+            typer.echo(message.data if as_json else record_line(seq, message.data))
             shown += 1
             if shown == count:
                 return
 
 
-def record_line(message: Msg) -> str:
-    body: dict[str, Any] = json.loads(message.data)
+def record_line(seq: int, data: bytes) -> str:
+    try:
+        parts = _parts(json.loads(data))
+    except NO_RECORD:
+        parts = [foreign_text(data)]
+    return printable("  ".join((str(seq), *filter(None, parts))))
+
+
+def _parts(body: dict[str, Any]) -> list[str]:
     name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""
-    parts = [
-        str(message.metadata.sequence.stream),
+    return [
         body.get("time", ""),
         body.get("origin") or body.get("kind") or "action",
         body["type"],
         title(body.get("owner", ""), name),
         compact(body["data"]),
     ]
-    return printable("  ".join(part for part in parts if part))

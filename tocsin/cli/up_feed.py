@@ -1,7 +1,8 @@
 """What `up` looks at while it runs: the stream for what happened, the working set for what comes.
 
-Guarantee: every record behind the head at the start is shown once, in order, also when a server restarts
-under it: the place in the stream is kept here. It only reads; the services know nothing of being watched.
+Guarantee: every record behind the head at the start is given to the screen once, in order, also when a server restarts
+under it: the place in the stream is kept here. A message that is no record of ours is said to be none, and
+passed. It only reads; the services know nothing of being watched.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from rules.alarms.listing import list_alarms
 from schemas.severities import level_name
 from timers.schedules import find_schedule, list_schedules
 from timers.working_set import database_now
+from tocsin.cli.foreign_messages import NO_RECORD
 from tocsin.cli.printing import title
 from tocsin.cli.schedule_facts import coming_fires, tz_of
-from tocsin.cli.up_lines import Record, line_of
+from tocsin.cli.up_lines import Record, foreign_line, line_of
 from tocsin.cli.up_screen import Screen
-from tocsin.cli.up_view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, State
+from tocsin.cli.up_view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, Restarts, State
 from tocsin.client.following import follow
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
@@ -51,15 +53,24 @@ class Feed:
             bus = await connect_bus(self._settings, "up")
             try:
                 async for message in follow(bus, self._settings.stream, self._after):
-                    record = Record(message.metadata.sequence.stream, json.loads(message.data))
-                    await self._learn_zone(connection, record)
-                    await self._learn_steps(connection, record)
-                    self._show(record)
-                    self._after = record.seq
+                    await self._take(connection, message.metadata.sequence.stream, message.data)
             finally:
                 await bus.close()
         finally:
             await connection.close()
+
+    async def _take(self, connection: Connection, seq: int, data: bytes) -> None:
+        try:
+            record = Record(seq, json.loads(data))
+            await self._learn_zone(connection, record)
+            await self._learn_steps(connection, record)
+            line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step)
+        except NO_RECORD:
+            line = foreign_line(seq, data)
+        if line is not None:
+            shown = line
+            self._screen_call(lambda: self._screen.show(shown))
+        self._after = seq
 
     async def look_ahead(self, services: Sequence[Service]) -> None:
         time = DatabaseTime()
@@ -72,7 +83,9 @@ class Feed:
                 frame += 1
                 self._state.now = time.now()
                 self._state.waiting = {
-                    one.name: (one.restarts, one.last_error) for one in services if one.restarts
+                    one.name: Restarts(one.restarts, one.last_error, one.problem is None)
+                    for one in services
+                    if one.restarts
                 }
                 self._screen_call(lambda: self._screen.refresh(self._state))
                 await asyncio.sleep(_FRAME_S)
@@ -112,11 +125,6 @@ class Feed:
     def _step(self, action: str, step: int) -> str:
         names = self._steps.get(action, ())
         return names[step] if step < len(names) else ""
-
-    def _show(self, record: Record) -> None:
-        line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step)
-        if line is not None:
-            self._screen_call(lambda: self._screen.show(line))
 
     def _screen_call(self, call: Any) -> None:
         try:

@@ -1,8 +1,9 @@
 """What `up` says about each record of the stream: one line, as a pure function of the message and what is
 known.
 
-Guarantee: every fire, miss, edge of an alarm, verdict about a series and outcome of a step gives one line; the other
-half of a step (its being due) gives none. A line holds no control characters, whatever a payload contains.
+Guarantee: every fire, miss, edge of an alarm, verdict about a series, health of a system and outcome of a step gives
+one line; the other half of a step (its being due) gives none. A line holds no control characters, whatever a payload
+contains.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rules.alarms.explain import EDGES
 from schemas.severities import level_name
+from tocsin.cli.foreign_messages import foreign_text
 from tocsin.cli.printing import compact, countdown, local_text, printable, title, utc_text
 
 TzOf = Callable[[str, str], str]
@@ -22,13 +24,13 @@ _LONGEST = 100
 
 
 class Line(NamedTuple):
-    """`kind` decides the colour: fired, missed, alarm, stale, fresh, action, failed or event."""
+    """`kind` decides the colour: fired, missed, alarm, stale, fresh, health, action, failed or event."""
 
     kind: str
     text: str
     seq: int
     is_over: bool = False
-    """Of an alarm: good news."""
+    """Of an alarm and of health: good news."""
 
     def plain(self) -> str:
         return f"{self.kind:<6}  {self.text}  seq {self.seq}"
@@ -56,6 +58,8 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         return _edge(record)
     if body.get("verdict") in ("stale", "fresh"):
         return _verdict(record)
+    if body.get("verdict") == "health":
+        return _health(record)
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
     if body.get("origin") == "scheduled":
@@ -74,6 +78,10 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         if part
     )
     return Line("event", printable(text), record.seq)
+
+
+def foreign_line(seq: int, data: bytes) -> Line:
+    return Line("event", printable(foreign_text(data)), seq)
 
 
 def lateness_ms(body: Mapping[str, Any]) -> int:
@@ -125,6 +133,14 @@ def _verdict(record: Record) -> Line:
         says = f"silent for {silence}, the last value was {compact(data['value'])}"
     text = f"{title(body['owner'], body['key'])}  {_short(says)}"
     return Line(body["verdict"], printable(text), record.seq)
+
+
+def _health(record: Record) -> Line:
+    body, data = record.body, record.body["data"]
+    reason = f" ({data['reason']})" if data.get("reason") else ""
+    was = f", was {data['was']}" if data.get("was") else ""
+    text = f"{body['owner']}  {data['health']}{reason}{was}"
+    return Line("health", printable(text), record.seq, is_over=data["health"] == "ok")
 
 
 def _missed(record: Record, tz_of: TzOf) -> Line:

@@ -23,7 +23,14 @@ from tocsin.cli.up_lines import Line
 
 _COLOURS = {
     **{"fired": "green", "missed": "yellow", "alarm": "bold red"},
-    **{"stale": "yellow", "fresh": "green", "action": "cyan", "failed": "red", "event": "dim"},
+    **{
+        "stale": "yellow",
+        "fresh": "green",
+        "health": "yellow",
+        "action": "cyan",
+        "failed": "red",
+        "event": "dim",
+    },
 }
 _LONGEST_REASON = 160
 SHOWN_FIRES = 8
@@ -39,6 +46,14 @@ class HeldAlarm(NamedTuple):
     """Acknowledged or snoozed: somebody knows."""
 
 
+class Restarts(NamedTuple):
+    times: int
+    why: str
+    """The last time."""
+    over: bool = False
+    """It is well again."""
+
+
 @dataclass
 class State:
     version: str
@@ -51,8 +66,8 @@ class State:
     paused: int = 0
     alarms: Sequence[HeldAlarm] = ()
     """The gravest ones that are open."""
-    waiting: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Services that were started again, how often, and why the last time."""
+    waiting: dict[str, Restarts] = field(default_factory=dict)
+    """Services that were started again."""
 
 
 def view(state: State) -> RenderableType:
@@ -72,11 +87,13 @@ def line_text(line: Line) -> Text:
 
 
 def restarts_text(state: State) -> str:
-    """The reason in short: the log has the whole of it."""
-    return "; ".join(
-        f"{name} started again {count} {'time' if count == 1 else 'times'}: {_shortened(why)}"
-        for name, (count, why) in state.waiting.items()
-    )
+    """The reason in short, while it lasts: the log has the whole of it."""
+    return "; ".join(_restarts(name, restarts) for name, restarts in state.waiting.items())
+
+
+def _restarts(name: str, restarts: Restarts) -> str:
+    text = f"{name} started again {restarts.times} {'time' if restarts.times == 1 else 'times'}"
+    return text if restarts.over else f"{text}: {_shortened(restarts.why)}"
 
 
 def _shortened(text: str) -> str:
