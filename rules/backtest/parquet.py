@@ -24,6 +24,7 @@ from rules.backtest.recording import Counts, NotARecording, RecordingSource, oth
 from rules.backtest.recording_lines import arrival_rows, encoded, microseconds, part_of, story_lines
 from rules.engine import Arrival
 from tocsin.core.errors import InvalidInput
+from tocsin.core.files import written_whole
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -51,7 +52,7 @@ async def write_parquet(
 ) -> dict[str, int]:
     """As `write_recording`."""
     rules = b"".join(encoded(line) for line in story_lines(await source.story()))
-    with _Writer(path, rules) as writer:
+    with written_whole(path) as being_written, _Writer(being_written, rules) as writer:
         async for done, part in source.parts(0, 1):
             report(done)
             writer.write(part)

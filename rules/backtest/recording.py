@@ -30,6 +30,7 @@ from rules.backtest.recording_lines import (
     verdict_line,
 )
 from rules.engine import Arrival
+from tocsin.core.files import written_whole
 
 _SMALLEST_GROUP = 1024 * 1024
 """In plain bytes. An owner is in one group, so a group may be much larger."""
@@ -77,7 +78,7 @@ async def write_recording(
 ) -> dict[str, int]:
     """How many owners, datapoints, events and verdicts were written."""
     groups: list[Group] = []
-    with path.open("wb") as file:
+    with written_whole(path) as being_written, being_written.open("wb") as file:
         members = MemberWriter(file)
         for line in story_lines(await source.story()):
             members.write(encoded(line))

@@ -51,6 +51,17 @@ def test_junit_and_json(alone: CommandLine, tests: Path, tmp_path: Path) -> None
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["it fails"]
 
 
+def test_junit_that_cannot_be_written_is_said_before_anything_is_tested(
+    alone: CommandLine, tests: Path, tmp_path: Path
+) -> None:
+    (tests / "t.yaml").write_text(TEST % "2m")
+    place = tmp_path / "missing" / "out.xml"
+    refused = alone("test", str(tests / "t.yaml"), "--junit", str(place), exit_code=1)
+    assert refused.err == (
+        f"tocsin: --junit {place} cannot be written: name a file in a folder that you can write to\n"
+    )
+
+
 def test_only_some(alone: CommandLine, tests: Path) -> None:
     (tests / "t.yaml").write_text(TEST % "2m")
     assert alone("test", str(tests / "t.yaml"), "-k", "opens").lines[-1] == "1 passed, 0 failed"

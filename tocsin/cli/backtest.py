@@ -67,8 +67,10 @@ def backtest(
     compared = compare(story, found)
     if html is not None:
         from rules.backtest.page import report_page
+        from tocsin.core.files import written_whole
 
-        html.write_text(report_page(story, found, compared, mode), encoding="utf-8")
+        with written_whole(html) as being_written:
+            being_written.write_text(report_page(story, found, compared, mode), encoding="utf-8")
     if as_json:
         print_json(told(story, found, compared, mode))
     else:

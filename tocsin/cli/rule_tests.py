@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.options import Json
+from tocsin.cli.options import Json, check_output
 from tocsin.cli.printing import print_json, printable
 
 if TYPE_CHECKING:
@@ -39,14 +39,18 @@ def run_tests(
     """
     from rules.simulation.rule_tests import RuleTests, load_tests
     from tocsin.core.errors import InvalidInput
+    from tocsin.core.files import written_whole
 
+    if junit is not None:
+        check_output(junit, "--junit")
     found = [one for one in load_tests(files) if only is None or only in one.document.name]
     if not found:
         raise InvalidInput(f"no test has {only!r} in its name" if only else "the files hold no test")
     tests = RuleTests()
     verdicts = [tests.run(one) for one in found]
     if junit is not None:
-        junit.write_text(junit_text(verdicts), encoding="utf-8")
+        with written_whole(junit) as being_written:
+            being_written.write_text(junit_text(verdicts), encoding="utf-8")
     if as_json:
         print_json([_facts(verdict) for verdict in verdicts])
     else:

@@ -19,6 +19,7 @@ from pydantic_core import from_json
 from rules.backtest import recording, recording_file
 from rules.backtest.database import recorded
 from rules.backtest.facts import Arrivals, LastSeen, OwnerBegins, Part, Story
+from rules.backtest.parquet import write_parquet
 from rules.backtest.recording import RecordingSource, write_recording
 from rules.backtest.recording_file import MemberWriter
 from rules.backtest.recording_lines import datapoints_line, encoded, part_of
@@ -244,6 +245,25 @@ async def test_a_byte_that_changed_is_refused_or_means_nothing(file: Path) -> No
         except InvalidInput:
             refused += 1
     assert refused > 100
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("write", [write_recording, write_parquet])
+async def test_an_export_that_is_interrupted_leaves_the_recording_that_was_there(
+    settings: Settings, file: Path, write: Callable[..., Any]
+) -> None:
+    def interrupt(done: float) -> None:
+        raise Interrupted
+
+    before = await RecordingSource(file).story()
+    async with recorded(settings, at(0), at(200)) as source:
+        with pytest.raises(Interrupted):
+            await write(source, file, interrupt)
+    assert await RecordingSource(file).story() == before
+    assert await asyncio.to_thread(lambda: list(file.parent.iterdir())) == [file]
 
 
 async def test_a_recording_of_the_first_version_is_refused_with_what_to_do(tmp_path: Path) -> None:

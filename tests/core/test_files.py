@@ -1,0 +1,64 @@
+"""A file is written whole, or stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tocsin.core.errors import InvalidInput
+from tocsin.core.files import written_whole
+
+
+def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    path.chmod(0o640)
+    with written_whole(path) as being_written:
+        being_written.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError])
+def test_what_ends_early_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, failure: type[BaseException]
+) -> None:
+    path = tmp_path / "recording.gz"
+    path.write_text("old")
+
+    def write_a_part() -> None:
+        with written_whole(path) as being_written:
+            being_written.write_text("ne")
+            raise failure
+
+    with pytest.raises(failure):
+        write_a_part()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "here").symlink_to(tmp_path / "there")
+    with written_whole(tmp_path / "here") as being_written:
+        being_written.write_text("new")
+    assert (tmp_path / "here").is_symlink()
+    assert (tmp_path / "there").read_text() == "new"
+
+
+def test_a_device_is_written_to_and_never_replaced() -> None:
+    with written_whole(Path("/dev/null")) as being_written:
+        being_written.write_text("new")
+    assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("/dev/full", "No space left on device"), ("/proc/report.html", "No such file or directory")],
+)
+def test_what_cannot_be_written_is_said_with_its_reason(path: str, why: str) -> None:
+    with pytest.raises(InvalidInput) as refused, written_whole(Path(path)) as being_written:
+        being_written.write_text("new" * 10_000)
+    assert str(refused.value) == f"{path} cannot be written ({why}): name another file"
