@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel
 from pydantic_core import from_json
 
+from schemas.calculated import HEALTH_KEY
 from schemas.duration import format_duration
 from schemas.key_pattern import Key, check_key
 from schemas.subjects import series_tokens, text_of, token
@@ -142,7 +143,7 @@ def read_datapoints(
                 _check_labels(labels)
             if (own := entry.get("key", key)) is not key and type(own) is not str:
                 raise ValueError(f"key is {_shown(own)}: send a text")
-            found.append(Read(place, _key(own), value, ts, labels or _NO_LABELS))
+            found.append(Read(place, _observed(own), value, ts, labels or _NO_LABELS))
         except ValueError as error:
             problems.append(f"[{place}] {error}" if len(entries) > 1 else str(error))
     return found, problems
@@ -160,7 +161,7 @@ def check_datapoint(owner: str, fields: dict[str, Any]) -> None:
             _check_value(value)
         if "labels" in fields:
             _check_labels(fields["labels"])
-        _key(fields["key"])
+        _observed(fields["key"])
     except ValueError as error:
         raise InvalidInput(str(error)) from None
 
@@ -251,6 +252,14 @@ def _check_labels(labels: object) -> None:
             raise ValueError(f"the label {_shown(name)} is too long: use at most {LONGEST_LABEL} characters")
         if "\0" in name or "\0" in label:
             raise ValueError(f"the label {_shown(name)} holds the character NUL: leave it out")
+
+
+@lru_cache(maxsize=200_000)
+def _observed(key: str) -> str:
+    """A key that producers may send: a health that anybody can say would end alarms that are true."""
+    if key == HEALTH_KEY:
+        raise ValueError(f"{key!r} is what tocsin itself says of a system: send it under another key")
+    return _key(key)
 
 
 @lru_cache(maxsize=200_000)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -67,3 +70,14 @@ def test_only_some(alone: CommandLine, tests: Path) -> None:
     assert alone("test", str(tests / "t.yaml"), "-k", "opens").lines[-1] == "1 passed, 0 failed"
     refused = alone("test", str(tests / "t.yaml"), "-k", "closes", exit_code=1)
     assert "no test has 'closes' in its name" in refused.err
+
+
+def test_an_output_that_cannot_show_a_character_shows_its_code(tests: Path) -> None:
+    (tests / "t.yaml").write_text((TEST % "2m").replace("it opens", "größe ✓"), encoding="utf-8")
+    command = [sys.executable, "-c", "from tocsin.cli import main; main()", "test", str(tests / "t.yaml")]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    answer = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+    assert (answer.stdout.decode("latin-1"), answer.stderr) == (
+        "pass  größe \\u2713\n1 passed, 0 failed\n",
+        b"",
+    )

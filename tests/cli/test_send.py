@@ -61,6 +61,15 @@ def datapoints_are_series(tocsin: CommandLine) -> None:
     assert sent.out == "sent dsp.temperature of 'plant 7': 66.5\n"
     assert tocsin("send", "plant 7", "door", "open", "--json").json["value"] == "open"
     tocsin("send", "a", "number", "7", "--text")
+    for words, value in ((["-6.5"], -6.5), (["-.5", "--label", "z=-1", "--text"], "-.5")):
+        assert tocsin("send", "plant 7", "door", *words, "--json").json["value"] == value
+    refused = tocsin("send", "plant 7", "door", "5", "--lable", "x=y", exit_code=2)
+    assert "--lable" in refused.err
+    health = tocsin("send", "cooling", "system.health", "ok", exit_code=1).err
+    assert (
+        health
+        == "tocsin: 'system.health' is what tocsin itself says of a system: send it under another key\n"
+    )
 
     eventually_sync(lambda: len(tocsin("series", "--json").json) == 3, "three series are listed", within=30)
     header, *lines = tocsin("series").lines

@@ -134,6 +134,16 @@ def test_what_cannot_be_taken_is_said_with_a_remedy(body: Any, said: str) -> Non
     assert said in refusal(body)
 
 
+def test_nobody_but_tocsin_says_the_health_of_a_system() -> None:
+    said = "'system.health' is what tocsin itself says of a system: send it under another key"
+    assert refusal({"value": "ok"}, "system.health") == said
+    found, problems = read({"batch": [{"key": "system.health", "value": "ok"}, {"value": 1}]})
+    assert ([one[1] for one in found], problems) == (["temperature"], [f"[0] {said}"])
+    assert series_of("cooling", "system.health").key == "system.health", "tocsin's own are read"
+    with pytest.raises(InvalidInput, match=r"system\.health"):
+        check_datapoint("cooling", {"key": "system.health", "value": "ok"})
+
+
 def test_the_bounds_of_ts_are_inclusive() -> None:
     for text in ("2026-03-02T08:05:00Z", "2026-01-31T08:00:00Z"):
         assert read({"value": 1, "ts": text})[1] == []

@@ -16,10 +16,15 @@ _ALLOCATIONS_PER_COLLECTION = 50_000
 
 def main() -> None:
     import gc
+    import io
+    import sys
 
     from tocsin.cli.app import app
 
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Owners, keys and texts are anybody's; not every terminal has their letters.
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="tocsin")
 
 

@@ -6,9 +6,11 @@ Guarantee: when it returns, JetStream has it. What a worker would set aside is r
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from tocsin.cli.failures import finish
 from tocsin.cli.options import Json, instant_option
@@ -19,6 +21,24 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 _PATIENCE_S = 5.0
+_NEGATIVE = re.compile(r"-\.?[0-9].*")
+_WITH_A_VALUE = ("--ts", "--label")
+
+
+class SendCommand(TyperCommand):
+    """VALUE may be negative: `-5` is a temperature, and no option of ours begins with a digit."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _value_last(args))
+
+
+def _value_last(words: list[str]) -> list[str]:
+    for place, word in enumerate(words):
+        if word == "--":
+            break
+        if _NEGATIVE.fullmatch(word) and (place == 0 or words[place - 1] not in _WITH_A_VALUE):
+            return [*words[:place], *words[place + 1 :], "--", word]
+    return words
 
 
 def send(
@@ -39,6 +59,7 @@ def send(
     \b
     Examples:
       tocsin send plant-7 dsp.temperature 66.5
+      tocsin send plant-7 outside.temperature -5
       tocsin send plant-7 door open --ts 2026-03-07T00:00Z --label zone=north
     """
     given = value if text else _value(value)
