@@ -29,6 +29,7 @@ p.quiet, figcaption { color: var(--quiet); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.n, th.n { text-align: right; }
+td:not(:last-child) { white-space: nowrap; }
 figure { margin: 0; overflow-x: auto; } svg { width: 100%; min-width: 40rem; height: auto; }
 svg text { fill: var(--ink); font-size: 12px; } svg .quiet { fill: var(--quiet); font-size: 11px; }
 .then { fill: var(--then); } .now { fill: var(--now); } .gap { fill: var(--gap); } .fire { fill: var(--fire); }
