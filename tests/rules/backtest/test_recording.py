@@ -6,10 +6,11 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from datetime import UTC
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from pydantic_core import from_json
 
 from rules.backtest import recording, recording_file
 from rules.backtest.database import recorded
-from rules.backtest.facts import Arrivals, LastSeen, OwnerBegins, Part, Story
+from rules.backtest.facts import Arrivals, LastSeen, OwnerBegins, Part, Source, Story
 from rules.backtest.parquet import write_parquet
 from rules.backtest.recording import RecordingSource, write_recording
 from rules.backtest.recording_file import MemberWriter
@@ -251,6 +252,23 @@ class Interrupted(Exception):
     pass
 
 
+def opened(source: Source) -> AsyncGenerator[tuple[float, Part], None]:
+    return cast(AsyncGenerator[tuple[float, Part], None], source.parts(0, 1))
+
+
+class Given(NamedTuple):
+    """A source whose parts are closed by whoever opened them, also when their reader fails."""
+
+    told: Story
+    given: AsyncIterator[tuple[float, Part]]
+
+    async def story(self) -> Story:
+        return self.told
+
+    def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+        return self.given
+
+
 @pytest.mark.parametrize("write", [write_recording, write_parquet])
 async def test_an_export_that_is_interrupted_leaves_the_recording_that_was_there(
     settings: Settings, file: Path, write: Callable[..., Any]
@@ -258,12 +276,18 @@ async def test_an_export_that_is_interrupted_leaves_the_recording_that_was_there
     def interrupt(done: float) -> None:
         raise Interrupted
 
-    before = await RecordingSource(file).story()
-    async with recorded(settings, at(0), at(200)) as source:
-        with pytest.raises(Interrupted):
-            await write(source, file, interrupt)
-    assert await RecordingSource(file).story() == before
-    assert await asyncio.to_thread(lambda: list(file.parent.iterdir())) == [file]
+    def found() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in file.parent.iterdir()}
+
+    before = found()
+
+    async def export() -> None:
+        async with recorded(settings, at(0), at(200)) as source, aclosing(opened(source)) as parts:
+            with pytest.raises(Interrupted):
+                await write(Given(await source.story(), parts), file, interrupt)
+
+    await export()
+    assert found() == before
 
 
 async def test_a_recording_of_the_first_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
