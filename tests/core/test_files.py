@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -48,17 +50,32 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "there").read_text() == "new"
 
 
-def test_a_device_is_written_to_and_never_replaced() -> None:
-    with written_whole(Path("/dev/null")) as being_written:
-        being_written.write_text("new")
-    assert not Path("/dev/null").is_file()
+def test_what_is_no_ordinary_file_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDWR)
+    try:
+        with written_whole(pipe) as being_written:
+            being_written.write_text("new")
+        assert pipe.is_fifo()
+        assert os.read(reading, 10) == b"new"
+    finally:
+        os.close(reading)
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [("/dev/full", "No space left on device"), ("/proc/report.html", "No such file or directory")],
-)
-def test_what_cannot_be_written_is_said_with_its_reason(path: str, why: str) -> None:
-    with pytest.raises(InvalidInput) as refused, written_whole(Path(path)) as being_written:
-        being_written.write_text("new" * 10_000)
-    assert str(refused.value) == f"{path} cannot be written ({why}): name another file"
+def test_what_cannot_be_written_is_said_with_its_reason(tmp_path: Path) -> None:
+    def fill(path: Path) -> None:
+        with written_whole(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write(path: Path) -> None:
+        with written_whole(path) as being_written:
+            being_written.write_text("new")
+
+    for path, act, why in (
+        (tmp_path / "full", fill, "No space left on device"),
+        (tmp_path / "missing" / "report.html", write, "No such file or directory"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            act(path)
+        assert str(refused.value) == f"{path} cannot be written ({why}): name another file"
