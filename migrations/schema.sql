@@ -461,6 +461,7 @@ table system_member with (fillfactor=70)
     required boolean not null
     covered boolean not null
     condition text not null default 'no-data'::text
+    holds boolean not null default false
     constraint system_member_condition_check CHECK ((condition = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'stale'::text, 'no-data'::text, 'uncovered'::text])))
     constraint system_member_pkey PRIMARY KEY (system, owner, key, type)
     constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES system_health(system) ON DELETE CASCADE

@@ -43,8 +43,9 @@ class DatapointTypeDocument(BaseModel):
         2.5, description="Intervals without a datapoint until the series is stale.", examples=[2.5]
     )
     on_stale: Literal["hold", "unknown", "alarm"] = Field(
-        "hold",
-        description="What silence means: the last value holds; visibility is lost; that, and an alarm.",
+        "unknown",
+        description="What silence means to the systems of the series: the last value still holds; we have lost sight "
+        "of it; that, and an alarm.",
         examples=["alarm"],
     )
     severity: Severity | None = Field(
@@ -75,10 +76,8 @@ class DatapointTypeDocument(BaseModel):
     def _has_one_cadence(self) -> Self:
         if self.interval is not None and self.heartbeat is not None:
             raise _refusal("has both 'interval' and 'heartbeat': keep one", "heartbeat")
-        if self.on_stale != "hold" and self.deadline is None:
-            raise _refusal(
-                f"has 'on_stale: {self.on_stale}' and is never watched: add 'interval'", "on_stale"
-            )
+        if self.on_stale == "alarm" and self.deadline is None:
+            raise _refusal("has 'on_stale: alarm' and is never watched: add 'interval'", "on_stale")
         if self.on_stale != "alarm":
             for field in _OF_THE_ALARM:
                 if getattr(self, field):

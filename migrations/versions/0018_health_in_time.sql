@@ -24,6 +24,9 @@ where m.key = '' and exists (
     select from tocsin.system_member seen
     where seen.system = m.system and seen.owner = m.owner and seen.type = m.type and seen.key <> '');
 
+-- The last value of a silent series may still hold (on_stale: hold).
+alter table tocsin.system_member add column holds boolean not null default false;
+
 -- What changed about the owners of members, until it is decided.
 create type tocsin.member_fact_input as (
     owner text,

@@ -34,6 +34,11 @@ class TypeIndex:
         found = self.of(key)
         return None if found is None else found.deadline
 
+    def holds(self, key: str) -> bool:
+        """Whether the last value of a silent series still holds."""
+        found = self.of(key)
+        return found is not None and found.on_stale == "hold"
+
     def labels(self, key: str, labels: dict[str, str]) -> dict[str, str]:
         """The labels of a datapoint: those of its type, and its own, which win."""
         found = self.of(key)

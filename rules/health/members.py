@@ -25,6 +25,8 @@ class MemberRow(NamedTuple):
     """Empty: it is named by its key."""
     required: bool
     covered: bool
+    holds: bool
+    """While it is silent, it is as it was."""
 
 
 class Members:
@@ -35,7 +37,9 @@ class Members:
         for system in systems:
             self.systems.add(system.name)
             for one in system.members:
-                row = MemberRow(system.name, one.owner, one.key or "", one.type or "", one.required, False)
+                row = MemberRow(
+                    system.name, one.owner, one.key or "", one.type or "", one.required, False, False
+                )
                 (self._typed if row.type else self._named)[row.owner, row.type or row.key].append(row)
         self.owners = frozenset(owner for owner, _ in (*self._named, *self._typed))
 
@@ -47,7 +51,7 @@ class Members:
         holds = rules.types.of(key)
         if holds is not None:
             found = found + self._typed.get((owner, holds.name), [])
-        return [row._replace(key=key, covered=is_covered(key, rules)) for row in found]
+        return [_of_key(row, key, rules) for row in found]
 
     def owners_of(self, system: str) -> set[str]:
         rows = (row for rows in (*self._named.values(), *self._typed.values()) for row in rows)
@@ -62,15 +66,22 @@ class Members:
             for row in self.of_series(owner, key, rules)
             if row.type
         }
-        met = {row._replace(key="", covered=False) for row in typed}
+        met = {unmet(row) for row in typed}
         named = {
-            row._replace(covered=bool(row.key) and is_covered(row.key, rules))
+            _of_key(row, row.key, rules) if row.key else row
             for rows in (*self._named.values(), *self._typed.values())
             for row in rows
         }
         return sorted((named - met) | typed)
 
 
-def is_covered(key: str, rules: CompiledRules) -> bool:
-    """Whether anything could ever say that the series is ill."""
-    return bool(rules.for_key(key)) or rules.types.deadline(key) is not None
+def unmet(row: MemberRow) -> MemberRow:
+    """The place of a member that is named by its type, until a series of it was seen."""
+    return row._replace(key="", covered=False, holds=False)
+
+
+def _of_key(row: MemberRow, key: str, rules: CompiledRules) -> MemberRow:
+    """Covered: something could ever say that the series is ill."""
+    holds = rules.types.holds(key)
+    is_watched = rules.types.deadline(key) is not None
+    return row._replace(key=key, covered=bool(rules.for_key(key)) or (is_watched and not holds), holds=holds)

@@ -4,8 +4,9 @@ A member is, the worst first:
 
 - `outage` or `degraded`: its series holds an open alarm of that weight. An alarm that began with the silence of
   the series says no more than the silence.
-- `stale`: it spoke and stopped. `no-data`: it has never spoken. `uncovered`: it speaks, and nothing could ever say
-  that it is ill, neither an event_rule nor a watched datapoint_type. Otherwise `ok`.
+- `stale`: it spoke and stopped, unless its type says that the last value holds. `no-data`: it has never spoken.
+  `uncovered`: it speaks, and nothing could ever say that it is ill, neither an event_rule nor a watched type whose
+  silence counts. Otherwise `ok`.
 
 A system is in `outage` if a required member is; `unknown` if a required member is stale, because we have lost sight
 of it; `degraded` if an optional member is ill or stale, or a required one is degraded; `ok` if a required member is.

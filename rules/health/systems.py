@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from rules.health.facts import Fact, Held
-from rules.health.members import MemberRow
+from rules.health.members import MemberRow, unmet
 from rules.health.rollup import Condition, Health, Open, Reason, Seen, Weights, condition, roll_up
 from schemas.severities import severities
 
@@ -73,7 +73,7 @@ class Known:
 
     def condition(self, row: MemberRow, weights: Weights) -> Condition:
         series = self.series.get(row.owner, {})
-        seen = Seen(series[row.key]) if row.key in series else None
+        seen = Seen(None if row.holds else series[row.key]) if row.key in series else None
         held = self.alarms.get(row.owner, {}).values()
         alarms = (Open(one.severity, one.since) for one in held if row.key and row.key in one.keys)
         return condition(seen, alarms, row.covered, weights)
@@ -153,7 +153,7 @@ class Systems:
         """A series was seen for the first time: it may be what a type stood for until now."""
         for row in self._join(owner, key):
             if row.type:
-                self._drop(row._replace(key="", covered=False))
+                self._drop(unmet(row))
                 self.place(row)
 
     def _set(self, row: MemberRow, now: Condition) -> None:

@@ -37,7 +37,7 @@ _TYPES = (
         "datapoint_type: {{name: load, key: dsp.*, interval: {}, tolerance: {}{}}}",
         ("1s", "1500ms", "2s"),
         ("2.5", "4"),
-        ("", ", on_stale: alarm", ", on_stale: alarm, for: 2s, severity: high"),
+        ("", ", on_stale: hold", ", on_stale: alarm", ", on_stale: alarm, for: 2s, severity: high"),
     ),
     (
         "datapoint_type: {{name: meter, key: meter.*, interval: {}, on_stale: {}}}",

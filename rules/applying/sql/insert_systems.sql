@@ -14,7 +14,7 @@ alarms as (
     from jsonb_to_recordset(%(alarms)s)
         as a (owner text, rule text, severity smallint, since timestamptz, keys text[])
 )
-insert into tocsin.system_member (system, owner, key, type, required, covered, condition)
+insert into tocsin.system_member (system, owner, key, type, required, covered, holds, condition)
 select *
 from jsonb_to_recordset(%(members)s)
-    as m (system text, owner text, key text, type text, required boolean, covered boolean, condition text)
+    as m (system text, owner text, key text, type text, required boolean, covered boolean, holds boolean, condition text)

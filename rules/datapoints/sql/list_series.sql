@@ -1,7 +1,9 @@
--- Current values by owner and key, with when they would be stale, and why a verdict that is due is not said. Index:
+-- Current values by owner and key, with when they would be stale or have been since, and why a verdict that is due is not said. Index:
 -- the keys of current_value and timer.
 select c.owner, c.key, c.value, c.ts, c.labels, c.arrived_at, c.first_arrived_at, c.freshness, c.stale_since,
-       greatest(c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at) as deadline,
+       case when c.freshness = 'stale' then c.stale_since
+            else greatest(c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at)
+            end as deadline,
        case when c.freshness = 'stale' then 'no-arrival'
             when exists (select from tocsin.held_timer h where h.kind = t.kind and h.ref = t.ref and h.key = t.key)
             then 'pipeline-behind' end as cause

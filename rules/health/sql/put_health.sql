@@ -29,10 +29,11 @@ met as (
     where m.system = g.system and m.owner = g.owner and m.key = g.key and m.type = g.type
 ),
 members as (
-    insert into tocsin.system_member (system, owner, key, type, required, covered, condition)
+    insert into tocsin.system_member (system, owner, key, type, required, covered, holds, condition)
     select *
     from jsonb_to_recordset(%(members)s)
-        as m (system text, owner text, key text, type text, required boolean, covered boolean, condition text)
+        as m (system text, owner text, key text, type text, required boolean, covered boolean, holds boolean,
+              condition text)
     order by system, owner, key, type
     on conflict (system, owner, key, type) do update set condition = excluded.condition
 )

@@ -25,9 +25,9 @@ worst as (
     ) m
 )
 select (select coalesce(jsonb_agg(jsonb_build_array(h.system, h.health, h.reason, h.holds_from)), '[]') from concerned h),
-       (select coalesce(jsonb_agg(jsonb_build_array(m.system, m.owner, m.key, m.type, m.required, m.covered, m.condition)), '[]')
+       (select coalesce(jsonb_agg(jsonb_build_array(m.system, m.owner, m.key, m.type, m.required, m.covered, m.holds, m.condition)), '[]')
         from member m where m.is_told),
        (select coalesce(jsonb_agg(jsonb_build_array(c.system, c.condition, c.required, c.members)), '[]')
         from (select m.system, m.condition, m.required, count(*) as members from member m where not m.is_told group by 1, 2, 3) c),
-       (select coalesce(jsonb_agg(jsonb_build_array(m.system, m.owner, m.key, m.type, m.required, m.covered, m.condition)), '[]')
+       (select coalesce(jsonb_agg(jsonb_build_array(m.system, m.owner, m.key, m.type, m.required, m.covered, m.holds, m.condition)), '[]')
         from worst m)

@@ -37,6 +37,7 @@ RULES = [
     TYPE.format("4s") + HOT + "  for: 6s\n  for_clear: 3s\n" + WARM + ILL + "  for: 5s\n",
     TYPE.format("2s") + WARM + "  for: 3s\n" + HOT + "  cooldown: 20s\n" + QUIET + "  for: 2s\n" + ILL,
     HOT + "  for_clear: 5s\n" + WARM + ILL + "  for_clear: 4s\n",
+    TYPE.format("4s") + "  on_stale: hold\n" + HOT + QUIET + ILL,
 ]
 MEMBER = st.tuples(st.booleans(), st.sampled_from(["key: dsp.a", "key: dsp.b", "type: load"]), st.booleans())
 SYSTEM = st.lists(MEMBER, min_size=1, max_size=4, unique_by=lambda one: one[:2]).filter(

@@ -67,7 +67,7 @@ async def test_a_verdict_that_waits_and_one_that_was_said_show_their_cause(
     await live.run_clock(20)
     rows = await list_series(connection, stale=True)
     assert shown(rows, "key", "freshness", "cause", "stale_since", "deadline") == [
-        ("dsp.a", "stale", "no-arrival", at(11), None)
+        ("dsp.a", "stale", "no-arrival", at(11), at(11))
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,53 @@ def test_health_follows_its_members_and_rules_judge_it() -> None:
     ]
     alarms = [(at, state) for at, name, state in told(found, "alarm") if name == "ill"]
     assert alarms == [(5, "opened"), (6, "resolved")]
+
+
+@pytest.mark.parametrize(
+    ("on_stale", "after"),
+    [("hold", []), ("unknown", [(3, "hall", "unknown")]), ("alarm", [(3, "hall", "unknown")])],
+)
+@pytest.mark.parametrize("member", ["key: flow.a", "type: flow"])
+def test_the_type_says_what_the_silence_of_a_member_means(
+    on_stale: str, after: list[tuple[float, str, str]], member: str
+) -> None:
+    rules = f"""
+datapoint_type: {{name: flow, key: flow.*, interval: 1m, tolerance: 2, on_stale: {on_stale}}}
+---
+event_rule: {{name: slow, datapoint: flow.*, below: 5, severity: high}}
+---
+system: {{name: hall, members: [{{owner: north, {member}}}]}}
+"""
+    found = world(rules)
+    for minute in (0, 1):
+        found.at(minutes(minute), "arrive", owner="north", key="flow.a", value=9)
+    found.run_until(minutes(30))
+    assert told(found, "stale") == [(3, "flow.a", "stale")]
+    assert [one for one in told(found, "health") if one[0] > 0] == after
+
+
+def test_a_member_whose_last_value_holds_is_as_ill_as_that_value_was() -> None:
+    rules = """
+datapoint_type: {name: flow, key: flow.*, interval: 1m, tolerance: 2, on_stale: hold}
+---
+event_rule: {name: slow, datapoint: flow.*, below: 5, severity: high}
+---
+system: {name: hall, members: [{owner: north, key: flow.a}, {owner: north, key: flow.b, required: false}]}
+"""
+    found = world(rules)
+    for key, value in (("flow.a", 3), ("flow.b", 9)):
+        found.at(minutes(1), "arrive", owner="north", key=key, value=value)
+    found.run_until(minutes(30))
+    assert told(found, "health")[-1] == (1, "hall", "outage")
+
+
+def test_silence_that_means_nothing_covers_no_member() -> None:
+    rules = "datapoint_type: {name: flow, key: flow.*, interval: 1m, on_stale: hold}\n---\n"
+    found = world(rules + "system: {name: hall, members: [{owner: north, key: flow.a}]}\n")
+    found.at(minutes(1), "arrive", owner="north", key="flow.a", value=9)
+    found.run_until(minutes(30))
+    reasons = [(one.state, one.facts["reason"]) for one in found.happenings if one.kind == "health"]
+    assert reasons == [("unknown", "no-data"), ("unknown", "uncovered")]
 
 
 def test_a_member_that_was_never_heard_of_is_no_data_until_it_speaks() -> None:
