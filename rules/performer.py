@@ -4,8 +4,8 @@ Guarantee: a message is acknowledged after its outcome is committed. While a ste
 being worked on, so that a slow step is not given to a second worker. At most `worker_concurrency` steps run at once,
 and one that is slow holds up no other.
 
-On failure: one error ends them all, and the service starts again. What was not acknowledged comes back: at once after
-a clean end, after the ack wait when the process died.
+On failure: one error ends them all, and the service starts again. What was not acknowledged comes back: at once, the
+step that failed a moment later, and after the ack wait when the process died.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from tocsin.core.settings import Settings
 # Sessions of Postgres: a step needs one only to read and to commit.
 _SESSIONS = 8
 _FLUSH_S = 1
+# When a step that failed comes back. Its outcome is not known, so this is no retry of its own: Postgres was away.
+_AGAIN_S = 1
 # How long we are silent while there is no room for another step.
 _FULL_S = 1
 
@@ -88,8 +90,9 @@ class Performer:
                     await message.in_progress()
 
     async def _give_back(self, bus: Client, puller: Puller, keeping: asyncio.Task[None]) -> None:
-        """Steps that are not done are for others, at once."""
+        """Steps that are not done are for others."""
         undone = [message for task, message in self._held.items() if not task.done()]
+        failed = [message for task, message in self._held.items() if task.done() and task.exception()]
         await end_tasks([keeping, *self._held])
         self._held.clear()
         with suppress(NatsError, OSError, TimeoutError):
@@ -97,6 +100,8 @@ class Performer:
             undone += await puller.drain()
             for message in undone:
                 await message.nak()
+            for message in failed:
+                await message.nak(delay=_AGAIN_S)
             await bus.flush(timeout=_FLUSH_S)
 
 

@@ -8,11 +8,14 @@ import sys
 from collections import Counter
 from typing import Any
 
+import psycopg
 import pytest
 from nats.aio.msg import Msg
 
 from cdc.publisher import Publisher
+from rules import perform
 from rules.performer import Performer
+from rules.steps.task import World
 from rules.worker import Worker
 from tests.cdc.publishing import smaller
 from tests.rules.applying import actions, note, put, rule
@@ -118,6 +121,28 @@ async def test_what_a_worker_that_stops_has_not_done_is_taken_by_another_at_once
             go_on.set()
             await until_states(connection, {"completed": 1})
     assert len({one.headers["webhook-id"] for one in world.requests}) == 1
+
+
+async def test_a_step_that_failed_comes_back_long_before_the_ack_wait(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Postgres restarts under it."""
+    original = perform.perform
+    failures: list[bytes] = []
+
+    async def failing_once(world: World, body: bytes) -> None:
+        if not failures:
+            failures.append(body)
+            raise psycopg.OperationalError("the server is away")
+        await original(world, body)
+
+    monkeypatch.setattr(perform, "perform", failing_once)
+    given = smaller(settings, worker_ack_wait_s=3600.0)
+    await put(connection, "---\naction: {name: quick, log: {message: x}}\n" + rule("a", "quick"))
+    async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(given).run)):
+        await note(connection)
+        await until_states(connection, {"completed": 1})
+    assert len(failures) == 1
 
 
 RUNBOOK = """
