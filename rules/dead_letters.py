@@ -59,6 +59,13 @@ async def send_dead_letter(
     DEAD_LETTERS.add(1, kind)
 
 
+async def count_dead_letters(js: JetStreamContext, settings: Settings) -> dict[str, int]:
+    """By kind, those that are still kept."""
+    info = await find(js, settings.dead_stream, ">")
+    counts = info.state.subjects or {} if info else {}
+    return {subject.rpartition(".")[2]: count for subject, count in sorted(counts.items())}
+
+
 async def read_dead_letters(
     js: JetStreamContext, settings: Settings, kind: str | None, limit: int
 ) -> list[dict[str, Any]]:

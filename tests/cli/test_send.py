@@ -105,8 +105,15 @@ def an_event_is_in_the_log_once(tocsin: CommandLine) -> None:
     assert event["payload"] == {"n": 1}
 
 
+def doctor_says_of_dead_letters(tocsin: CommandLine) -> tuple[str, str]:
+    found = tocsin.answer("doctor", "--json").json
+    (one,) = (one for one in found if one["subject"] == "dead letters")
+    return one["state"], one["text"]
+
+
 def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings) -> None:
     assert tocsin("dead").out == "no dead letters\n"
+    assert doctor_says_of_dead_letters(tocsin) == ("ok", "nothing was set aside")
 
     async def send_rubbish() -> None:
         async with jetstream(settings) as js:
@@ -121,6 +128,10 @@ def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings
     (letter,) = tocsin("dead", "--kind", "datapoint", "--json").json
     assert letter["reason"] == "the value is null: send a finite number, a text or a boolean"
     assert json.loads(letter["body"]) == {"value": None}
+    assert doctor_says_of_dead_letters(tocsin) == (
+        "info",
+        "1 of kind datapoint, 1 of kind event; `tocsin dead` has them with their reasons",
+    )
     header, *lines = tocsin("dead", "--limit", "1").lines
     assert header.split()[:3] == ["SEQ", "ARRIVED", "KIND"]
     assert len(lines) == 1

@@ -1,4 +1,4 @@
-"""What the doctor asks NATS: version, leaders, the stream against the log, the workers' consumers."""
+"""What the doctor asks NATS: version, leaders, the stream against the log, the workers' consumers, dead letters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from nats.js.errors import NotFoundError
 from cdc.log_reader import LogReader
 from clock.lease import current_holder
 from migrations.runner import refuse_unmigrated
+from rules.dead_letters import count_dead_letters
 from rules.lanes.standing import list_lanes, list_refusing, list_workers
-from tocsin.cli.findings import Finding, Workers, lane, leader, log_lag, worker_lag
+from tocsin.cli.findings import Finding, Workers, dead_letters, lane, leader, log_lag, worker_lag
 from tocsin.cli.printing import utc_text
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
@@ -39,6 +40,7 @@ async def look_at_bus(bus: Client, settings: Settings, connection: Connection | 
     found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
     found.append(await _shared(js, "perform", settings.stream, _PERFORM, workers))
     found.append(await _shared(js, "catch", settings.ingest_stream, _CATCH, workers))
+    found.append(dead_letters(await count_dead_letters(js, settings)))
     return found
 
 

@@ -228,6 +228,13 @@ def pipeline(held: Sequence[Held]) -> Finding:
     return Finding("ok", "pipeline", text)
 
 
+def dead_letters(counts: Mapping[str, int]) -> Finding:
+    if not counts:
+        return Finding("ok", "dead letters", "nothing was set aside")
+    kept = ", ".join(f"{count:,} of kind {kind}" for kind, count in counts.items())
+    return Finding("info", "dead letters", f"{kept}; `tocsin dead` has them with their reasons")
+
+
 def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
     """`ages`: how many days each is kept."""
     kept = ", ".join(f"{what} {days:g} days" for what, days in ages.items())
