@@ -6,7 +6,8 @@ its partition is complete up to the nominal time, it is held. What the event say
 armed the timer; nothing is evaluated here.
 
 Why reading the alarm without a lock is safe: whoever changes an alarm's state removes or moves its timer first, and we
-have that row. A timer whose alarm has moved on regardless is consumed and says nothing.
+have that row. A timer whose alarm has moved on regardless is consumed and says nothing; so is the snooze of an alarm
+that resolves at the same instant, or before it in the same batch.
 """
 
 from __future__ import annotations
@@ -78,13 +79,17 @@ class Sustains:
 
     def plan(self, rows: Sequence[SustainRow]) -> SustainPlan:
         plan = SustainPlan(considered=len(rows))
+        resolved = set()
         for row in rows:
             if row.key not in _EDGES:
                 plan.failed.append((row, f"a sustain is for one of {', '.join(_EDGES)}, not {row.key!r}"))
                 continue
             plan.consumed.append(row.ctid)
-            if row.event_rule is not None and row.state == _EDGES[row.key][0]:
-                plan.moved.append(row)
+            if row.event_rule is None or row.state != _EDGES[row.key][0] or row.ref in resolved:
+                continue
+            plan.moved.append(row)
+            if row.key == "clear":
+                resolved.add(row.ref)
         plan.settled, plan.fires = len(plan.consumed), len(plan.moved)
         return plan
 
@@ -100,14 +105,16 @@ class Sustains:
                     "keys": column(row.key for row in stated),
                 },
             )
-        if plan.moved:
+        # A snooze may end in the batch that resolves its alarm: an update sees each alarm once, as it is in the end.
+        last = {row.ref: row for row in plan.moved}.values()
+        if last:
             await connection.execute(
                 statement("clock/move_alarms"),
                 {
-                    "alarm_ids": column(row.ref for row in plan.moved),
-                    "keys": column(row.key for row in plan.moved),
-                    "at": column(row.nominal_at for row in plan.moved),
-                    "reasons": column(row.payload.get("reason") for row in plan.moved),
+                    "alarm_ids": column(row.ref for row in last),
+                    "keys": column(row.key for row in last),
+                    "at": column(row.nominal_at for row in last),
+                    "reasons": column(row.payload.get("reason") for row in last),
                 },
             )
         await append_events(connection, [_event(row) for row in plan.moved], epoch=epoch)

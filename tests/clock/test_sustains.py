@@ -202,3 +202,26 @@ async def _waits(watch: Connection) -> bool:
         )
     ).fetchone()
     return bool(row and row[0])
+
+
+@pytest.mark.parametrize(
+    ("snoozed_until", "said"),
+    [
+        (at(9), ["alarm-snooze-ended", "alarm-resolved"]),
+        (at(10), ["alarm-resolved"]),
+        (at(11), ["alarm-resolved"]),
+    ],
+)
+async def test_an_alarm_whose_snooze_ends_in_the_batch_that_resolves_it_is_resolved(
+    connection: Connection, term: Term, snoozed_until: datetime, said: list[str]
+) -> None:
+    """Each speaks at its own instant; at the same one the alarm is resolved first, and nobody is told again."""
+    await hold_alarm(connection, "open")
+    await connection.execute("update tocsin.alarm set snoozed_until = %s", (snoozed_until,))
+    await sustain(connection, "clear", at(10), {"reason": "cleared"})
+    await sustain(connection, "snooze", snoozed_until, {})
+    await fire(term, at(50))
+    assert [event["type"] for event in await events(connection)] == said
+    row = await alarm_row(connection)
+    assert (row["state"], row["resolved_at"], row["resolved_reason"]) == ("resolved", at(10), "cleared")
+    assert await timers(connection) == []
