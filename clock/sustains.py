@@ -21,14 +21,8 @@ from typing import Any, NamedTuple
 from clock.columns import column
 from clock.kinds import Bounds, Plan, remove_timers
 from clock.record_log import NewEvent, append_events
+from clock.sustain_events import EDGES, AlarmRef, sustain_event
 from tocsin.core.db import Connection, statement
-
-# What each key of a sustain does: the state that it needs, the type of its event, the name of the edge in its id.
-_EDGES = {
-    "open": ("pending", "alarm-opened", "opened"),
-    "clear": ("open", "alarm-resolved", "resolved"),
-    "snooze": ("open", "alarm-snooze-ended", "snooze-ended"),
-}
 
 
 class SustainRow(NamedTuple):
@@ -81,11 +75,11 @@ class Sustains:
         plan = SustainPlan(considered=len(rows))
         resolved = set()
         for row in rows:
-            if row.key not in _EDGES:
-                plan.failed.append((row, f"a sustain is for one of {', '.join(_EDGES)}, not {row.key!r}"))
+            if row.key not in EDGES:
+                plan.failed.append((row, f"a sustain is for one of {', '.join(EDGES)}, not {row.key!r}"))
                 continue
             plan.consumed.append(row.ctid)
-            if row.event_rule is None or row.state != _EDGES[row.key][0] or row.ref in resolved:
+            if row.event_rule is None or row.state != EDGES[row.key].needs or row.ref in resolved:
                 continue
             plan.moved.append(row)
             if row.key == "clear":
@@ -121,20 +115,12 @@ class Sustains:
 
 
 def _event(row: SustainRow) -> NewEvent:
-    _, type, edge = _EDGES[row.key]
-    alarm = uuid.UUID(row.ref)
-    # An alarm opens and resolves once; a snooze may end several times.
-    name = f"{edge}/{row.nominal_at.isoformat()}" if row.key == "snooze" else edge
-    return NewEvent(
-        id=uuid.uuid5(alarm, name),
-        ts=row.nominal_at,
-        origin="derived",
-        type=type,
-        payload=row.payload,
-        rule=row.event_rule or "",
-        owner=row.owner,
-        alarm_id=alarm,
-        severity=row.severity,
-        source_event_id=row.source_event_id,
-        correlation_id=row.correlation_id,
+    alarm = AlarmRef(
+        uuid.UUID(row.ref),
+        row.event_rule or "",
+        row.owner,
+        row.severity,
+        row.correlation_id,
+        row.source_event_id,
     )
+    return sustain_event(alarm, row.key, row.nominal_at, row.payload)

@@ -4,6 +4,9 @@ Guarantee: conditions (`alarm.state`) and templates (`{{ alarm.message }}`) use 
 about no alarm sees the same names, empty: the state is "", nothing is acknowledged.
 """
 
+from datetime import timedelta
+
+LONGEST_SNOOZE = timedelta(days=366)
 ALARM_STRINGS = ("id", "rule", "owner", "state", "message", "acknowledged_by")
 ALARM_INTS = ("severity",)
 ALARM_BOOLS = ("acknowledged", "snoozed")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from clock.record_log import NewEvent, append_events
+from clock.record_log import append_events
+from clock.sustain_events import AlarmRef, snooze_payload
+from rules.alarms.act_events import Said, acknowledgement, act_event, check_snooze, silence
 from rules.alarms.listing import Row, find_alarm
 from timers.schedule_spec import Act
 from timers.working_set import arm, cancel
@@ -22,7 +24,6 @@ from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import InvalidInput, Refused
 
 LONGEST_NOTE = 4_000
-LONGEST_SNOOZE = timedelta(days=366)
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,24 @@ async def acknowledge(connection: Connection, alarm: Row, act: Act, note: str = 
                 if current["acknowledged_at"] is None:
                     raise _not_open(current, "acknowledged")
                 return Acted(False, None)
-            said = {"who": act.who, "via": act.via, "note": note}
-            return await _record(connection, alarm["id"], row, act, "acknowledge", "alarm-acknowledged", said)
+            said = acknowledgement(act.who, act.via, note)
+            return await _record(connection, alarm["id"], row, act, "acknowledge", said)
 
     return await retrying(once)
 
 
 async def snooze(connection: Connection, alarm: Row, act: Act, until: datetime | None) -> Acted:
     """Silence an open alarm until an instant; None ends the silence."""
-    if until is not None and not act.now < until <= act.now + LONGEST_SNOOZE:
-        raise InvalidInput(
-            f"{until.isoformat()} is not within the next {LONGEST_SNOOZE.days} days: snooze until then at most"
-        )
+    if until is not None:
+        check_snooze(act.now, until)
 
     async def once() -> Acted:
         async with connection.transaction():
             if until is None:
                 await cancel(connection, "for-sustain", str(alarm["id"]), "snooze")
             else:
-                await arm(
-                    connection, "for-sustain", str(alarm["id"]), "snooze", until, {"snoozed_by": act.who}
-                )
+                payload = snooze_payload(act.who)
+                await arm(connection, "for-sustain", str(alarm["id"]), "snooze", until, payload)
             row = await _changed(
                 connection,
                 statement("rules/snooze_alarm"),
@@ -78,9 +76,8 @@ async def snooze(connection: Connection, alarm: Row, act: Act, until: datetime |
             )
             if row is None:
                 raise _not_open(await find_alarm(connection, str(alarm["id"])), "snoozed")
-            said = {"who": act.who, "via": act.via, "until": until and until.isoformat()}
-            type = "alarm-snoozed" if until is not None else "alarm-unsnoozed"
-            return await _record(connection, alarm["id"], row, act, "snooze", type, said)
+            said = silence(act.who, act.via, until)
+            return await _record(connection, alarm["id"], row, act, "snooze", said)
 
     return await retrying(once)
 
@@ -98,8 +95,7 @@ async def _record(
     row: tuple[str, str, int, uuid.UUID],
     act: Act,
     verb: str,
-    type: str,
-    said: dict[str, Any],
+    said: Said,
 ) -> Acted:
     rule, owner, severity, correlation_id = row
     await connection.execute(
@@ -113,20 +109,10 @@ async def _record(
             "owner": owner,
             "name": rule,
             "old": None,
-            "new": Jsonb({"alarm": str(alarm_id), **said}),
+            "new": Jsonb({"alarm": str(alarm_id), **said.payload}),
         },
     )
-    event = NewEvent(
-        ts=act.now,
-        origin="caused",
-        type=type,
-        payload=said,
-        rule=rule,
-        owner=owner,
-        alarm_id=alarm_id,
-        severity=severity,
-        correlation_id=correlation_id,
-    )
+    event = act_event(AlarmRef(alarm_id, rule, owner, severity, correlation_id), act.now, said)
     return Acted(True, await append_events(connection, [event]))
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from clock.term import begin_term
-from rules.alarms.acts import LONGEST_NOTE, LONGEST_SNOOZE, Acted, acknowledge, snooze
+from rules.alarms.acts import LONGEST_NOTE, Acted, acknowledge, snooze
 from rules.alarms.listing import find_alarm, list_alarms
+from schemas.alarm_fields import LONGEST_SNOOZE
 from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, timers
 from tests.clock.beats import at, drain
 from tests.records import events
