@@ -5,18 +5,21 @@ Instants are durations since `start`, or absolute.
 """
 
 import re
+from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
-from schemas.duration import Duration, parse_duration
+from schemas.alarm_fields import LONGEST_SNOOZE
+from schemas.duration import Duration, format_duration, parse_duration
 from schemas.key_pattern import Key
 from schemas.names import Name, Owner
+from schemas.patterns import ALARM_RULE_PATTERN
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
-GIVENS = ("series", "event", "acknowledge", "fail")
+GIVENS = ("series", "event", "acknowledge", "snooze", "unsnooze", "fail")
 EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "health", "run")
 MOST_VALUES = 100_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -84,6 +87,7 @@ def _instant(text: str) -> str:
 
 
 Instant = Annotated[str, AfterValidator(_instant)]
+AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
 class Given(BaseModel):
@@ -104,8 +108,19 @@ class Given(BaseModel):
     labels: dict[str, str] = Field(default_factory=dict, description="Labels of the series.", examples=[{}])
     event: Name | None = Field(None, description="Type of an event that is caught.", examples=["link-down"])
     payload: dict[str, JsonValue] = Field(default_factory=dict, description="Its payload.", examples=[{}])
-    acknowledge: Name | None = Field(
+    acknowledge: AlarmRule | None = Field(
         None, description="Rule whose open alarm somebody acknowledges.", examples=["dsp-hot"]
+    )
+    snooze: AlarmRule | None = Field(
+        None,
+        description="Rule whose open alarm somebody silences; `for` says how long.",
+        examples=["dsp-hot"],
+    )
+    for_: Duration | None = Field(
+        None, alias="for", description="With `snooze`: how long, at most 366d.", examples=["2h"]
+    )
+    unsnooze: AlarmRule | None = Field(
+        None, description="Rule whose snoozed alarm somebody lets speak again.", examples=["dsp-hot"]
     )
     by: str = Field("somebody", description="Who does.", examples=["ann"])
     fail: Name | None = Field(None, description="Action whose next attempts fail.", examples=["page"])
@@ -120,7 +135,20 @@ class Given(BaseModel):
             raise PydanticCustomError(
                 "one_of", "has 'series' without 'values' and 'every'", {"at_key": "series"}
             )
+        self._check_snooze()
         return self
+
+    def _check_snooze(self) -> None:
+        if (self.snooze is None) != (self.for_ is None):
+            key, other = ("snooze", "for") if self.for_ is None else ("for", "snooze")
+            raise PydanticCustomError(
+                "one_of", "has '{key}' without '{other}'", {"at_key": key, "key": key, "other": other}
+            )
+        if self.for_ is not None and not timedelta(0) < self.for_ <= LONGEST_SNOOZE:
+            lasts = {"at_key": "for", "lasts": format_duration(self.for_), "most": LONGEST_SNOOZE.days}
+            raise PydanticCustomError(
+                "one_of", "snoozes for {lasts}: write more than 0s and at most {most}d", lasts
+            )
 
 
 class Expected(BaseModel):

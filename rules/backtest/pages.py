@@ -55,7 +55,7 @@ class _Paging:
                 now=lambda: self._now,
                 append=lambda event, lineage: None,
                 note=self._note,
-                alarm=lambda id: alarm_facts(None if id is None else self._held.get(id)),
+                alarm=lambda id: alarm_facts(None if id is None else self._held.get(id), self._now),
                 looks=self._looks,
                 newest=lambda: self._seq,
                 record=lambda recorded: None,
@@ -102,7 +102,7 @@ class _Paging:
             self._held[event.alarm_id].acknowledged_by = str(event.payload.get("who", ""))
 
     def _looks(self, after: int, upto: int) -> Mapping[str, Any]:
-        return {"open_alarms": open_alarms(self._held.values()), "events": [], "stale_series": []}
+        return {"open_alarms": open_alarms(self._held.values(), self._now), "events": [], "stale_series": []}
 
     def _note(self, happening: Happening) -> None:
         if happening.kind != "step" or happening.state != "completed" or happening.at < self._since:

@@ -1,7 +1,7 @@
 """What is due when: instants in order, and at one instant in the order of the house.
 
-Guarantee: at one instant sustains come before silences, silences before inputs, inputs before what follows from events,
-and the health of systems is concluded last; within a rank, first come first served.
+Guarantee: at one instant sustains come before ends of snoozes, those before silences, silences before inputs, inputs
+before what follows from events, and the health of systems is concluded last; within a rank, first come first served.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime
 
-SUSTAIN, SILENCE, INPUT, EVENT, STEP, HEALTH = range(6)
+SUSTAIN, SNOOZE, SILENCE, INPUT, EVENT, STEP, HEALTH = range(7)
 
 
 class Agenda:

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from clock.record_log import NewEvent
+from clock.sustain_events import AlarmRef
 from rules.alarms.edges import edge_event
 from rules.engine import (
     BLANK,
@@ -44,9 +45,15 @@ class Held:
     state: str
     correlation_id: UUID
     acknowledged_by: str = ""
+    snoozed_until: datetime | None = None
+
+    @property
+    def ref(self) -> AlarmRef:
+        one = self.alarm
+        return AlarmRef(one.id, one.rule, one.owner, one.severity, self.correlation_id, one.source_event_id)
 
 
-def alarm_facts(held: Held | None) -> dict[str, Any]:
+def alarm_facts(held: Held | None, now: datetime) -> dict[str, Any]:
     """As rules.actions.reading gives them."""
     if held is None:
         return {**dict.fromkeys(ALARM_FIELDS, ""), "severity": 0, "payload": {}, "acknowledged": False}
@@ -62,14 +69,14 @@ def alarm_facts(held: Held | None) -> dict[str, Any]:
         "message": str(alarm.payload.get("message", "")),
         "acknowledged": bool(held.acknowledged_by),
         "acknowledged_by": held.acknowledged_by,
-        "snoozed": False,
+        "snoozed": held.snoozed_until is not None and held.snoozed_until > now,
     }
 
 
-def open_alarms(held: Iterable[Held]) -> list[dict[str, Any]]:
+def open_alarms(held: Iterable[Held], now: datetime) -> list[dict[str, Any]]:
     """As a digest lists them."""
     return [
-        {**alarm_facts(one), "severity": level_name(one.alarm.severity)}
+        {**alarm_facts(one, now), "severity": level_name(one.alarm.severity)}
         for one in held
         if one.state == "open"
     ]

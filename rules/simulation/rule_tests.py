@@ -138,6 +138,10 @@ def _give(world: World, given: Given, start: datetime) -> None:
         world.at(at, "emit", type=given.event, owner=given.owner, payload=given.payload)
     elif given.acknowledge is not None:
         world.at(at, "acknowledge", rule=given.acknowledge, owner=given.owner, who=given.by)
+    elif given.snooze is not None:
+        world.at(at, "snooze", rule=given.snooze, lasts=given.for_, owner=given.owner, who=given.by)
+    elif given.unsnooze is not None:
+        world.at(at, "unsnooze", rule=given.unsnooze, owner=given.owner, who=given.by)
     else:
         world.at(at, "fail", action=given.fail, step=given.step, times=given.times)
 

@@ -17,6 +17,7 @@ from rules.engine import Arrival, Value
 from rules.health.systems import HealthChange
 from rules.judging import Judge
 from rules.loading.recurrences import recurrence_of
+from rules.simulation.acts import Acts
 from rules.simulation.agenda import EVENT, INPUT, Agenda
 from rules.simulation.alarms import Alarms, alarm_facts, open_alarms
 from rules.simulation.happenings import Happening
@@ -46,6 +47,7 @@ class World:
         compiled = AlarmRules(rules)
         health = Health(compiled, self._agenda, start, self._tell_health)
         self._alarms = Alarms(compiled, self._agenda, self._append, self._note, health)
+        self._acts = Acts(self._alarms, self._agenda, lambda: self.now, self._append)
         around = Surroundings(
             agenda=self._agenda,
             now=lambda: self.now,
@@ -72,7 +74,7 @@ class World:
         self.now = max(self.now, until)
 
     def at(self, at: datetime, act: str, **arguments: Any) -> None:
-        """Put an input on the agenda: `arrive`, `emit`, `acknowledge` or `fail`."""
+        """Put an input on the agenda: `arrive`, `emit`, `acknowledge`, `snooze`, `unsnooze` or `fail`."""
         self._agenda.add(at, INPUT, partial(getattr(self, act), **arguments))
 
     def arrive(self, owner: str, key: str, value: Value, labels: Mapping[str, str] | None = None) -> None:
@@ -88,27 +90,13 @@ class World:
         )
 
     def acknowledge(self, rule: str, owner: str = "", who: str = "somebody") -> None:
-        held = self._alarms.open_of(rule, owner)
-        if held is None:
-            raise InvalidInput(f"no alarm of {rule!r} is open for {owner!r} at {self.now.isoformat()}")
-        if held.acknowledged_by:
-            return
-        held.acknowledged_by = who
-        alarm = held.alarm
-        self._append(
-            NewEvent(
-                self.now,
-                "caused",
-                "alarm-acknowledged",
-                {"who": who},
-                rule=rule,
-                owner=owner,
-                alarm_id=alarm.id,
-                severity=alarm.severity,
-                correlation_id=held.correlation_id,
-                id=self._id("alarm-acknowledged", owner),
-            )
-        )
+        self._acts.acknowledge(rule, owner, who)
+
+    def snooze(self, rule: str, lasts: timedelta, owner: str = "", who: str = "somebody") -> None:
+        self._acts.snooze(rule, owner, who, lasts)
+
+    def unsnooze(self, rule: str, owner: str = "", who: str = "somebody") -> None:
+        self._acts.unsnooze(rule, owner, who)
 
     def fail(self, action: str, step: str | None = None, times: int = 1, error: str = "it failed") -> None:
         self._runs.failures.append(Failure(action, step, times, error))
@@ -176,11 +164,11 @@ class World:
             self.at(self.now, "arrive", owner=recorded["owner"], key=key, value=value)
 
     def _alarm(self, id: uuid.UUID | None) -> Facts:
-        return alarm_facts(None if id is None else self._alarms.held.get(id))
+        return alarm_facts(None if id is None else self._alarms.held.get(id), self.now)
 
     def _looks(self, after: int, upto: int) -> Facts:
         return {
-            "open_alarms": open_alarms(self._alarms.held.values()),
+            "open_alarms": open_alarms(self._alarms.held.values(), self.now),
             "events": [event for event in self._events if after < event["seq"] <= upto],
             "stale_series": self._alarms.stale(),
         }

@@ -45,6 +45,14 @@ def test_a_failure_shows_what_is_missing_and_what_happened(alone: CommandLine, t
     assert answer.lines[-1] == "0 passed, 1 failed"
 
 
+def test_what_people_did_is_among_what_happened(alone: CommandLine, tests: Path) -> None:
+    act = "{at: 2m, snooze: hot, owner: x, for: 3m, by: ann}"
+    (tests / "t.yaml").write_text((TEST % "3m").replace("9x5}", f"9x5}}, {{event: trip}}, {act}"))
+    lines = alone("test", str(tests / "t.yaml"), exit_code=1).lines
+    shown = [line.split()[:3] for line in lines[lines.index("      what happened:") + 1 : -1]]
+    assert shown[1:] == [["2m", "event", "alarm-snoozed"], ["5m", "event", "alarm-snooze-ended"]]
+
+
 def test_junit_and_json(alone: CommandLine, tests: Path, tmp_path: Path) -> None:
     (tests / "t.yaml").write_text(TEST % "2m" + "---\n" + (TEST % "3m").replace("it opens", "it fails"))
     told = alone("test", str(tests / "t.yaml"), "--junit", str(tmp_path / "out.xml"), "--json", exit_code=1)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Files = Annotated[list[Path], typer.Argument(help="Files of tests in YAML, or folders.", metavar="FILES...")]
 _SHOWN = 30
+_ACTS = ("alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed", "alarm-snooze-ended")
+"""Other events are not shown: what matters of them is what came of them."""
 
 
 def run_tests(
@@ -76,7 +78,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 
 def _timeline(verdict: Verdict) -> list[str]:
-    shown = [one for one in verdict.seen if one.kind != "event"]
+    shown = [one for one in verdict.seen if one.kind != "event" or one.name in _ACTS]
     lines = [
         f"{'>' if one in verdict.unexpected else ' '} {_seen_text(one, verdict)}" for one in shown[:_SHOWN]
     ]

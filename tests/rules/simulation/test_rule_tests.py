@@ -81,10 +81,43 @@ def test_absolute_instants_and_any_time_are_accepted(tmp_path: Path) -> None:
     assert verdict(tmp_path, f"{body}expect: [{at}, {{resolved: hot}}]").passed
 
 
-def test_an_act_that_makes_no_sense_fails_with_a_sentence(tmp_path: Path) -> None:
-    found = verdict(tmp_path, "given: [{at: 1m, acknowledge: hot, owner: x}]\nuntil: 10m")
+@pytest.mark.parametrize("act", ["acknowledge: hot", "snooze: hot, for: 5m", "unsnooze: hot"])
+def test_an_act_that_makes_no_sense_fails_with_a_sentence(tmp_path: Path, act: str) -> None:
+    found = verdict(tmp_path, f"given: [{{at: 1m, {act}, owner: x}}]\nuntil: 10m")
     assert found.error is not None
     assert found.error.startswith("no alarm of 'hot' is open for 'x' at 2026-01-05T00:01:00")
+
+
+SNOOZED = """given:
+  - {series: a.b, owner: x, every: 1m, values: 9x20}
+  - {at: 3m, snooze: hot, owner: x, for: 5m, by: ann}
+  - {at: 10m, snooze: hot, owner: x, for: 366d}
+  - {at: 12m, unsnooze: hot, owner: x, by: bob}
+until: 20m
+"""
+ENDS = "{at: 8m, event: alarm-snooze-ended, owner: x, says: ann}"
+
+
+def test_people_snooze_for_a_while_and_may_end_it_before(tmp_path: Path) -> None:
+    again = "{at: 10m, event: alarm-snoozed, says: somebody}, {at: 12m, event: alarm-unsnoozed, says: bob}"
+    expected = f"{OPENS}, {{at: 3m, event: alarm-snoozed, says: '00:08:00'}}, {ENDS}, {again}"
+    found = verdict(tmp_path, f"{SNOOZED}expect: [{expected}]")
+    assert found.passed, (found.missing, found.unexpected, found.error)
+    late = verdict(tmp_path, f"{SNOOZED}expect: [{OPENS}, {ENDS.replace('8m', '9m')}]")
+    assert [(one.kind, one.name) for one in late.unexpected] == [("event", "alarm-snooze-ended")]
+
+
+def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = "---\ndatapoint_type: {name: load, key: a.*, interval: 1m, on_stale: alarm}\n"
+    monkeypatch.setattr(f"{__name__}.RULES", RULES + typed)
+    given = (
+        "{series: a.b, owner: x, every: 1m, values: 1x2}, {at: 5m, snooze: 'stale:load', owner: x, for: 1m}"
+    )
+    expected = "{opened: 'stale:load', owner: x}, {at: 6m, event: alarm-snooze-ended}"
+    found = verdict(tmp_path, f"given: [{given}]\nuntil: 20m\nexpect: [{expected}]")
+    assert found.passed, (found.missing, found.unexpected, found.error)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +125,13 @@ def test_an_act_that_makes_no_sense_fails_with_a_sentence(tmp_path: Path) -> Non
     [
         ("until: ten", "'until' of test 'it': 'ten' is not a duration"),
         ("untill: 10m", "unknown key 'untill' in test 'it', did you mean 'until'?"),
-        ("until: 1m\ngiven: [{at: 1m}]", "says nothing: give one of series, event, acknowledge, fail"),
+        ("until: 1m\ngiven: [{at: 1m}]", "says nothing: give one of series, event, acknowledge, snooze"),
         ("until: 1m\ngiven: [{series: a.b}]", "has 'series' without 'values' and 'every'"),
+        ("until: 1m\ngiven: [{snooze: hot}]", "'given.0' of test 'it' has 'snooze' without 'for'"),
+        ("until: 1m\ngiven: [{unsnooze: hot, for: 2m}]", "'given.0' of test 'it' has 'for' without 'snooze'"),
+        ("until: 1m\ngiven: [{snooze: hot, for: 0s}]", "snoozes for 0s: write more than 0s and at most 366d"),
+        ("until: 1m\ngiven: [{snooze: hot, for: 367d}]", "snoozes for 52w3d: write more than 0s and at most"),
+        ("until: 1m\ngiven: [{snooze: a b, for: 2m}]", "is 'a b': name an event_rule, or the silence of"),
         ("until: 1m\nexpect: [{at: 1m, opened: a, resolved: b}]", "has opened, resolved: give one of opened"),
     ],
 )
