@@ -165,6 +165,12 @@ async def recorded(settings: Settings, since: datetime, until: datetime) -> Asyn
         await session.close()
 
 
+async def whole_from(connection: Connection) -> datetime | None:
+    """Records and datapoints are known to be all there from then on; None: nothing was ever dropped."""
+    (kept_from,) = await _all(connection, statement("rules.backtest/read_kept_from"))
+    return max((one for one in kept_from if one is not None), default=None)
+
+
 async def _reading(settings: Settings) -> Connection:
     """A session that may think between two rows for as long as it wants: it holds no lock."""
     session = await connect(settings, "backtest", autocommit=True)

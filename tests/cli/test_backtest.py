@@ -92,6 +92,24 @@ async def test_history_replays_and_says_that_nothing_was_sent(
     assert await all_rows(connection, "select * from tocsin.action") == []
 
 
+async def test_a_window_that_reaches_beyond_retention_is_said(
+    tocsin: CommandLine, lived: Living, connection: Connection, tmp_path: Path
+) -> None:
+    await connection.execute(
+        "insert into tocsin.datapoint_kept (owner, key, arrived_at, ts, value)"
+        " select owner, key, arrived_at, ts, value from tocsin.datapoint order by arrived_at limit 1"
+    )
+    said = "retention has dropped what is from before 2026-03-03 00:00:00Z, and alarms of then may be missing"
+    for words in (
+        ("backtest", "--historical", *WINDOW),
+        ("export", *WINDOW[:4], "-o", str(tmp_path / "x.gz")),
+    ):
+        answer = await typed(tocsin, *words)
+        assert f"{said}: choose a later --since" in answer.err
+    await connection.execute("delete from tocsin.datapoint_kept")
+    assert "retention" not in (await typed(tocsin, "backtest", "--historical", *WINDOW)).err
+
+
 async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
     tocsin: CommandLine, lived: Living, connection: Connection
 ) -> None:

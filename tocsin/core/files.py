@@ -3,7 +3,8 @@
 Guarantee: under its name there is the whole of it or what was there before, whatever ends the writing: it is written
 beside, and takes the name when it is whole. What is no ordinary file (a pipe, a device) is written to as it is.
 
-On failure to write, `InvalidInput` with the reason: the place is what a person gave us.
+On failure to write, `InvalidInput` with the reason: the place is what a person gave us. That a server went away
+meanwhile is an error of another kind, and stays what it is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         else:
             with _beside(path.resolve()) as being_written:
                 yield being_written
+    except (ConnectionError, TimeoutError):
+        raise
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written ({error.strerror}): name another file") from None
 
