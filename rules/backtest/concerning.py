@@ -1,13 +1,13 @@
 """Which events concern actions: what a share of the owners keeps for the dispatch of all of them (`pages`).
 
-Guarantee: pure. An event that starts no action, ends none and is awaited by none is not kept.
+Guarantee: pure. An event that starts no action, changes no alarm that an action is about, and is awaited by none is not
+kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from uuid import UUID
 
 from rules.backtest.facts import RecordedEvent
 from rules.backtest.timelines import Timelines
@@ -16,7 +16,8 @@ from tocsin.core.errors import InvalidInput
 
 Page = tuple[str, str]
 """The action_rule, or notification, and the event_rule whose alarm it is about."""
-_ENDS = ("alarm-resolved", "alarm-acknowledged")
+_STATES = ("alarm-opened", "alarm-resolved", "alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed")
+"""What an action may know of its alarm follows from these."""
 
 
 def matches(timelines: Timelines, event: RecordedEvent) -> list[Match]:
@@ -34,18 +35,17 @@ def may_concern(timelines: Timelines, event: RecordedEvent) -> bool:
 
 
 def concerning(timelines: Timelines, events: Iterable[RecordedEvent]) -> list[RecordedEvent]:
-    """Those of one owner that start an action, may be awaited, or may end what an event before them has started."""
-    started: set[UUID | None] = set()
-    found = []
-    for event in sorted(events, key=in_order):
-        if matches(timelines, event):
-            started.add(event.alarm_id)
-        elif not timelines.judge(event.seq).awaits_events and (
-            event.type not in _ENDS or event.alarm_id not in started
-        ):
-            continue
-        found.append(event)
-    return found
+    """Those of one owner that start an action, may be awaited, or say how an alarm is that an action is about."""
+    ordered = sorted(events, key=in_order)
+    starting = {event.id for event in ordered if matches(timelines, event)}
+    alarms = {event.alarm_id for event in ordered if event.id in starting} - {None}
+    return [
+        event
+        for event in ordered
+        if event.id in starting
+        or (event.alarm_id in alarms and event.type in _STATES)
+        or timelines.judge(event.seq).awaits_events
+    ]
 
 
 def in_order(event: RecordedEvent) -> tuple[datetime, int, str]:

@@ -16,6 +16,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
+from uuid import UUID
 from zlib import crc32
 
 import psycopg
@@ -121,6 +122,9 @@ class DatabaseSource:
         given = {**window, "owners": owners}
         held = _grouped(await _all(session, statement("rules.backtest/list_open_alarms"), given))
         last = _grouped(await _all(session, statement("rules.backtest/list_last_seen"), given))
+        acts: dict[UUID | None, list[RecordedEvent]] = {}
+        for act in map(_event, await _all(session, statement("rules.backtest/list_acts"), given)):
+            acts.setdefault(act.alarm_id, []).append(act)
         async with _by_owner(
             session, "datapoints", statement("rules.backtest/read_datapoints"), given
         ) as datapoints:
@@ -130,7 +134,10 @@ class DatabaseSource:
                     OwnerBegins(
                         owner,
                         partitions[owner],
-                        [OpenAlarm(*row[1:]) for row in held.get(owner, ())],
+                        [
+                            OpenAlarm(*row[1:])._replace(acts=tuple(acts.get(row[2], ())))
+                            for row in held.get(owner, ())
+                        ],
                         [_last_seen(row) for row in last.get(owner, ())],
                     ),
                 )

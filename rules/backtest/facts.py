@@ -13,6 +13,8 @@ from uuid import UUID
 from rules.engine import Arrival, Value, edge_event_id
 from rules.engine.effects import Edge as EdgeKind
 
+UNRECORDED = 1
+"""The seq of an event that would have been: no event of an alarm is the first of the log."""
 Lane = Literal["data", "record"]
 Decided = Literal["data", "record", "health"]
 
@@ -36,7 +38,7 @@ class Edge(NamedTuple):
     def as_event(self, correlation_id: UUID) -> RecordedEvent:
         """The event that it would have been."""
         return RecordedEvent(
-            seq=1,
+            seq=UNRECORDED,
             id=edge_event_id(self.alarm_id, self.edge),
             ts=self.at,
             recorded_at=self.at,
@@ -119,6 +121,8 @@ class OpenAlarm(NamedTuple):
     opened_at: datetime
     payload: dict[str, Any]
     source_event_id: UUID | None
+    acts: Sequence[RecordedEvent] = ()
+    """What people had done to it."""
 
 
 class LastSeen(NamedTuple):

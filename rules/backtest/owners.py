@@ -7,7 +7,7 @@ are the edges and gaps of an owner while it is compared, and afterwards only wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
+from rules.backtest.acts import Acts, Window
 from rules.backtest.concerning import Page, concerning, may_concern
 from rules.backtest.differences import (
     Difference,
@@ -24,9 +25,11 @@ from rules.backtest.differences import (
     within,
 )
 from rules.backtest.facts import (
+    UNRECORDED,
     Arrivals,
     Edge,
     Events,
+    OpenAlarm,
     OwnerBegins,
     Part,
     RecordedEvent,
@@ -178,12 +181,18 @@ class _Owner:
             "record": story.horizon("record", 0),
         }
         self.series = SeriesReplay(begins.owner, begins.partition, rules, begins.last)
-        self._events = (EventReplay if is_historical else HearingReplay)(begins.owner, rules)
+        self._window = Window(story.start, min(self._until.values()))
+        self._events = (
+            EventReplay(begins.owner, rules)
+            if is_historical
+            else HearingReplay(begins.owner, rules, self._window)
+        )
         self._is_series_over = False
         self._recorded: list[tuple[Edge, RecordedEvent]] = []
-        self._others: list[RecordedEvent] = []
+        self._others = [act for alarm in begins.open for act in alarm.acts]
         """Beside edges, what may start or end an action."""
         self.verdicts: list[Staleness] = []
+        self._begun: list[OpenAlarm] = []
         for alarm in begins.open:
             self._begin(alarm.rule)
 
@@ -204,6 +213,9 @@ class _Owner:
         page = self.series.rules if over_series else self._rules.at(_first_seq(self._story))
         rule = page.rules.get(name)
         if rule is not None and (rule.document.event is None) == over_series:
+            self._begun.append(alarm)
+            if isinstance(self._events, HearingReplay):
+                self._events.begin_acts(alarm)
             (self.series if over_series else self._events).begin_with(alarm, rule)
 
     def see(self, event: RecordedEvent) -> None:
@@ -217,7 +229,7 @@ class _Owner:
         if event.recorded_at > self._until["record"]:
             return
         self._finish_series()
-        if self._is_historical or (edge is None and self._can_happen(event)):
+        if self._is_historical or edge is None:
             self._events.see(event)
 
     def _finish_series(self) -> None:
@@ -228,7 +240,7 @@ class _Owner:
         self._is_series_over = True
         self.series.finish(self._until["data"])
         if isinstance(self._events, HearingReplay):
-            self._events.expect(self.series.edges)
+            self._events.expect(self.series.edges, self.series.resolved_when_due)
 
     def finish(self) -> None:
         story, found = self._story, self._found
@@ -254,8 +266,7 @@ class _Owner:
         found.now += map(_trimmed, replayed)
         found.gaps += now
 
-    def _can_happen(self, event: RecordedEvent) -> bool:
-        """An act about an alarm that the replay does not have would not have been possible."""
+    def _has_alarm_of(self, event: RecordedEvent) -> bool:
         if event.alarm_id is None:
             return True
         edges = chain(self.series.edges, self._events.edges)
@@ -266,14 +277,19 @@ class _Owner:
         then = [event for edge, event in self._recorded if edge.at <= self._until[edge.lane]]
         recorded = {event.id: event for event in then}
         edges = [*self.series.edges, *self._events.edges]
-        now = [
+        now = _in_place(
             _as_recorded(self._events.event_of(edge), recorded)
             for edge in edges
             if edge.at <= self._until[edge.lane]
-        ]
-        acts = [event for event in self._others if self._can_happen(event)]
+        )
+        if self._is_historical:
+            others = [event for event in self._others if self._has_alarm_of(event)]
+        else:
+            when_due = self.series.resolved_when_due | self._events.resolved_when_due
+            acts = Acts.known(self._window, self._begun, then, now, self._others, when_due)
+            others = list(acts.replay(self._others))
         self._found.heard_then += concerning(self._history, [*then, *self._others])
-        self._found.heard_now += concerning(self._rules, [*now, *acts])
+        self._found.heard_now += concerning(self._rules, [*now, *others])
 
 
 def _begun_before(eras: Sequence[Era], owners: Sequence[str]) -> Callable[[str], bool]:
@@ -287,11 +303,21 @@ def _begun_before(eras: Sequence[Era], owners: Sequence[str]) -> Callable[[str],
 
 
 def _as_recorded(event: RecordedEvent, recorded: Mapping[UUID, RecordedEvent]) -> RecordedEvent:
-    """Where it was recorded if it was."""
+    """Where it was recorded if it was, at the same instant, with what the rules say of it now."""
     was = recorded.get(event.id)
-    if was is None or was.payload == event.payload:
-        return was or event
-    return event._replace(seq=was.seq, recorded_at=was.recorded_at)
+    if was is None or was.ts != event.ts:
+        return event
+    return was._replace(severity=event.severity, payload=event.payload)
+
+
+def _in_place(events: Iterable[RecordedEvent]) -> list[RecordedEvent]:
+    """What one input concluded stays in its order, although some of it was recorded and some was not."""
+    events = list(events)
+    seqs: dict[datetime, int] = {}
+    for event in events:
+        if event.seq > UNRECORDED:
+            seqs[event.recorded_at] = min(event.seq, seqs.get(event.recorded_at, event.seq))
+    return [event._replace(seq=seqs.get(event.recorded_at, event.seq)) for event in events]
 
 
 def _trimmed(edge: Edge) -> Edge:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.backtest.acts import snoozed_until
 from rules.backtest.concerning import Page, in_order, matches
 from rules.backtest.facts import RecordedEvent
 from rules.backtest.timelines import Timelines
@@ -83,23 +84,15 @@ class _Paging:
     def _keep_alarm(self, event: RecordedEvent) -> None:
         if event.alarm_id is None:
             return
-        edge = event.edge
-        if edge is not None or event.alarm_id not in self._held:
-            payload = {} if edge is None else dict(edge.payload)
-            since = payload.get("since")
-            alarm = Alarm(
-                event.alarm_id,
-                event.rule,
-                event.owner,
-                event.severity or 0,
-                event.ts if since is None else datetime.fromisoformat(since),
-                payload,
-            )
-            self._held[event.alarm_id] = Held(alarm, "open", event.correlation_id)
+        if event.type == "alarm-opened" or event.alarm_id not in self._held:
+            self._held[event.alarm_id] = _first_seen(event, event.alarm_id)
+        held = self._held[event.alarm_id]
         if event.type == "alarm-resolved":
-            self._held[event.alarm_id].state = "resolved"
+            held.state = "resolved"
         elif event.type == "alarm-acknowledged":
-            self._held[event.alarm_id].acknowledged_by = str(event.payload.get("who", ""))
+            held.acknowledged_by = str(event.payload.get("who", ""))
+        elif event.type in ("alarm-snoozed", "alarm-unsnoozed"):
+            held.snoozed_until = snoozed_until(event)
 
     def _looks(self, after: int, upto: int) -> Mapping[str, Any]:
         return {"open_alarms": open_alarms(self._held.values(), self._now), "events": [], "stale_series": []}
@@ -111,3 +104,18 @@ class _Paging:
         is_sent = kind in DELIVERIES or (kind == "digest" and happening.facts.get("channel"))
         if is_sent and about:
             self.pages[happening.rule, about] += 1
+
+
+def _first_seen(event: RecordedEvent, alarm_id: UUID) -> Held:
+    edge = event.edge
+    payload = {} if edge is None else dict(edge.payload)
+    since = payload.get("since")
+    alarm = Alarm(
+        alarm_id,
+        event.rule,
+        event.owner,
+        event.severity or 0,
+        event.ts if since is None else datetime.fromisoformat(since),
+        payload,
+    )
+    return Held(alarm, "open", event.correlation_id)

@@ -84,6 +84,7 @@ def owner_line(begins: OwnerBegins) -> dict[str, Any]:
                 microseconds(one.opened_at),
                 one.payload,
                 one.source_event_id and str(one.source_event_id),
+                [event_line(act) for act in one.acts],
             ]
             for one in begins.open
         ],
@@ -95,15 +96,25 @@ def owner_line(begins: OwnerBegins) -> dict[str, Any]:
 
 
 def owner_begins(line: dict[str, Any]) -> OwnerBegins:
+    owner = _text(line["owner"])
     held = [
-        OpenAlarm(rule, UUID(id), severity, instant(since), instant(at), payload, _uuid_or_none(source))
-        for rule, id, severity, since, at, payload, source in line["open"]
+        OpenAlarm(
+            rule,
+            UUID(id),
+            severity,
+            instant(since),
+            instant(at),
+            payload,
+            _uuid_or_none(source),
+            tuple(_recorded_event(act, owner) for act in acts),
+        )
+        for rule, id, severity, since, at, payload, source, acts in line["open"]
     ]
     last = [
         LastSeen(key, instant(at), _checked(value), instant(ts), labels)
         for key, at, value, ts, labels in line["last"]
     ]
-    return OwnerBegins(_text(line["owner"]), int(line["partition"]), held, last)
+    return OwnerBegins(owner, int(line["partition"]), held, last)
 
 
 def datapoints_line(rows: Sequence[Arrival]) -> list[Any]:

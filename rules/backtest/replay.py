@@ -49,6 +49,8 @@ class _Replay:
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.edges: list[Edge] = []
+        self.resolved_when_due: set[UUID] = set()
+        """Alarms that a sustain ended, and so before anything else that happened at the instant."""
         self._states: dict[str, RuleState] = {}
 
     def begin_with(self, alarm: OpenAlarm, rule: Rule) -> None:
@@ -75,12 +77,15 @@ class _Replay:
                 del self._states[name]
 
     def _keep(self, name: str, state: RuleState, effects: Effects) -> None:
+        before = self._states.get(name, BLANK)
         self._states[name] = state
         for effect in effects:
             if isinstance(effect, Open):
                 self._note(effect.alarm, "opened", effect)
             elif isinstance(effect, Resolve):
                 self._note(effect.alarm, "resolved", effect)
+                if before.due_at == effect.at:
+                    self.resolved_when_due.add(effect.alarm.id)
 
     def _note(self, alarm: Alarm, edge: EdgeKind, effect: Open | Resolve) -> None:
         told = effect.payload

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -18,7 +18,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.backtest.facts import Arrivals, Events, OwnerBegins, Part, RecordedEvent, Story, Version
+from rules.backtest.facts import (
+    Arrivals,
+    Events,
+    Horizon,
+    OwnerBegins,
+    Part,
+    RecordedEvent,
+    Story,
+    Version,
+)
 from rules.backtest.owners import Found
 from rules.backtest.running import backtest
 from rules.engine import Arrival
@@ -35,7 +44,7 @@ event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, clear: value < 60.
 ---
 event_rule: {name: quiet, datapoint: dsp.*, absent: true}
 ---
-event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2s}
+event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2110ms}
 ---
 event_rule: {name: second, event: alarm-*, fire: 'rule == "hot" && type == "alarm-opened"'}
 ---
@@ -84,6 +93,21 @@ action_rule: {name: queueing, on: alarm, when: 'rule == "quiet"', action: escala
 action_rule: {name: asking, on: event, when: 'type == "trip"', action: ask, limit: {most: 1, per: 30s}}
 ---
 action_rule: {name: answered, on: alarm, edges: [acknowledged], action: tell}
+---
+action:
+  name: ask-again
+  steps:
+    - branch: {when: "!alarm.snoozed", then: [channel: {name: ops, text: at once}]}
+    - wait: {for: 6060ms}
+    - branch: {when: alarm.snoozed && !alarm.acknowledged, else: [channel: {name: ops, text: later}]}
+---
+action_rule: {name: hushed, on: alarm, edges: [snoozed], when: severity > info, action: tell}
+---
+action_rule: {name: woken, on: alarm, edges: [snooze-ended, acknowledged], action: ask-again}
+---
+event_rule: {name: loud, event: alarm-snooze-ended, fire: 'rule != "loud"', notify: [ops]}
+---
+event_rule: {name: patient, event: alarm-*snoozed, fire: type == "alarm-snoozed", for: 3140ms}
 """
 
 
@@ -92,17 +116,21 @@ class Lived:
     """A world, and what would have been recorded of it."""
 
     world: World
+    versions: list[Version]
     arrivals: dict[str, list[Arrival]] = field(default_factory=dict)
     until: datetime = START
+    horizons: list[Horizon] = field(default_factory=list)
+    edit: Callable[[RecordedEvent], RecordedEvent | None] = lambda event: event
 
     async def story(self) -> Story:
-        return Story(START, START, self.until, True, [], [], [], [])
+        return Story(START, START, self.until, True, self.versions, [], [], self.horizons)
 
     async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
         events: dict[str, list[RecordedEvent]] = {}
         for one in self.world.happenings:
-            if one.kind == "event" and one.state in ("caught", "caused"):
-                events.setdefault(one.owner, []).append(recorded_event(one.facts))
+            event = self.edit(recorded_event(one.facts)) if one.kind == "event" else None
+            if event is not None:
+                events.setdefault(one.owner, []).append(event)
         for owner in sorted({*self.arrivals, *events}):
             yield 0.0, OwnerBegins(owner, 0, (), ())
             yield 0.0, Arrivals(self.arrivals.get(owner, []))
@@ -131,7 +159,22 @@ STEPS = st.lists(
     st.tuples(
         st.integers(1, 9),
         st.sampled_from(["plant-1", "plant-2"]),
-        st.sampled_from([50.0, 62.0, 66.0, 80.0, 66.0, 80.0, "trip", "untrip", "acknowledge"]),
+        st.sampled_from(
+            [
+                50.0,
+                62.0,
+                66.0,
+                80.0,
+                66.0,
+                80.0,
+                "trip",
+                "untrip",
+                "acknowledge",
+                "snooze",
+                "doze",
+                "unsnooze",
+            ]
+        ),
     ),
     min_size=1,
     max_size=25,
@@ -143,8 +186,12 @@ def all_rules() -> Loaded:
     return load_text(ALARMS + ACTIONS, anchor=START)
 
 
+def versions(loaded: Loaded) -> list[Version]:
+    return [Version(one.kind, one.name, 0, one.data, -1, None) for one in loaded.documents]
+
+
 def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived:
-    found = Lived(World((one.model for one in loaded.documents), START))
+    found = Lived(World((one.model for one in loaded.documents), START), versions(loaded))
     world, now = found.world, START
     for gap, owner, what in steps:
         now += timedelta(seconds=gap)
@@ -156,20 +203,35 @@ def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived
             found.arrivals.setdefault(owner, []).append(arrival)
             continue
         world.run_until(at + timedelta(milliseconds=500))
-        if what == "acknowledge":
-            for rule in ("hot", "quiet"):
-                if world._alarms.open_of(rule, owner) is not None:
-                    world.acknowledge(rule, owner)
-        else:
+        if what in ("trip", "untrip"):
             world.emit("trip", owner, {"on": what == "trip"})
+            continue
+        for number, rule in enumerate(ACTED_UPON):
+            if world._alarms.open_of(rule, owner) is not None:
+                act(world, what, rule, owner, timedelta(milliseconds=number))
     found.until = now + timedelta(seconds=100)
     world.run_until(found.until)
     return found
 
 
-def replay(loaded: Loaded, lived: Lived) -> Found:
+ACTED_UPON = ("hot", "quiet", "tripped", "third")
+LASTS = {"snooze": timedelta(milliseconds=17_370), "doze": timedelta(milliseconds=4_730)}
+
+
+def act(world: World, what: str, rule: str, owner: str, apart: timedelta) -> None:
+    if what == "acknowledge":
+        world.acknowledge(rule, owner)
+    elif what == "unsnooze":
+        world.unsnooze(rule, owner)
+    else:
+        world.snooze(rule, LASTS[what] + apart, owner)
+
+
+def replay(loaded: Loaded | None, lived: Lived) -> Found:
+    """None: with the rules of the time."""
+
     async def replayed() -> Found:
-        candidate = [Version(one.kind, one.name, 0, one.data, 0, None) for one in loaded.documents]
+        candidate = None if loaded is None else versions(loaded)
         return await backtest(lived, await lived.story(), candidate)
 
     return asyncio.run(replayed())
@@ -182,10 +244,12 @@ def test_a_replay_with_other_rules_is_what_a_world_with_them_does(
 ) -> None:
     loaded = all_rules()
     lived = live(loaded, steps)
-    found = replay(loaded, lived)
-    assert {(one.rule, one.owner, one.edge, one.at) for one in found.now} == lived.alarms()
-    assert found.pages_now == lived.pages()
-    assert not found.then
+    for found in (replay(loaded, lived), replay(None, lived)):
+        assert {(one.rule, one.owner, one.edge, one.at) for one in found.now} == lived.alarms()
+        assert {(one.rule, one.owner, one.edge, one.at) for one in found.then} == lived.alarms()
+        assert found.pages_now == lived.pages()
+        assert found.pages_then == lived.pages()
+        assert {one.what for one in found.differences} <= {"dsp.a"}, "only staleness was not recorded"
 
 
 HOT = [(gap, "plant-1", 80.0) for gap in (1, 2, 2)]
@@ -270,7 +334,7 @@ event_rule: {name: egg, event: alarm-*, fire: 'type == "alarm-opened" && rule ==
 
 def test_rules_that_conclude_each_other_without_end_are_refused() -> None:
     loaded = load_text(CIRCLE, anchor=START)
-    lived = Lived(World((), START), until=START + timedelta(seconds=9))
+    lived = Lived(World((), START), [], until=START + timedelta(seconds=9))
     lived.world.emit("kick", "plant-1")
     lived.world.run_until(lived.until)
     with pytest.raises(InvalidInput, match=r"chicken, egg conclude each other without end for 'plant-1'"):

@@ -62,7 +62,13 @@ class Given:
 
     async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
         for owner in self.owners:
-            held = OpenAlarm("hot", ID, 3, at(0), at(1), {"key": "k", "deep": [None]}, None)
+            acts = (
+                RecordedEvent(
+                    *(2, ID, at(-9), at(-8), "caused", "alarm-snoozed", "", "hot", "", owner, ID, 3, ID),
+                    payload={"until": "é"},
+                ),
+            )
+            held = OpenAlarm("hot", ID, 3, at(0), at(1), {"key": "k", "deep": [None]}, None, acts)
             yield 0.0, OwnerBegins(owner, 1, [held], [LastSeen("k", at(-5), "x", at(-6), {})])
             for begin in (1, 50):
                 yield 0.0, Arrivals([arrival(owner, begin + n, value) for n, value in enumerate(VALUES)])
