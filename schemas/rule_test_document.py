@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from schemas.alarm_fields import LONGEST_SNOOZE
+from schemas.calculated import HEALTH_KEY
 from schemas.duration import Duration, format_duration, parse_duration
 from schemas.key_pattern import Key
 from schemas.names import Name, Owner
@@ -24,7 +25,7 @@ EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "health
 MOST_VALUES = 100_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _VALUES = re.compile(
-    rf'(?P<value>_|true|false|"[^"]*"|-?{_NUMBER})(?P<step>[+-]{_NUMBER})?(?:x(?P<times>[0-9]{{1,6}}))?'
+    rf'(?P<value>_|true|false|"[^"]*"|-?{_NUMBER})(?P<step>[+-]{_NUMBER})?(?:x(?P<times>[1-9][0-9]{{0,5}}))?'
 )
 _NOTATION = 'write values and gaps such as 0 0 70x10 _x5 true "text" 0+5x12'
 
@@ -41,6 +42,8 @@ def expand(text: str) -> list[Value | None]:
         if len(found) + times > MOST_VALUES:
             raise InvalidInput(f"the series has more than {MOST_VALUES} values: shorten it")
         found += _values(match["value"], match["step"], times)
+    if not text.strip():
+        raise InvalidInput(f"the series has no values: {_NOTATION}")
     if text[place:].strip() or not found:
         raise InvalidInput(f"{text[place:].strip()[:40]!r} is not part of a series: {_NOTATION}")
     return found
@@ -131,10 +134,19 @@ class Given(BaseModel):
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
         _one_of(self, GIVENS)
-        if self.series is not None and (self.values is None or not self.every):
+        if self.series is not None and (self.values is None or self.every is None):
             raise PydanticCustomError(
                 "one_of", "has 'series' without 'values' and 'every'", {"at_key": "series"}
             )
+        if self.every is not None and self.every <= timedelta(0):
+            raise PydanticCustomError(
+                "one_of",
+                "has 'every: 0s': write how far apart the values are, such as 1m",
+                {"at_key": "every"},
+            )
+        if self.series == HEALTH_KEY:
+            text = f"'{HEALTH_KEY}' is what follows from the members of a system: give those, and expect 'health'"
+            raise PydanticCustomError("one_of", "{text}", {"text": f"gives it: {text}", "at_key": "series"})
         self._check_snooze()
         return self
 

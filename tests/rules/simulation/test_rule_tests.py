@@ -127,6 +127,13 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
         ("untill: 10m", "unknown key 'untill' in test 'it', did you mean 'until'?"),
         ("until: 1m\ngiven: [{at: 1m}]", "says nothing: give one of series, event, acknowledge, snooze"),
         ("until: 1m\ngiven: [{series: a.b}]", "has 'series' without 'values' and 'every'"),
+        ("until: 1m\ngiven: [{series: a.b, values: 1, every: 0s}]", "has 'every: 0s': write how far apart"),
+        ("until: 1m\ngiven: [{series: a.b, values: 1x0, every: 1s}]", "'x0' is not part of a series"),
+        ("until: 1m\ngiven: [{series: a.b, values: ' ', every: 1s}]", "the series has no values: write"),
+        (
+            "until: 1m\ngiven: [{series: system.health, values: 1, every: 1s}]",
+            "give those, and expect 'health'",
+        ),
         ("until: 1m\ngiven: [{snooze: hot}]", "'given.0' of test 'it' has 'snooze' without 'for'"),
         ("until: 1m\ngiven: [{unsnooze: hot, for: 2m}]", "'given.0' of test 'it' has 'for' without 'snooze'"),
         ("until: 1m\ngiven: [{snooze: hot, for: 0s}]", "snoozes for 0s: write more than 0s and at most 366d"),
