@@ -6,7 +6,7 @@ sustain that is over comes first, then the end of a snooze, then what arrives: t
 Recorded ends are not heard: each follows from its snooze. Where an alarm resolves as it did, its snoozes end as they
 did, however late anybody was. Any other event about an alarm that there is not is left out as well.
 
-Alarms are known by their ids. What an alarm with other facts would have been told is told: its severity.
+Alarms are known by their ids. An act says how grave its alarm is under these rules.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Rules over events that hear what is concluded, as they do live: the edges of alarms over series, and each other's.
 
 Guarantee: an edge is heard once, at its own instant and in the order of time; what an event concludes is heard behind
-it. A sustain that is due before something is heard is realised before. People's acts are heard if the alarm is open,
-and so is the end of a snooze. On failure: rules that conclude each other at one instant without end are refused; live
-they would keep the house busy.
+it. A sustain that is due before something is heard is realised before. People's acts are heard if the alarm is open
+at their instant, and so is the end of a snooze.
+
+On failure: rules that conclude each other at one instant without end are refused; live they would keep the house busy.
 """
 
 from __future__ import annotations

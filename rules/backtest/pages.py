@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.backtest.acts import snoozed_until
+from rules.backtest.acts import is_act, snoozed_until
 from rules.backtest.concerning import Page, in_order, matches
 from rules.backtest.facts import RecordedEvent
 from rules.backtest.timelines import Timelines
@@ -89,9 +89,11 @@ class _Paging:
         held = self._held[event.alarm_id]
         if event.type == "alarm-resolved":
             held.state = "resolved"
+        elif not is_act(event):
+            return
         elif event.type == "alarm-acknowledged":
             held.acknowledged_by = str(event.payload.get("who", ""))
-        elif event.type in ("alarm-snoozed", "alarm-unsnoozed"):
+        else:
             held.snoozed_until = snoozed_until(event)
 
     def _looks(self, after: int, upto: int) -> Mapping[str, Any]:

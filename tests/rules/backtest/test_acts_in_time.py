@@ -12,7 +12,7 @@ from rules.backtest.facts import Horizon, RecordedEvent
 from rules.engine import Arrival
 from rules.loading import Loaded, load_text
 from rules.simulation import Happening, World
-from tests.rules.backtest.test_acts import HOT, hot, woken
+from tests.rules.backtest.test_acts import BRANCH, HOT, hot, woken
 from tests.rules.backtest.test_candidates import START, Lived, replay, versions
 
 
@@ -188,3 +188,5 @@ def test_what_an_action_emits_is_no_act_whatever_it_is_called() -> None:
     assert sooner.pages_now["hushed", "hot"] == 1, "about an alarm that there is"
     assert replay(hot("clear: value < 40.0"), lived).pages_now["woken", "hot"] == 0
     assert replay(hot("where: labels.zone == 'x'"), lived).pages_now["hushed", "hot"] == 0
+    asking = load_text(HOT % ("clear: value < 40.0", "info", "info") + BRANCH, anchor=START)
+    assert replay(asking, lived).pages_now["asking", "hot"] == 1, "the alarm is not snoozed"
