@@ -98,7 +98,9 @@ def snooze(
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Silence an open alarm for a while: it stays open, nothing is sent, and it speaks again at the end.
+    """Put an open alarm off for a while: it stays open, and its channels are told again at the end.
+
+    A runbook that is under way goes on, and may ask for alarm.snoozed; `tocsin ack` ends it.
 
     \b
     Examples:
