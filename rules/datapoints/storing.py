@@ -82,17 +82,24 @@ def staged_lines(datapoints: Sequence[Placed]) -> bytes:
             newest[series] = number
         last[series] = arrival
     lines: list[str] = []
+    # Most instants of a message are one.
     shown_at, at_text = None, ""
+    shown_ts, ts_text = None, ""
     for number, (place, arrival) in enumerate(datapoints):
         at, seq, owner, key, value, ts, labels = arrival
-        if at is not shown_at:  # one for all of a message
+        if at is not shown_at:
             shown_at, at_text = at, at.isoformat()
+        if ts is not shown_ts:
+            shown_ts, ts_text = ts, ts.isoformat()
         tail = _NOT_NEWEST
-        if newest[owner, key] == number:
-            latest = last[owner, key]
-            tail = f"{first[owner, key].isoformat()}\t{latest.at.isoformat()}\t{latest.seq}\n"
+        series = (owner, key)
+        if newest[series] == number:
+            began_at, latest = first[series], last[series]
+            began_text = at_text if began_at is at else began_at.isoformat()
+            latest_text = at_text if latest.at is at else latest.at.isoformat()
+            tail = f"{began_text}\t{latest_text}\t{latest.seq}\n"
         lines.append(
-            f"{at_text}\t{seq}\t{place}\t{_text(owner)}\t{_text(key)}\t{ts.isoformat()}\t{_value(value)}\t"
+            f"{at_text}\t{seq}\t{place}\t{_text(owner)}\t{_text(key)}\t{ts_text}\t{_value(value)}\t"
             f"{_json(labels) if labels else _NULL}\t{tail}"
         )
     return "".join(lines).encode()
