@@ -11,22 +11,15 @@ from typing import Any
 from uuid import UUID
 
 from clock.records import NewEvent
-from rules.engine import Alarm, Edge, edge_event_id
+from clock.sustain_events import AlarmRef, sustain_event
+from rules.engine import Alarm, Edge
+
+_KEYS = {"opened": "open", "resolved": "clear"}
+"""Of the sustain that would have said the same: whoever comes first, the event is one."""
 
 
 def edge_event(
     alarm: Alarm, edge: Edge, at: datetime, payload: Mapping[str, Any], correlation_id: UUID
 ) -> NewEvent:
-    return NewEvent(
-        id=edge_event_id(alarm.id, edge),
-        ts=at,
-        origin="derived",
-        type=f"alarm-{edge}",
-        payload=payload,
-        rule=alarm.rule,
-        owner=alarm.owner,
-        alarm_id=alarm.id,
-        severity=alarm.severity,
-        source_event_id=alarm.source_event_id,
-        correlation_id=correlation_id,
-    )
+    ref = AlarmRef(alarm.id, alarm.rule, alarm.owner, alarm.severity, correlation_id, alarm.source_event_id)
+    return sustain_event(ref, _KEYS[edge], at, payload)
