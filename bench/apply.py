@@ -16,14 +16,14 @@ from datetime import UTC, datetime, timedelta
 
 from bench.database import bench_servers, migrated
 from bench.waits import repeated
-from rules.alarms.series_alarms import SeriesAlarms
-from rules.applying import apply, preview
-from rules.current import newest_rules
-from rules.datapoints.lane import DataBatch
-from rules.datapoints.storing import Placed, StoreDatapoints, prepare_staging
+from rules.alarms.over_series import SeriesAlarms
+from rules.apply import apply, preview
+from rules.documents.load import load_text
+from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, TypeIndex
-from rules.lanes.phases import PhasedPlan
-from rules.loading import load_text
+from rules.lanes.batch import PhasedPlan
+from rules.lanes.data_lane import DataBatch
+from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
 from timers.schedule_spec import Act
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings

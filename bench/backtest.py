@@ -21,10 +21,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench.engine import bare_loop, per_second
-from rules.backtest.facts import Apply, Arrivals, OwnerBegins, Part, Story, Version
-from rules.backtest.recording import RecordingSource, write_recording
-from rules.backtest.running import backtest
 from rules.engine import Arrival
+from rules.replay.backtest.parallel import backtest
+from rules.replay.backtest.recording.model import Apply, Arrivals, OwnerBegins, Part, Story, Version
+from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
 _T0 = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,9 +19,9 @@ from pathlib import Path
 import yaml
 from cel_expr_python import cel
 
-from rules.expressions.environment import event_environment
-from rules.expressions.series import series_environment
-from rules.loading import load_files
+from rules.documents.load import load_files
+from rules.language.cel.environment import event_environment
+from rules.language.cel.series import series_environment
 from schemas.documents import KINDS, ActionRuleDocument, EventRuleDocument
 
 _GOAL_S = 1.0

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rules.engine import BLANK, Arrival, CompiledRules, RuleState, TypeIndex, compile_rule, step
-from rules.expressions.series import series_environment
+from rules.language.cel.series import series_environment
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
 _T0 = datetime(2026, 1, 1, tzinfo=UTC)

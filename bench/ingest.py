@@ -18,12 +18,12 @@ from nats.js.errors import NotFoundError
 
 from bench.database import bench_servers, migrated
 from bench.processes import running
-from rules.applying import apply
-from rules.datapoints.storing import Placed, prepare_staging, staged_lines
-from rules.datapoints.stream import ensure_data_stream, partition_subject
+from rules.apply import apply
+from rules.documents.load import load_text
 from rules.engine.inputs import Arrival
-from rules.loading import load_text
-from schemas.subjects import datapoint_subject
+from rules.lanes.data_stream import ensure_data_stream, partition_subject
+from rules.lanes.datapoint_store import Placed, prepare_staging, staged_lines
+from schemas.wire.subjects import datapoint_subject
 from timers.schedules import Act
 from timers.working_set import database_now
 from tocsin.core.bus import connect_bus
@@ -106,7 +106,7 @@ async def _raw(connection: Connection, count: int, owners: int) -> float:
     now = await database_now(connection)
     await prepare_staging(connection)
     days = {"first": now.date(), "last": now.date() + timedelta(days=1)}
-    await connection.execute(statement("rules.datapoints/extend_datapoints"), days)
+    await connection.execute(statement("rules.lanes/extend_datapoints"), days)
     batches = []
     for begin in range(0, count, ROWS_AT_ONCE):
         rows = [
@@ -130,10 +130,10 @@ async def _raw(connection: Connection, count: int, owners: int) -> float:
         async with connection.transaction():
             async with (
                 connection.cursor() as cursor,
-                cursor.copy(statement("rules.datapoints/stage_datapoints")) as copy,
+                cursor.copy(statement("rules.lanes/stage_datapoints")) as copy,
             ):
                 await copy.write(lines)
-            await connection.execute(statement("rules.datapoints/store_datapoints"))
+            await connection.execute(statement("rules.lanes/store_datapoints"))
     return count / (time.perf_counter() - began)
 
 

@@ -16,21 +16,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.database import bench_servers, migrated
-from clock.record_log import NewEvent, append_events
-from rules.alarms.series_alarms import SeriesAlarms
-from rules.applying import apply
-from rules.current import RuleSet, newest_rules
-from rules.datapoints.lane import DataBatch
-from rules.datapoints.storing import Placed, StoreDatapoints, prepare_staging
-from rules.dispatch import Dispatcher
+from rules.alarms.over_series import SeriesAlarms
+from rules.apply import apply
+from rules.dispatch.dispatcher import Dispatcher
+from rules.dispatch.matcher import Judge
+from rules.documents.load import load_text
+from rules.documents.rule_book import RuleSet, newest_rules
 from rules.engine import Arrival, TypeIndex
-from rules.expressions import compile_event_condition, event_activation, event_environment
-from rules.judging import Judge
-from rules.lanes.phases import PhasedPlan
-from rules.loading import load_text
-from schemas.event import Event
+from rules.lanes.batch import PhasedPlan
+from rules.lanes.data_lane import DataBatch
+from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
+from rules.language.cel import compile_event_condition, event_activation, event_environment
+from schemas.wire.event import Event
 from timers.schedule_spec import Act
 from tocsin.core.db import Connection, statement
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.embedded import Servers
 
 _T0 = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,10 +18,10 @@ from nats.aio.client import Client
 from bench.database import bench_servers, migrated
 from bench.processes import running
 from clock.term import begin_term
-from rules.applying import apply
-from rules.datapoints.stream import ensure_data_stream
-from rules.loading import load_text
-from schemas.subjects import datapoint_subject
+from rules.apply import apply
+from rules.documents.load import load_text
+from rules.lanes.data_stream import ensure_data_stream
+from schemas.wire.subjects import datapoint_subject
 from timers.schedule_spec import Act
 from timers.working_set import database_now
 from tocsin.core.bus import connect_bus

@@ -20,10 +20,10 @@ from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
 from cdc.compare import Stored, difference
+from cdc.errors import LogHole, StreamAhead
 from cdc.log_reader import LogReader
 from cdc.messages import message_of
 from cdc.report import read_report, report_problem
-from cdc.stops import LogHole, StreamAhead
 from cdc.stream import find_stream
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings

@@ -10,10 +10,10 @@ import psycopg
 import structlog
 from psycopg.types.json import Jsonb
 
-from clock.record_log import NewEvent, append_events
 from timers.schedule_spec import Act
 from timers.working_set import database_now
 from tocsin.core.db import Connection, statement
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -43,7 +43,7 @@ async def record_dropped(connection: Connection, settings: Settings, first: int,
 async def tell_gap(connection: Connection, settings: Settings, act: Act, payload: dict[str, object]) -> None:
     """The last thing of the transaction."""
     await connection.execute(
-        statement("timers/insert_audit"),
+        statement("tocsin.core/insert_audit"),
         {
             "at": act.now,
             "who": act.who,

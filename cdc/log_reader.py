@@ -17,10 +17,10 @@ import psycopg
 import structlog
 from psycopg.rows import TupleRow
 
-from schemas.calculated import CalculatedRow
-from schemas.event import EventRow
-from schemas.step import StepRow
-from schemas.tombstone import GapRow, TombstoneRow
+from schemas.wire.calculated import CalculatedRow
+from schemas.wire.event import EventRow
+from schemas.wire.step import StepRow
+from schemas.wire.tombstone import GapRow, TombstoneRow
 from tocsin.core.db import Connection, statement
 
 _log = structlog.get_logger()

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import structlog
 
 from cdc.log_reader import Record
-from schemas.calculated import CalculatedRow
-from schemas.event import EventRow
-from schemas.step import StepRow
-from schemas.tombstone import GapRow, Kind, TombstoneRow
+from schemas.wire.calculated import CalculatedRow
+from schemas.wire.event import EventRow
+from schemas.wire.step import StepRow
+from schemas.wire.tombstone import GapRow, Kind, TombstoneRow
 
 _log = structlog.get_logger()
 HEADER_BYTES = 256

@@ -30,11 +30,11 @@ from nats.js.errors import NotFoundError
 from cdc.audit import Audit
 from cdc.chain import Chain, ChainBroken, Sent
 from cdc.compare import id_of
+from cdc.errors import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.gaps import record_dropped
 from cdc.log_reader import LogReader
 from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
 from cdc.report import report_problem
-from cdc.stops import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.stream import ensure_stream
 from clock.lease import Lease, campaigning
 from migrations.runner import refuse_unmigrated

@@ -26,10 +26,10 @@ from cdc.chain import Chain, ChainBroken
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.stream import ensure_stream, find_stream
-from clock.record_log import NewEvent, append_events
 from timers.schedule_spec import Act
 from tocsin.core.db import statement
 from tocsin.core.errors import Refused
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 _TIMEOUT_S = 10.0
@@ -93,7 +93,7 @@ async def _record(reader: LogReader, settings: Settings, act: Act) -> None:
         new = Jsonb({"first_seq": await reader.horizon()})
         given = {"at": act.now, "who": act.who, "via": act.via, "verb": "rebuild", "kind": "stream"}
         await reader.connection.execute(
-            statement("timers/insert_audit"),
+            statement("tocsin.core/insert_audit"),
             {**given, "owner": "", "name": settings.stream, "old": None, "new": new},
         )
         payload = {"who": act.who, "via": act.via}

@@ -12,10 +12,10 @@ from datetime import datetime
 
 import structlog
 
-from cdc.stops import LogHole, StreamAhead, StreamRefused
-from clock.record_log import NewEvent, append_events
+from cdc.errors import LogHole, StreamAhead, StreamRefused
 from timers.working_set import database_now
 from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.record_log import NewEvent, append_events
 
 _log = structlog.get_logger()
 _STOPS = {stop.kind for stop in (StreamAhead, LogHole, StreamRefused)}

@@ -15,7 +15,7 @@ from datetime import timedelta
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
 from nats.js.client import JetStreamContext
 
-from cdc.stops import StreamRefused
+from cdc.errors import StreamRefused
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find
 

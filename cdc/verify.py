@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from cdc.compare import Stored, difference
 from cdc.log_reader import Gap, LogReader, Record
 from cdc.messages import message_of
-from cdc.stored import read_stored
+from cdc.read_stream import read_stored
 from cdc.stream import find_stream
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.settings import Settings

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypedDict, TypeVar
 
-from clock.columns import plain_texts
+from tocsin.core.columns import plain_texts
 from tocsin.core.db import Connection, statement
 
 

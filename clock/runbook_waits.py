@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from clock.columns import texts
 from clock.kinds import Bounds, Plan, remove_timers
+from tocsin.core.columns import texts
 from tocsin.core.db import Connection, statement
 
 

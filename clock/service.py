@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 import psycopg
 import structlog
 
+from clock.held_timers import follow_pipeline
 from clock.kinds import AnyKind
 from clock.lease import Lease, campaigning
 from clock.metrics import EPOCH, FIRES, JUMPS, OFFSET
-from clock.pipeline import follow_pipeline
 from clock.registry import KINDS
 from clock.retention.hourly import keep_pruning
 from clock.term import Hook, Term, begin_term

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from clock.columns import column
 from clock.kinds import Bounds, Plan, remove_timers
-from clock.record_log import NewEvent, append_events
-from clock.sustain_events import EDGES, AlarmRef, sustain_event
+from schemas.wire.alarm_events import EDGES, AlarmRef, sustain_event
+from tocsin.core.columns import column
 from tocsin.core.db import Connection, statement
+from tocsin.core.record_log import NewEvent, append_events
 
 
 class SustainRow(NamedTuple):

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from clock.columns import instant_of, microseconds_of, numbers, plain_texts, texts
 from clock.kinds import Bounds, Plan, remove_timers
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
 from timers.recurrence import Occurrence, Recurrence, parse_spec
+from tocsin.core.columns import instant_of, microseconds_of, numbers, plain_texts, texts
 from tocsin.core.db import Connection, statement
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from clock.columns import instant_of, microseconds_of, numbers, plain_texts
 from clock.kinds import Bounds, Plan, remove_timers
 from timers.staleness_id import verdict_id
+from tocsin.core.columns import instant_of, microseconds_of, numbers, plain_texts
 from tocsin.core.db import Connection, statement
 
 

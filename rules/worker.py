@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 
-from rules.actions.cancelling import AlarmEndings
-from rules.actions.event_waits import EventWaits
+from rules.actions.cancel import AlarmEndings
+from rules.actions.performer import Performer
+from rules.actions.queue import Turns
 from rules.actions.reports import Reports
-from rules.actions.turns import Turns
-from rules.alarms.event_alarms import EventAlarms
-from rules.alarms.series_alarms import SeriesAlarms
-from rules.catching import Catcher
-from rules.datapoints.lane import DataLane
-from rules.dispatch import Dispatcher
-from rules.health.deciding import HealthDecider
-from rules.lanes.pace import Pace, Paces
+from rules.alarms.over_events import EventAlarms
+from rules.alarms.over_series import SeriesAlarms
+from rules.dispatch.dispatcher import Dispatcher
+from rules.dispatch.event_waits import EventWaits
+from rules.health.decide import HealthDecider
+from rules.lanes.batch_size import Pace, Paces
+from rules.lanes.data_lane import DataLane
+from rules.lanes.external_events import Catcher
+from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
-from rules.lanes.standing import note_refusal
-from rules.performer import Performer
-from rules.record_lane import RecordLane
+from rules.lanes.status import note_refusal
 from tocsin.core.errors import TocsinError
 from tocsin.core.service import end_tasks
 from tocsin.core.settings import Settings

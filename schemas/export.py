@@ -15,17 +15,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from schemas.calculated import CalculatedDatapoint
-from schemas.datapoint import DatapointMessage
-from schemas.dead_letter import DeadLetter
 from schemas.documents import KINDS
-from schemas.event import Event
-from schemas.ingest_event import IngestEvent
+from schemas.documents.rule_test import RuleTestDocument
 from schemas.reference import write_pages
-from schemas.report import Report
-from schemas.rule_test_document import RuleTestDocument
-from schemas.step import ActionStep
-from schemas.tombstone import Tombstone
+from schemas.wire.calculated import CalculatedDatapoint
+from schemas.wire.datapoint import DatapointMessage
+from schemas.wire.dead_letter import DeadLetter
+from schemas.wire.event import Event
+from schemas.wire.ingest_event import IngestEvent
+from schemas.wire.report import Report
+from schemas.wire.step import ActionStep
+from schemas.wire.tombstone import Tombstone
 
 DIRECTORY = Path(__file__).parent / "json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

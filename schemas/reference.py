@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from schemas.documents import KINDS
-from schemas.duration import DURATION_PATTERN, format_duration, parse_duration
-from schemas.patterns import NAME_PATTERN
+from schemas.values.duration import DURATION_PATTERN, format_duration, parse_duration
+from schemas.values.names import NAME_PATTERN
 
 DIRECTORY = Path(__file__).parents[1] / "docs" / "reference"
 Schema = Mapping[str, Any]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from schemas.patterns import HINTS
+from schemas.values.names import HINTS
 
 # How the names of errors end that mean: it is no such thing.
 _NO_SUCH = re.compile(r"(_from_date|_object)?(_type|_parsing|_from_float)$")

@@ -15,7 +15,7 @@ from clock.service import Clock
 from rules.worker import Worker
 from tests.cdc.publishing import patient, smaller
 from tests.cli.conftest import CommandLine, environment_of
-from tests.rules.applying import put
+from tests.rules.apply.apply_setup import put
 from tests.rules.delivery.receivers import Received, Receiver, receiver
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually

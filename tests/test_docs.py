@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rules.loading import load_text
-from rules.simulation.rule_tests import RuleTests, load_tests
+from rules.documents.load import load_text
+from rules.replay.rule_tests.rule_tests import RuleTests, load_tests
 from tocsin.cli.addresses import DATA_VARIABLE
 from tocsin.core.db import Connection
 from tocsin.core.settings import read_settings

@@ -12,8 +12,8 @@ from nats.aio.msg import Msg
 
 from cdc.publisher import Publisher
 from clock.service import Clock
-from rules.applying import apply
-from rules.loading import load_text
+from rules.apply import apply
+from rules.documents.load import load_text
 from rules.worker import Worker
 from tests.records import events
 from tests.streams import read_stream

@@ -32,7 +32,7 @@ async def retry_timer(connection: Connection, kind: str, ref: str, key: str, act
                 f"{kind} {ref!r} has not failed, it is due at {found['fire_at']:%Y-%m-%d %H:%M:%S}Z: "
                 "there is nothing to retry"
             )
-        await cursor.execute(statement("timers/insert_audit"), _audit(found, act))
+        await cursor.execute(statement("tocsin.core/insert_audit"), _audit(found, act))
     return found
 
 

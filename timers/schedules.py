@@ -159,7 +159,7 @@ async def record_act(
     connection: Connection, act: Act, verb: str, row: Mapping[str, Any], old: object, new: object
 ) -> None:
     await connection.execute(
-        statement("timers/insert_audit"),
+        statement("tocsin.core/insert_audit"),
         {
             "at": act.now,
             "who": act.who,

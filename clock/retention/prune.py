@@ -17,12 +17,12 @@ import structlog
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from clock.record_log import NewEvent, append_events
 from clock.retention.plan import DatapointDay, Kept, Limits, LogRange, PrunePlan, plan_pruning, ranges_of
 from clock.retention.rows import KINDS, Progress, count_rows, read_bounds, remove_rows
 from timers.working_set import database_now
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Refused
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()

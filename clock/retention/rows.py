@@ -21,9 +21,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from clock.record_log import NewEvent, append_events
 from clock.time_source import steady_s
 from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 _AT_ONCE = 1000

@@ -1,6 +1,6 @@
 -- Series whose deadline passed (in microseconds): the last value stays, its freshness does not, and a calculated datapoint
 -- with the last value and its age is appended for each, to the letter as a worker writes it that comes first
--- (rules/alarms/series_alarms.py). The last statement before COMMIT: tocsin.append proves the epoch. The rows are locked by
+-- (rules/alarms/over_series.py). The last statement before COMMIT: tocsin.append proves the epoch. The rows are locked by
 -- lock_due_watchdogs.
 with marked as (
     update tocsin.current_value c

@@ -29,7 +29,7 @@ create table tocsin.cdc_report (
 ) with (fillfactor = 50);
 insert into tocsin.cdc_report default values;
 
--- One text is one token of a subject, as `schemas.subjects.token` makes it: bytes outside [A-Za-z0-9_-] become %XX.
+-- One text is one token of a subject, as `schemas.wire.subjects.token` makes it: bytes outside [A-Za-z0-9_-] become %XX.
 create function tocsin.token(value text) returns text
 language sql immutable strict parallel safe
 as $$

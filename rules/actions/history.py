@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 from pydantic import ValidationError
 
 from rules.runbook import Program, compile_runbook
-from schemas.action_document import ActionDocument
+from schemas.documents.action import ActionDocument
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
 

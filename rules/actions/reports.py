@@ -20,12 +20,12 @@ from nats.js.client import JetStreamContext
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
-from rules.consumers import open_consumer
-from rules.dead_letters import ensure_dead_letters, send_dead_letter
-from schemas.dead_letter import dead_letter
-from schemas.json_shape import check_json_shape
+from rules.lanes.consumers import open_consumer
+from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
 from schemas.refusals import refusal
-from schemas.report import Report
+from schemas.values.json_shape import check_json_shape
+from schemas.wire.dead_letter import dead_letter
+from schemas.wire.report import Report
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.errors import InvalidInput

@@ -14,8 +14,8 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from rules.alarms.listing import Row, actions_of, events_of
-from schemas.event import instant_text
+from rules.alarms.queries import Row, actions_of, events_of
+from schemas.wire.event import instant_text
 from tocsin.core.db import Connection, statement
 
 EDGES = {
@@ -46,7 +46,7 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Ex
 
 async def _sustains(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("rules/list_alarm_timers"), {"alarm_id": alarm_id})
+        await cursor.execute(statement("rules.alarms/list_alarm_timers"), {"alarm_id": alarm_id})
         return await cursor.fetchall()
 
 

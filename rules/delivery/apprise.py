@@ -23,7 +23,7 @@ from rules.delivery.egress import Egress
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
-from schemas.targets import AppriseTarget
+from schemas.documents.targets import AppriseTarget
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _PROCESS = "rules.delivery.apprise_process"

@@ -20,7 +20,7 @@ from rules.delivery.secrets import Secrets
 from rules.delivery.slack import send_slack
 from rules.delivery.webhook import send_webhook
 from rules.metrics import DELIVERIES
-from schemas.targets import EmailTarget, SlackTarget, Target, WebhookTarget
+from schemas.documents.targets import EmailTarget, SlackTarget, Target, WebhookTarget
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _log = structlog.get_logger()

@@ -30,9 +30,9 @@ from rules.delivery.egress import Egress, connection_problem, place
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
-from schemas.mail_address import parse_mailbox
-from schemas.subjects import token
-from schemas.targets import EmailTarget, SmtpServer
+from schemas.documents.targets import EmailTarget, SmtpServer
+from schemas.values.mail_address import parse_mailbox
+from schemas.wire.subjects import token
 from tocsin.core.errors import InvalidInput, Unreachable
 
 MAX_MAIL_BYTES = 5_000_000

@@ -23,8 +23,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from rules.delivery.egress import Egress, connection_problem, place
-from schemas.http_headers import check_header_value
-from schemas.web_address import check_url
+from schemas.values.http_headers import check_header_value
+from schemas.values.web_address import check_url
 from tocsin.core.errors import InvalidInput, Unreachable
 
 MAX_REQUEST_BYTES = 1_000_000

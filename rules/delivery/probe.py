@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from rules.delivery.egress import Egress, place
 from rules.delivery.http import Request, Response, request
 from rules.delivery.secrets import Secrets
-from schemas.probe_document import HttpProbe, Probe, TcpProbe
+from schemas.documents.probe import HttpProbe, Probe, TcpProbe
 from tocsin.core.errors import InvalidInput, Unreachable
 
 

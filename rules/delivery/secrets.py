@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, urlsplit
 
-from schemas.secret import SecretRef
+from schemas.values.secret import SecretRef
 from tocsin.core.errors import InvalidInput
 
 HIDDEN = "***"

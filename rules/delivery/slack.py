@@ -13,7 +13,7 @@ from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome, outcome_of_answer
 from rules.delivery.secrets import Secrets
 from rules.delivery.webhook import json_body
-from schemas.targets import SlackTarget
+from schemas.documents.targets import SlackTarget
 
 _LONGEST_HEADER = 150
 _LONGEST_TEXT = 3_000

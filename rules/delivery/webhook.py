@@ -19,9 +19,9 @@ from rules.delivery.http import Request, request
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome, outcome_of_answer
 from rules.delivery.secrets import Secrets
-from schemas.json_shape import check_json_shape
-from schemas.secret import SecretRef
-from schemas.targets import WebhookTarget
+from schemas.documents.targets import WebhookTarget
+from schemas.values.json_shape import check_json_shape
+from schemas.values.secret import SecretRef
 from tocsin.core.errors import InvalidInput
 
 _PREFIX = "whsec_"

@@ -7,7 +7,6 @@ A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and
 names, and carries out the effects in their order.
 """
 
-from rules.engine.alarms import adopt, advance, end
 from rules.engine.compiled import CompiledRules
 from rules.engine.effects import (
     Alarm,
@@ -24,9 +23,10 @@ from rules.engine.effects import (
     edge_event_id,
 )
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
-from rules.engine.machine import step
 from rules.engine.rule import Rule, RuleInvalid, compile_rule
 from rules.engine.state import BLANK, RuleState
+from rules.engine.step import step
+from rules.engine.transitions import adopt, advance, end
 from rules.engine.types import TypeIndex
 
 __all__ = [

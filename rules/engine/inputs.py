@@ -17,7 +17,7 @@ Value = float | int | str | bool
 
 
 class Arrival(NamedTuple):
-    """An observed datapoint, as `schemas.json_shape` allows it: finite, no NUL. `labels` are those it came with."""
+    """A datapoint of a producer: finite, without NUL (`schemas.values.json_shape`), with its own labels."""
 
     at: datetime
     seq: int

@@ -13,14 +13,14 @@ from typing import Any
 
 import structlog
 
-from rules.delivery.templates import fill_text
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
 from rules.engine.shorthands import number_text
 from rules.engine.state import Verdict
-from schemas.duration import format_duration
-from schemas.event import instant_text
-from schemas.severities import level_name
+from rules.language.templates import fill_text
+from schemas.values.duration import format_duration
+from schemas.values.severities import level_name
+from schemas.wire.event import instant_text
 from tocsin.core.errors import InvalidInput
 
 _LONGEST_SHOWN = 100

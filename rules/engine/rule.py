@@ -21,18 +21,18 @@ from rules.engine.inputs import Arrival, EventSeen, WentStale
 from rules.engine.shorthands import conditions_of
 from rules.engine.types import NO_TYPES, TypeIndex
 from rules.engine.windows import Window
-from rules.expressions import Condition, ExpressionInvalid, compile_event_condition
-from rules.expressions.environment import event_activation, event_environment
-from rules.expressions.series import (
+from rules.language.cel import Condition, ExpressionInvalid, compile_event_condition
+from rules.language.cel.environment import event_activation, event_environment
+from rules.language.cel.series import (
     ValueKind,
     compile_series_condition,
     compile_where,
 )
-from schemas.datapoint_type_document import DatapointTypeDocument
-from schemas.duration import format_duration
-from schemas.event_rule_document import EventRuleDocument
-from schemas.key_pattern import covers
-from schemas.severities import level, severities
+from schemas.documents.datapoint_type import DatapointTypeDocument
+from schemas.documents.event_rule import EventRuleDocument
+from schemas.values.duration import format_duration
+from schemas.values.key_pattern import covers
+from schemas.values.severities import level, severities
 from tocsin.core.errors import InvalidInput
 
 _ZERO = timedelta(0)

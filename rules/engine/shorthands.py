@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.event_rule_document import EventRuleDocument
+from schemas.documents.event_rule import EventRuleDocument
 
 
 class Conditions(NamedTuple):

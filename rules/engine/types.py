@@ -12,10 +12,10 @@ from datetime import timedelta
 from functools import lru_cache
 
 from rules.engine.patterns import MOST_KEPT, PatternIndex
-from rules.expressions.series import ValueKind
-from schemas.calculated import HEALTH_KEY
-from schemas.datapoint_type_document import DatapointTypeDocument
-from schemas.key_pattern import overlap, specificity
+from rules.language.cel.series import ValueKind
+from schemas.documents.datapoint_type import DatapointTypeDocument
+from schemas.values.key_pattern import overlap, specificity
+from schemas.wire.calculated import HEALTH_KEY
 
 
 class TypeIndex:

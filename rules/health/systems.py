@@ -18,10 +18,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rules.health.facts import Fact, Held
-from rules.health.members import MemberRow, unmet
+from rules.documents.members import MemberRow, unmet
+from rules.health.observations import Fact, Held
 from rules.health.rollup import Condition, Health, Open, Reason, Seen, Weights, condition, roll_up
-from schemas.severities import severities
+from schemas.values.severities import severities
 
 Verdict = tuple[Health, Reason | None]
 Join = Callable[[str, str], Iterable[MemberRow]]

@@ -19,14 +19,14 @@ import psycopg
 import structlog
 from nats.aio.client import Client
 
-from rules.dead_letters import send_dead_letter
+from rules.lanes.batch_size import Pace
+from rules.lanes.blame import is_of_a_message
+from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import Lane, Message, Overtaken
-from rules.lanes.pace import Pace
 from rules.lanes.partition import Key, Partition, Position
-from rules.lanes.poison import is_of_a_message
 from rules.lanes.reader import Reader
 from rules.metrics import LANE_BATCH, MESSAGES
-from schemas.dead_letter import dead_letter
+from schemas.wire.dead_letter import dead_letter
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings

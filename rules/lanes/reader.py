@@ -23,8 +23,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from rules.lanes.batch_size import Pace
 from rules.lanes.lane import Lane, Message
-from rules.lanes.pace import Pace
 from rules.lanes.partition import Partition
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable

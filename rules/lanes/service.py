@@ -18,11 +18,11 @@ import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from rules.dead_letters import ensure_dead_letters
+from rules.lanes.batch_size import Pace, Paces
+from rules.lanes.dead_letters import ensure_dead_letters
 from rules.lanes.drain import Drain
-from rules.lanes.holding import Holdings
 from rules.lanes.lane import Lane
-from rules.lanes.pace import Pace, Paces
+from rules.lanes.lease import Holdings
 from rules.lanes.partition import Key, Lost
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect

@@ -9,7 +9,7 @@ Why pure: the performer commits effects, tests and simulations collect them. No 
 jitter of a back-off is a hash of the attempt.
 """
 
-from rules.runbook.advancing import Advance, advance, revive
+from rules.runbook.advance import Advance, advance, revive
 from rules.runbook.backoff import delay_before
 from rules.runbook.effects import (
     Answered,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
-from schemas.runbook import Retries
+from schemas.documents.runbook import Retries
 
 _SHARES = 2**32
 

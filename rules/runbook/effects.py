@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from clock.records import NewEvent
+from tocsin.core.records import NewEvent
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from schemas.action_document import ActionDocument
-from schemas.runbook import RESPONSES, StepDocument
+from schemas.documents.action import ActionDocument
+from schemas.documents.runbook import RESPONSES, StepDocument
 from tocsin.core.errors import InvalidInput
 
 MAX_NODES = 200

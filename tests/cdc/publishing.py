@@ -23,13 +23,13 @@ from cdc.chain import Chain, ChainBroken
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.stream import stream_config
-from clock.record_log import NewEvent, append_events
-from schemas.subjects import action_subject, event_subject
+from schemas.wire.subjects import action_subject, event_subject
 from tests.records import events
 from tests.streams import Stored, read_stream
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cdc.adopt import Loss, adopt, find_loss
+from cdc.errors import Stopped
 from cdc.log_reader import LogReader
-from cdc.stops import Stopped
 from tests.cdc.publishing import (
     T0,
     append,
@@ -24,8 +24,8 @@ from tests.cdc.publishing import (
     publish_all_but,
     write,
 )
-from tests.clock.test_record_log import small_partitions
-from tests.rules.applying import action, put, versions
+from tests.core.test_record_log import small_partitions
+from tests.rules.apply.apply_setup import action, put, versions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually

@@ -7,10 +7,10 @@ import asyncio
 import psycopg
 import pytest
 
+from cdc.errors import LogHole
 from cdc.gaps import record_gap
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
-from cdc.stops import LogHole
 from tests.cdc.publishing import (
     T0,
     append,
@@ -21,7 +21,7 @@ from tests.cdc.publishing import (
     published,
     smaller,
 )
-from tests.clock.test_record_log import small_partitions
+from tests.core.test_record_log import small_partitions
 from tests.records import events
 from tests.sql import all_rows
 from timers.schedule_spec import Act

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,10 +16,11 @@ from clock.service import Clock
 from migrations.runner import migrate
 from rules.worker import Worker
 from tests.cdc.publishing import T0, append, forget_after, patient, publish_all, published, smaller
-from tests.clock.test_record_log import small_partitions
-from tests.clock.test_retention import all_have_read, at_the_end, fill
+from tests.clock.retention.test_prune import all_have_read, at_the_end, fill
+from tests.core.test_record_log import small_partitions
 from tests.databases import create_database, drop_database
-from tests.rules.applying import action, put
+from tests.paths import ROOT
+from tests.rules.apply.apply_setup import action, put
 from tests.sql import all_rows
 from tests.waiting import eventually
 from timers.schedule_spec import Act
@@ -32,7 +32,7 @@ from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
-ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
+ROLES = ROOT / "deploy" / "postgres" / "roles.sql"
 LOG = (
     *("event", "action_step", "datapoint_calculated", "log_commit", "log_head", "log_gap"),
     *("event_0", "action_step_0", "datapoint_calculated_0"),

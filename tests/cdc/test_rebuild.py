@@ -7,8 +7,8 @@ from cdc.publisher import Publisher
 from cdc.rebuild import plan_rebuild, rebuild
 from rules.worker import Worker
 from tests.cdc.publishing import T0, append, publish_all, published
-from tests.rules.applying import actions, note, publishing, put, rule
-from tests.rules.receiving import receiver
+from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.apply.apply_setup import actions, note, publishing, put, rule
 from tests.waiting import eventually
 from timers.schedule_spec import Act
 from tocsin.core.bus import connect_bus

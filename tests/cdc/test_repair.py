@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc.errors import LogHole, StreamAhead, StreamDiffers
 from cdc.publisher import Publisher
-from cdc.stops import LogHole, StreamAhead, StreamDiffers
 from migrations.runner import migrate
 from tests.cdc.publishing import (
     Live,

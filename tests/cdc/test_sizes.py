@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from cdc.log_reader import LogReader
-from clock.record_log import NewEvent, append_events
 from tests.cdc.publishing import T0, append, bodies, publish_all, published
 from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 LARGEST = 229_376

@@ -10,7 +10,7 @@ import pytest
 from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from nats.js.client import JetStreamContext
 
-from cdc.stops import StreamRefused
+from cdc.errors import StreamRefused
 from cdc.stream import ensure_stream, last_sequence, stream_config
 from tests.cdc.publishing import append, live
 from tocsin.core.bus import connect_bus

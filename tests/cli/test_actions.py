@@ -10,8 +10,8 @@ import pytest
 
 from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
-from tests.rules.applying import rule
-from tests.rules.house import House
+from tests.rules.apply.apply_setup import rule
+from tests.rules.instance import House
 from tests.sql import all_rows
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import connect

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tocsin.cli.rules_files import _tell_tenths
+from tocsin.cli.rules.apply import _tell_tenths
 from tocsin.core.settings import Settings
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine, environment_of
-from tests.rules.lanes.laning import has_stream, jetstream
+from tests.rules.lanes.lane_setup import has_stream, jetstream
 from tests.waiting import eventually, eventually_sync
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

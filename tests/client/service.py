@@ -11,13 +11,13 @@ from typing import Any
 import nats
 from nats.js.errors import NotFoundError
 
-from clock.record_log import NewEvent, append_events
 from tests.cdc.publishing import T0, live
 from tests.sql import all_rows
 from tests.waiting import eventually
 from tocsin.client import Event, Events, Inbox, consume, make_inbox
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
 

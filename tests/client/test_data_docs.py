@@ -6,18 +6,18 @@ import json
 import re
 import sys
 from asyncio import create_subprocess_exec
-from pathlib import Path
 
-from rules.catching import Catcher
-from schemas.ingest_event import read_ingest_event
+from rules.lanes.external_events import Catcher
+from schemas.wire.ingest_event import read_ingest_event
+from tests.paths import ROOT
 from tests.records import events
-from tests.rules.applying import rows
-from tests.rules.lanes.laning import lane_worker, make_stream, wait_for_rows
+from tests.rules.apply.apply_setup import rows
+from tests.rules.lanes.lane_setup import lane_worker, make_stream, wait_for_rows
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 
 
 def snippets(language: str) -> list[str]:

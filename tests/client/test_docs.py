@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import psycopg
 import pytest
 
+from tests.paths import ROOT
 from tocsin.core.settings import Settings
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = ROOT / "docs" / "client.md"
 _CONTENT = "select owner, name, recurrence, type, payload, action, status, generation, created_by from tocsin.schedule"
 
 

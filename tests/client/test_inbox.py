@@ -13,8 +13,8 @@ from tests.client.service import make_service
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
 from tocsin.client import Delivery, Inbox
+from tocsin.client._inbox_protocol import Mark, Place
 from tocsin.client.inbox import OpenInbox
-from tocsin.client.keeping import Mark, Place
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

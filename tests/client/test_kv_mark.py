@@ -12,7 +12,7 @@ import pytest
 from tests.client.service import billing, bring_up, delete_stream, publish, running, until_acknowledged
 from tests.waiting import eventually
 from tocsin.client import Delivery, Event, KvMark, Refused
-from tocsin.client.keeping import Mark, Place
+from tocsin.client._inbox_protocol import Mark, Place
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

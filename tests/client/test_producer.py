@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from rules.catching import ingest_stream_config
-from rules.datapoints.stream import ensure_data_stream
-from schemas.ingest_event import read_ingest_event
+from rules.lanes.data_stream import ensure_data_stream
+from rules.lanes.external_events import ingest_stream_config
+from schemas.wire.ingest_event import read_ingest_event
 from tests.cdc.publishing import smaller
-from tests.rules.lanes.laning import jetstream
+from tests.rules.lanes.lane_setup import jetstream
 from tocsin.client import InvalidInput, Producer, emit, send
 from tocsin.core.errors import Unreachable
 from tocsin.core.settings import Settings

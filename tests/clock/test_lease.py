@@ -18,6 +18,7 @@ from nats.js.api import StreamConfig
 
 from clock import lease as lease_module
 from clock.lease import Lease, campaigning, current_holder
+from tests.paths import ROOT
 from tests.waiting import eventually
 from tocsin.core import bus as bus_module
 from tocsin.core.service import Service, beat, running
@@ -92,7 +93,7 @@ async def test_a_killed_holder_is_replaced_when_its_key_expires(place: Settings)
     holder = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.clock.holder", place.nats, place.namespace),
         stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
     )
     try:
         assert holder.stdout is not None

@@ -10,7 +10,7 @@ import pytest
 
 from clock.registry import KINDS
 from clock.term import Term, _Name, begin_term
-from tests.clock.beats import at, drain, fired, put, schedule
+from tests.clock.heartbeats import at, drain, fired, put, schedule
 from tests.sql import all_rows, one_row
 from timers.schedules import Act, ScheduleSpec, put_schedule
 from tocsin.core.db import Connection

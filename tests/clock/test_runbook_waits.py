@@ -12,8 +12,8 @@ from psycopg.types.json import Jsonb
 
 from clock.runbook_waits import RunbookWaits
 from clock.term import Term, begin_term
-from rules.actions.cancelling import cancel_actions
-from tests.clock.beats import at, drain
+from rules.actions.cancel import cancel_actions
+from tests.clock.heartbeats import at, drain
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually

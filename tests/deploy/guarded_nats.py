@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from tests.paths import ROOT
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats
 
-CONFIG = Path(__file__).parents[2] / "deploy" / "nats"
+CONFIG = ROOT / "deploy" / "nats"
 USERS = ("clock", "cdc", "worker", "producer", "billing", "operator", "rebuild")
 # A password that has to be encoded in a URL.
 PASSWORD = "p@ss/%40 w:rd"

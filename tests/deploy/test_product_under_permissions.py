@@ -14,8 +14,8 @@ from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.rebuild import plan_rebuild, rebuild
 from clock.service import Clock
-from rules.applying import apply
-from rules.loading import load_text
+from rules.apply import apply
+from rules.documents.load import load_text
 from rules.worker import Worker
 from tests.client.service import make_service, note
 from tests.deploy.guarded_nats import GuardedNats, guarded_nats

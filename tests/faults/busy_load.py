@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 
 from clock.time_source import wall_now
-from schemas.subjects import datapoint_subject
+from schemas.wire.subjects import datapoint_subject
 from tests.faults.busy_rules import DATAPOINT_KEYS
 from tocsin.client.producer import Producer
 from tocsin.core.bus import connect_bus

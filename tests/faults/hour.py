@@ -26,16 +26,16 @@ from pathlib import Path
 
 import psycopg
 
-from rules.alarms.acts import acknowledge, snooze
-from rules.alarms.listing import list_alarms
-from rules.applying import apply, preview
-from rules.datapoints.stream import ensure_data_stream
-from rules.loading import load_text
+from rules.alarms.operator import acknowledge, snooze
+from rules.alarms.queries import list_alarms
+from rules.apply import apply, preview
+from rules.documents.load import load_text
+from rules.lanes.data_stream import ensure_data_stream
 from tests.faults.busy_load import BusyLoad
 from tests.faults.busy_rules import OWNERS, RULES, busy_rules
 from tests.faults.plan import settings_of
 from tests.faults.processes import TOCSIN, Processes, environment
-from tests.rules.lanes.laning import jetstream
+from tests.rules.lanes.lane_setup import jetstream
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
 from timers.schedules import Act

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import yaml
 
+from tests.paths import ROOT
 from tocsin.cli.metrics import groups_of
 from tocsin.core.metrics import Family
-from tocsin.metrics.house import House
-from tocsin.metrics.page import Process
+from tocsin.metrics.database_metrics import House
+from tocsin.metrics.exposition import Process
 
-_PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+_PAGE = ROOT / "docs" / "operating.md"
 _ROW = re.compile(r"^\| `tocsin_.*$", re.MULTILINE)
 _ALERTS = re.compile(r"^```text\n(groups:.*?)^```", re.MULTILINE | re.DOTALL)
 

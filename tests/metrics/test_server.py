@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from clock.record_log import NewEvent, append_events
 from tests.metrics.scraping import Figures, ask, raw, scrape
 from tests.sql import one_row
 from tests.waiting import eventually
@@ -21,10 +20,11 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.metrics import Metrics
+from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.service import Service, beat, running
 from tocsin.core.settings import Settings
 from tocsin.metrics import server
-from tocsin.metrics.page import Page
+from tocsin.metrics.exposition import Page
 from tocsin.metrics.server import serving
 
 
@@ -51,7 +51,7 @@ def service(run: Callable[[], Awaitable[None]] = idle) -> Service:
 @pytest.fixture(autouse=True)
 def patient_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a test does not say that Postgres hangs, it does not: not even on a machine that stalls."""
-    monkeypatch.setattr("tocsin.metrics.page._PATIENCE_S", 60.0)
+    monkeypatch.setattr("tocsin.metrics.exposition._PATIENCE_S", 60.0)
 
 
 async def well(page: Page) -> bool:
@@ -96,7 +96,7 @@ async def test_while_postgres_is_away_the_process_speaks_of_itself(settings: Set
 async def test_a_postgres_that_hangs_costs_one_session_and_no_answer(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.metrics.page._PATIENCE_S", 0.05)
+    monkeypatch.setattr("tocsin.metrics.exposition._PATIENCE_S", 0.05)
     connected: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda _, writer: connected.append(writer), "127.0.0.1", 0)
     port_of_postgres = silent.sockets[0].getsockname()[1]
@@ -121,12 +121,12 @@ async def test_a_postgres_that_hangs_costs_one_session_and_no_answer(
 async def test_figures_are_not_shown_any_more_when_postgres_stops_to_answer(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.metrics.page._FRESH_S", 0.0)
-    monkeypatch.setattr("tocsin.metrics.page._DUTY", 0.0)
+    monkeypatch.setattr("tocsin.metrics.exposition._FRESH_S", 0.0)
+    monkeypatch.setattr("tocsin.metrics.exposition._DUTY", 0.0)
     page = Page(settings, [], [])
     assert Figures(await page.metrics())("tocsin_database_up") == 1
-    monkeypatch.setattr("tocsin.metrics.page._PATIENCE_S", 0.05)
-    monkeypatch.setattr("tocsin.metrics.page.read_house", lambda _: asyncio.Event().wait())
+    monkeypatch.setattr("tocsin.metrics.exposition._PATIENCE_S", 0.05)
+    monkeypatch.setattr("tocsin.metrics.exposition.read_house", lambda _: asyncio.Event().wait())
     found = Figures(await page.metrics())
     assert (found("tocsin_database_up"), found.get("tocsin_log_head_seq")) == (0, None)
     assert await page.problem() == "postgres has not answered for 0.05 s"
@@ -136,10 +136,10 @@ async def test_figures_are_not_shown_any_more_when_postgres_stops_to_answer(
 async def test_after_postgres_was_frozen_its_figures_are_soon_read_again(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.metrics.page._FRESH_S", 0.1)
-    monkeypatch.setattr("tocsin.metrics.page._PATIENCE_S", 0.1)
-    monkeypatch.setattr("tocsin.metrics.page._LONGEST_REST_S", 0.1)
-    monkeypatch.setattr("tocsin.metrics.page._DUTY", 1e6)
+    monkeypatch.setattr("tocsin.metrics.exposition._FRESH_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.exposition._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.exposition._LONGEST_REST_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.exposition._DUTY", 1e6)
     page = Page(settings, [], [])
     await eventually(lambda: well(page), "it has read the house")
     session = "select pid from pg_stat_activity where application_name = 'tocsin metrics'"
@@ -166,7 +166,7 @@ async def test_whatever_goes_wrong_with_the_house_the_page_answers_without_it(
     async def fail(_: object) -> Metrics:
         raise error
 
-    monkeypatch.setattr("tocsin.metrics.page.read_house", fail)
+    monkeypatch.setattr("tocsin.metrics.exposition.read_house", fail)
     page = Page(settings, [], [])
     assert Figures(await page.metrics())("tocsin_database_up") == 0
     assert await page.problem() == str(error).partition("\n")[0]
@@ -183,14 +183,14 @@ async def test_the_house_is_read_once_for_all_who_ask_within_a_second(
         readings += 1
         return Metrics()
 
-    monkeypatch.setattr("tocsin.metrics.page.read_house", read)
-    monkeypatch.setattr("tocsin.metrics.page._FRESH_S", 60.0)
+    monkeypatch.setattr("tocsin.metrics.exposition.read_house", read)
+    monkeypatch.setattr("tocsin.metrics.exposition._FRESH_S", 60.0)
     page = Page(settings, [], [])
     await asyncio.gather(*(page.metrics() for _ in range(20)))
     await page.metrics()
     assert readings == 1
-    monkeypatch.setattr("tocsin.metrics.page._FRESH_S", 0.0)
-    monkeypatch.setattr("tocsin.metrics.page._DUTY", 0.0)
+    monkeypatch.setattr("tocsin.metrics.exposition._FRESH_S", 0.0)
+    monkeypatch.setattr("tocsin.metrics.exposition._DUTY", 0.0)
     page._fresh_until_s = 0.0
     await page.metrics()
     await page.metrics()

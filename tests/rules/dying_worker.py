@@ -11,9 +11,9 @@ import random
 import signal
 import sys
 
-from rules import perform
-from rules.actions.reading import Action
-from rules.actions.settling import settle
+from rules.actions import perform
+from rules.actions.commit import settle
+from rules.actions.store import Action
 from rules.runbook import Outcome
 from rules.worker import Worker
 from tocsin.core.db import Connection

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from rules.current import RuleSet
-from rules.delivery.templates import fill_text
-from rules.judging import Judge
-from rules.loading import load_files, recurrence_of
+from rules.dispatch.matcher import Judge
+from rules.documents.load import load_files, recurrence_of
+from rules.documents.rule_book import RuleSet
+from rules.language.templates import fill_text
 from rules.runbook import Completed
 from schemas.documents import ActionDocument, ScheduleDocument
-from schemas.severities import level
+from schemas.values.severities import level
+from tests.paths import ROOT
 from tests.rules.engine.scenario import Scenario
-from tests.rules.runbook.simulating import Simulation
+from tests.rules.runbook.simulated_runs import Simulation
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def text(name: str) -> str:

@@ -5,14 +5,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from rules.delivery.templates import fill, fill_text
-from rules.expressions import RuleIndex, compile_event_condition
-from rules.loading import load_files, recurrence_of
-from rules.loading.yaml_tree import read_documents
+from rules.documents.load import load_files, recurrence_of
+from rules.documents.load.yaml_tree import read_documents
+from rules.language.cel import RuleIndex, compile_event_condition
+from rules.language.templates import fill, fill_text
 from schemas.documents import ActionDocument, ActionRuleDocument, ScheduleDocument
 from schemas.export import text_of
+from tests.paths import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 QUICKSTART = EXAMPLES / "quickstart.yaml"
 START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 

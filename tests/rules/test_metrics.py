@@ -7,22 +7,22 @@ import json
 import pytest
 from nats.aio.client import Client
 
-from rules.datapoints.lane import DataBatch
+from rules.actions.perform import perform
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
+from rules.lanes.batch import Writes
+from rules.lanes.data_lane import DataBatch
 from rules.lanes.lane import Overtaken
-from rules.lanes.phases import Writes
 from rules.metrics import WORKER
-from rules.perform import perform
-from schemas.subjects import datapoint_subject
-from schemas.targets import WebhookTarget
-from tests.clock.beats import T0
+from schemas.documents.targets import WebhookTarget
+from schemas.wire.subjects import datapoint_subject
+from tests.clock.heartbeats import T0
 from tests.metrics.scraping import Counted
-from tests.rules.applying import action, event_bodies, note, put, rule, step_bodies
+from tests.rules.actions.performed_steps import egress_of, world_of
+from tests.rules.apply.apply_setup import action, event_bodies, note, put, rule, step_bodies
 from tests.rules.delivery.receivers import answering, receiver
-from tests.rules.dispatching import dispatch
-from tests.rules.lanes.laning import jetstream, lane_worker, make_stream
-from tests.rules.performing import egress_of, world_of
+from tests.rules.dispatch.dispatch_setup import dispatch
+from tests.rules.lanes.lane_setup import jetstream, lane_worker, make_stream
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

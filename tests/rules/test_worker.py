@@ -14,8 +14,8 @@ import pytest
 from cdc.publisher import Publisher
 from rules.worker import Worker
 from tests.cdc.publishing import head, live, published, smaller
-from tests.rules.applying import actions, note, publishing, put, rows, rule
-from tests.rules.receiving import receiver
+from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.apply.apply_setup import actions, note, publishing, put, rows, rule
 from tests.waiting import eventually
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
@@ -143,6 +143,6 @@ async def test_an_outage_of_nats_is_survived_by_a_worker(
 async def test_a_worker_without_a_stream_says_what_makes_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rules.record_lane._PATIENCE_S", 0.0)
+    monkeypatch.setattr("rules.lanes.record_lane._PATIENCE_S", 0.0)
     with pytest.raises(Unreachable, match=r"does not exist yet: `tocsin run cdc` makes it"):
         await Worker(settings).run()

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from typing import Any
 
-from rules import perform
+from rules.actions import perform
 from rules.worker import Worker
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

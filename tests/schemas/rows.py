@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from schemas.event import EventRow
-from schemas.step import StepRow
+from schemas.wire.event import EventRow
+from schemas.wire.step import StepRow
 
 AT = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 ID = UUID("11111111-1111-4111-8111-111111111111")

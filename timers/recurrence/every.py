@@ -12,7 +12,7 @@ which `Recurrence` turns into "no more fires".
 
 from datetime import datetime, timedelta
 
-from schemas.duration import parse_duration
+from schemas.values.duration import parse_duration
 from timers.recurrence.occurrence import Occurrence
 from tocsin.core.errors import InvalidInput
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from schemas.duration import format_duration
+from schemas.values.duration import format_duration
 from timers.recurrence.cron import cron_pattern
 from timers.recurrence.cron_text import EVERY_ALIAS, is_interval_like, plain_cron
 from timers.recurrence.every import Every, parse_interval

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import CreatedBy, Json, instant_option, person
-from tocsin.cli.printing import countdown, print_json, print_table, printable, since_text, utc_text
+from tocsin.cli.output import countdown, print_json, print_table, printable, since_text, utc_text
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rules.alarms.acts import Acted
+    from rules.alarms.operator import Acted
 
 AlarmId = Annotated[str, typer.Argument(help="Id of the alarm, or its beginning.", metavar="ID")]
 
@@ -119,7 +119,7 @@ def snooze(
 
 
 def _states(state: str) -> tuple[str, ...]:
-    from rules.alarms.listing import HELD, STATES
+    from rules.alarms.queries import HELD, STATES
 
     if state == "held":
         return HELD
@@ -142,8 +142,8 @@ def _state_text(row: dict[str, Any], now: datetime) -> str:
 async def _alarms(
     states: tuple[str, ...], rule: str | None, owner: str | None, severity: str | None, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
-    from rules.alarms.listing import list_alarms
-    from schemas.severities import level, level_name
+    from rules.alarms.queries import list_alarms
+    from schemas.values.severities import level, level_name
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
@@ -156,8 +156,8 @@ async def _alarms(
 
 
 async def _ack(alarm: str, note: str, who: str) -> tuple[dict[str, Any], Acted]:
-    from rules.alarms.acts import acknowledge
-    from rules.alarms.listing import find_alarm
+    from rules.alarms.operator import acknowledge
+    from rules.alarms.queries import find_alarm
     from timers.schedule_spec import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -171,9 +171,9 @@ async def _ack(alarm: str, note: str, who: str) -> tuple[dict[str, Any], Acted]:
 async def _snooze(
     alarm: str, duration: str | None, until: str | None, who: str
 ) -> tuple[dict[str, Any], datetime | None, Acted]:
-    from rules.alarms.acts import snooze as snooze_alarm
-    from rules.alarms.listing import find_alarm
-    from schemas.duration import parse_duration
+    from rules.alarms.operator import snooze as snooze_alarm
+    from rules.alarms.queries import find_alarm
+    from schemas.values.duration import parse_duration
     from timers.schedule_spec import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database

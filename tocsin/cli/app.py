@@ -6,40 +6,21 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import (
-    actions,
-    alarms,
-    audit,
-    backtest,
-    cdc_repair,
-    cdc_status,
-    cdc_verify,
-    channels,
-    dead,
-    doctor,
-    events,
-    explain,
-    export,
-    health,
-    metrics,
-    migrate,
-    next_times,
-    prune,
-    rule_tests,
-    rules_files,
-    run,
-    schedule_add,
-    schedule_changes,
-    schedules,
-    schema,
-    send,
-    series,
-    stats,
-    tail,
-    timers,
-    up,
-)
-from tocsin.cli.failures import Commands
+from tocsin.cli import alarms, health, metrics, migrate, next_times, prune, run, send, series, stats, timers
+from tocsin.cli.actions import command as actions
+from tocsin.cli.cdc import repair as cdc_repair
+from tocsin.cli.cdc import status as cdc_status
+from tocsin.cli.cdc import verify as cdc_verify
+from tocsin.cli.doctor import command as doctor
+from tocsin.cli.errors import Commands
+from tocsin.cli.records import audit, backtest, events, explain, export, tail
+from tocsin.cli.records import dead_letters as dead
+from tocsin.cli.rules import apply as rules_files
+from tocsin.cli.rules import channels, rule_tests, schema
+from tocsin.cli.schedule import add as schedule_add
+from tocsin.cli.schedule import change as schedule_changes
+from tocsin.cli.schedule import listing as schedules
+from tocsin.cli.up import command as up
 
 app = typer.Typer(
     cls=Commands,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import Json
-from tocsin.cli.printing import countdown, print_json, print_table
+from tocsin.cli.output import countdown, print_json, print_table
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,7 +64,7 @@ def _members(row: dict[str, Any]) -> str:
 
 
 async def _health() -> tuple[datetime, list[dict[str, Any]]]:
-    from rules.health.listing import list_health
+    from rules.health.queries import list_health
     from timers.working_set import database_now
     from tocsin.cli.session import database
 

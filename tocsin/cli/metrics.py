@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 
 if TYPE_CHECKING:
     from tocsin.core.metrics import Metrics
@@ -29,7 +29,7 @@ def metrics() -> None:
 async def _metrics() -> str:
     from tocsin.cli.session import database
     from tocsin.core.metrics import text
-    from tocsin.metrics.house import prepare, read_house
+    from tocsin.metrics.database_metrics import prepare, read_house
 
     async with database() as connection:
         await prepare(connection)
@@ -43,7 +43,7 @@ async def metrics_page(settings: Settings, services: Sequence[Service]) -> Async
         yield
         return
     from tocsin.core.listen_address import ListenAddress
-    from tocsin.metrics.page import Page
+    from tocsin.metrics.exposition import Page
     from tocsin.metrics.server import serving
 
     page = Page(settings, services, groups_of([service.name for service in services]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import Json
-from tocsin.cli.printing import print_json
+from tocsin.cli.output import print_json
 
 
 def migrate(as_json: Json = False) -> None:

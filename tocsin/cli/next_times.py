@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.options import Json, Tz, instant_option
-from tocsin.cli.printing import countdown, local_text, print_json, print_table, utc_text
+from tocsin.cli.output import countdown, local_text, print_json, print_table, utc_text
 
 _HORIZON_YEAR = 9999
 

@@ -37,7 +37,7 @@ def instant_option(text: str, option: str) -> datetime:
 
 def instant_or_ago(text: str, option: str, now: datetime) -> datetime:
     """An instant, or how long ago: `2h`."""
-    from schemas.duration import parse_duration
+    from schemas.values.duration import parse_duration
 
     try:
         return now - parse_duration(text)

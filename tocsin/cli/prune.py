@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import Json
-from tocsin.cli.printing import print_json
+from tocsin.cli.output import print_json
 
 if TYPE_CHECKING:
     from clock.retention.plan import PrunePlan

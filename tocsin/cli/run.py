@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 
 if TYPE_CHECKING:
     from tocsin.core.service import Service

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import Json, instant_option
-from tocsin.cli.printing import print_json, printable
+from tocsin.cli.output import print_json, printable
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import Json
-from tocsin.cli.printing import countdown, json_text, print_json, print_table, utc_text
+from tocsin.cli.output import countdown, json_text, print_json, print_table, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -90,7 +90,7 @@ def _age_s(row: dict[str, Any], now: datetime) -> float | None:
 async def _series(
     owner: str | None, key: str | None, type: str | None, stale: bool, unknown: bool, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
-    from rules.datapoints.listing import list_series, list_unknown
+    from rules.alarms.series_queries import list_series, list_unknown
     from timers.working_set import database_now
     from tocsin.cli.session import database
 

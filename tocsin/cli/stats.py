@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import Json, instant_or_ago
-from tocsin.cli.printing import duration_text, print_json, print_table
+from tocsin.cli.output import duration_text, print_json, print_table
 
 if TYPE_CHECKING:
     from rules.actions.history import Statistics

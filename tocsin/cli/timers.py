@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failures import finish
+from tocsin.cli.errors import finish
 from tocsin.cli.options import CreatedBy, Json, person
-from tocsin.cli.printing import due_text, print_json, print_table, utc_text
+from tocsin.cli.output import due_text, print_json, print_table, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime

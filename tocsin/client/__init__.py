@@ -14,18 +14,18 @@ On failure: `Refused` and `InvalidInput` leave a transaction that was under way 
 
 from __future__ import annotations
 
-from schemas.calculated import CalculatedDatapoint
-from schemas.event import Event
-from schemas.step import ActionStep
-from schemas.tombstone import Tombstone
+from schemas.wire.calculated import CalculatedDatapoint
+from schemas.wire.event import Event
+from schemas.wire.step import ActionStep
+from schemas.wire.tombstone import Tombstone
 from timers.working_set import arm, cancel, cancel_all
-from tocsin.client.consuming import consume, prepare
-from tocsin.client.consumption import Undeliverable
+from tocsin.client._consumer_loop import Undeliverable
+from tocsin.client.consume import consume, prepare
 from tocsin.client.delivery import Delivery
 from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
 from tocsin.client.kv_mark import KvMark
 from tocsin.client.producer import Producer, emit, send
-from tocsin.client.replaying import replay
+from tocsin.client.replay import replay
 from tocsin.client.reports import report_completed, report_failed
 from tocsin.client.schedules import (
     Schedule,
@@ -36,7 +36,7 @@ from tocsin.client.schedules import (
     schedule_cancel_all,
     schedule_once,
 )
-from tocsin.client.selecting import Events, Records, Steps, Tombstones, Verdicts
+from tocsin.client.select import Events, Records, Steps, Tombstones, Verdicts
 from tocsin.core.errors import InvalidInput, Refused, TocsinError, Unreachable
 
 __all__ = [

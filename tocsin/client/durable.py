@@ -24,9 +24,9 @@ from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, 
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from tocsin.client._inbox_protocol import Kept, Mark, Unusable
+from tocsin.client._start_position import Start, find_start, record_id
 from tocsin.client.delivery import Delivery
-from tocsin.client.keeping import Kept, Mark, Unusable
-from tocsin.client.starting import Start, find_start, record_id
 from tocsin.client.streams import API_TIMEOUT_S, Bus
 from tocsin.core.errors import Unreachable
 

@@ -26,7 +26,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
-from tocsin.client.keeping import KeepAway, Mark, Place, Unusable, Work
+from tocsin.client._inbox_protocol import KeepAway, Mark, Place, Unusable, Work
 from tocsin.core.db import Connection, retrying, shown_address, shown_reason, statement
 from tocsin.core.errors import InvalidInput, Unreachable
 

@@ -24,7 +24,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import StorageType, StreamConfig
 from nats.js.errors import NotFoundError
 
-from tocsin.client.keeping import KeepAway, Mark, Place, Unusable, Work
+from tocsin.client._inbox_protocol import KeepAway, Mark, Place, Unusable, Work
 from tocsin.client.streams import made
 
 _log = logging.getLogger("tocsin.client")

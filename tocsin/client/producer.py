@@ -28,10 +28,10 @@ from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 
-from schemas.datapoint import MOST_BYTES, Value, check_datapoint
-from schemas.event import instant_text
-from schemas.ingest_event import read_ingest_event
-from schemas.subjects import datapoint_subject
+from schemas.wire.datapoint import MOST_BYTES, Value, check_datapoint
+from schemas.wire.event import instant_text
+from schemas.wire.ingest_event import read_ingest_event
+from schemas.wire.subjects import datapoint_subject
 from tocsin.core.bus import connect_bus
 from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.settings import Settings, read_settings

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from schemas.json_shape import check_json_shape
-from tocsin.client.calling import value_of
+from schemas.values.json_shape import check_json_shape
+from tocsin.client._call import value_of
 from tocsin.core.db import Connection, statement
 
 

@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 
 from timers import schedules
 from timers.schedule_spec import ScheduleSpec, checked
-from tocsin.client.calling import readable, undone_if_refused, value_of
+from tocsin.client._call import readable, undone_if_refused, value_of
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
 

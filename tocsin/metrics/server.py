@@ -22,7 +22,7 @@ import structlog
 from tocsin.core.errors import Refused
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.metrics import CONTENT_TYPE
-from tocsin.metrics.page import Page
+from tocsin.metrics.exposition import Page
 
 _log = structlog.get_logger()
 _LONGEST_REQUEST = 8192

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.client import Client
 
-from tests.rules.house import House
+from tests.rules.instance import House
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from rules.datapoints.lane import DataLane
+from rules.lanes.data_lane import DataLane
 from tests.cdc.publishing import smaller
-from tests.rules.applying import rule
+from tests.rules.apply.apply_setup import rule
 from tests.rules.delivery.mail_servers import mail_server
 from tests.rules.delivery.receivers import Behaviour, answering, receiver, stalling
-from tests.rules.house import House
+from tests.rules.instance import House
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from clock.record_log import append_records
-from rules.actions.cancelling import cancel_actions
-from rules.actions.event_waits import EventWait, Met, WakeActions
-from rules.perform import perform
-from tests.rules.applying import step_bodies
-from tests.rules.house import House
-from tests.rules.performing import after_the_effect, world_of
+from rules.actions.cancel import cancel_actions
+from rules.actions.perform import perform
+from rules.dispatch.event_waits import EventWait, Met, WakeActions
+from tests.rules.actions.performed_steps import after_the_effect, world_of
+from tests.rules.apply.apply_setup import step_bodies
+from tests.rules.instance import House
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
 from tocsin.client import report_completed
 from tocsin.core.db import Connection
+from tocsin.core.record_log import append_records
 from tocsin.core.settings import Settings
 
 
@@ -42,7 +42,7 @@ async def stopping_after_the_action_moved(
             await left.pop()()
         await append_records(*arguments)
 
-    monkeypatch.setattr("rules.actions.settling.append_records", slow)
+    monkeypatch.setattr("rules.actions.commit.append_records", slow)
 
 
 async def test_a_cancel_between_an_effect_and_its_outcome_wins(

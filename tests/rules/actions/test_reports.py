@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from rules.actions.reports import Reports, report_stream_config, take_report
-from rules.dead_letters import read_dead_letters
-from tests.rules.house import House
-from tests.rules.lanes.laning import jetstream
+from rules.lanes.dead_letters import read_dead_letters
+from tests.rules.instance import House
+from tests.rules.lanes.lane_setup import jetstream
 from tests.waiting import eventually
 from tocsin.client import InvalidInput, report_completed, report_failed
 from tocsin.core.service import Service, running

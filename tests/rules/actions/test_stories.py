@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from rules.actions.cancelling import cancel_actions
-from rules.actions.reviving import retry_action
-from tests.rules.house import House
-from tests.rules.receiving import receiver
+from rules.actions.cancel import cancel_actions
+from rules.actions.retry import retry_action
+from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.instance import House
 from tests.sql import all_rows
 from timers.schedule_spec import Act
 from tocsin.client import report_completed, report_failed

@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from clock.term import begin_term
-from rules.alarms.series_alarms import SeriesAlarms
-from rules.current import newest_rules
-from rules.datapoints.lane import DataBatch, Verdict
-from rules.datapoints.storing import Placed, StoreDatapoints, prepare_staging
+from rules.alarms.over_series import SeriesAlarms
+from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, TypeIndex
+from rules.lanes.batch import PhasedPlan
+from rules.lanes.data_lane import DataBatch, Verdict
+from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
 from rules.lanes.lane import Overtaken
-from rules.lanes.phases import PhasedPlan
-from schemas.calculated import CalculatedDatapoint
-from tests.clock.beats import at, drain
-from tests.rules.alarms.judging import virtual_now
+from schemas.wire.calculated import CalculatedDatapoint
+from tests.clock.heartbeats import at, drain
+from tests.rules.alarms.alarm_batches import virtual_now
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 

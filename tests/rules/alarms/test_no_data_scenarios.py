@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import pytest
 
 from rules.engine import Arrival
-from tests.clock.beats import at
-from tests.rules.alarms.judging import edges
+from tests.clock.heartbeats import at
+from tests.rules.alarms.alarm_batches import edges
 from tests.rules.alarms.series import Live, verdicts
-from tests.rules.applying import put
+from tests.rules.apply.apply_setup import put
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from tocsin.core.db import Connection

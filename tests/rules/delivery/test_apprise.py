@@ -10,7 +10,7 @@ from rules.delivery.egress import Egress
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
-from schemas.targets import AppriseTarget
+from schemas.documents.targets import AppriseTarget
 from tests.rules.delivery.mail_servers import mail_server
 from tests.rules.delivery.receivers import answering, endless, receiver, stalling
 

@@ -11,7 +11,7 @@ from rules.delivery.email import build_mail
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
-from schemas.targets import EmailTarget
+from schemas.documents.targets import EmailTarget
 from tests.rules.delivery.mail_servers import PASSWORD, USER, mail_server
 from tests.rules.delivery.receivers import endless, receiver, resetting, saying, stalling
 from tocsin.core.errors import InvalidInput

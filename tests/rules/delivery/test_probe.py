@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from rules.delivery.egress import Egress, EgressRefused
 from rules.delivery.probe import ProbeResult, probe
 from rules.delivery.secrets import Secrets
-from schemas.probe_document import Probe
+from schemas.documents.probe import Probe
 from tests.rules.delivery.receivers import answering, endless, receiver, resetting, stalling
 from tocsin.core.errors import InvalidInput
 

@@ -5,7 +5,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from rules.delivery.secrets import Secrets
-from schemas.secret import Secret, SecretRef, TextOrSecret, secret_ref
+from schemas.values.secret import Secret, SecretRef, TextOrSecret, secret_ref
 from tocsin.core.errors import InvalidInput
 
 VALUE = 's3cret/"ü" & more'

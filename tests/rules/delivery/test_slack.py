@@ -9,7 +9,7 @@ from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import fields, header, section
-from schemas.targets import SlackTarget
+from schemas.documents.targets import SlackTarget
 from tests.rules.delivery.receivers import Behaviour, Received, answering, receiver
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from rules.delivery.egress import Egress
 from rules.delivery.message import Message
 from rules.delivery.outcome import Outcome
 from rules.delivery.secrets import Secrets
-from schemas.targets import WebhookTarget
+from schemas.documents.targets import WebhookTarget
 from tests.rules.delivery.receivers import Receiver, answering, receiver, resetting, stalling
 
 KEY = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21/0"

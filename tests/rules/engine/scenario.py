@@ -12,7 +12,8 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from rules.alarms.fates import judged_anew
+from rules.alarms.rule_change import judged_anew
+from rules.documents.load import load_text
 from rules.engine import (
     BLANK,
     ArmSustain,
@@ -37,9 +38,8 @@ from rules.engine import (
     end,
     step,
 )
-from rules.loading import load_text
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
-from schemas.duration import format_duration, parse_duration
+from schemas.values.duration import format_duration, parse_duration
 
 T0 = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 PLANT = "plant-7"

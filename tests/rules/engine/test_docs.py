@@ -1,11 +1,11 @@
 """The rules of docs/rules.md, running."""
 
 import re
-from pathlib import Path
 
+from tests.paths import ROOT
 from tests.rules.engine.scenario import Scenario
 
-PAGE = (Path(__file__).parents[3] / "docs" / "rules.md").read_text()
+PAGE = (ROOT / "docs" / "rules.md").read_text()
 (RULES,) = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "name: dsp-hot" in text]
 
 

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from rules.engine.patterns import PatternIndex
 from rules.engine.types import TypeIndex
 from schemas.documents import DatapointTypeDocument
-from schemas.key_pattern import covers
-from tests.schemas.test_key_pattern import keys, patterns
+from schemas.values.key_pattern import covers
+from tests.schemas.values.test_key_pattern import keys, patterns
 
 
 @given(st.lists(patterns, max_size=8), keys)

@@ -21,7 +21,7 @@ from rules.engine import (
     advance,
     step,
 )
-from schemas.duration import format_duration
+from schemas.values.duration import format_duration
 from tests.rules.engine.oracle import Timing, edges
 from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule
 

@@ -10,19 +10,20 @@ from typing import Any
 import psycopg
 import pytest
 
-from rules.applying import apply, preview
-from rules.applying import systems as applying_systems
+from rules.apply import apply, preview
+from rules.apply import systems as applying_systems
+from rules.documents.load import load_text
 from rules.engine import Arrival
-from rules.health import standing, systems
-from rules.health.deciding import HealthDecider
-from rules.health.facts import Fact
-from rules.health.listing import list_health
+from rules.health import store as standing
+from rules.health import systems
+from rules.health.decide import HealthDecider
+from rules.health.observations import Fact
+from rules.health.queries import list_health
 from rules.health.systems import HealthChange, Systems, take
-from rules.loading import load_text
-from tests.clock.beats import at
-from tests.rules.alarms.judging import arrival
+from tests.clock.heartbeats import at
+from tests.rules.alarms.alarm_batches import arrival
 from tests.rules.alarms.series import Live
-from tests.rules.applying import ACT
+from tests.rules.apply.apply_setup import ACT
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.waiting import eventually

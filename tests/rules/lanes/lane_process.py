@@ -9,10 +9,10 @@ import asyncio
 import os
 from pathlib import Path
 
-from rules.alarms.series_alarms import SeriesAlarms
+from rules.alarms.over_series import SeriesAlarms
 from tests.faults.traps import VARIABLE, die_with_the_parent, hook_of
-from tests.rules.lanes.counting import Counting
-from tests.rules.lanes.laning import lane_worker
+from tests.rules.lanes.counting_lane import Counting
+from tests.rules.lanes.lane_setup import lane_worker
 from tocsin.core.logs import configure_logs
 from tocsin.core.service import running
 from tocsin.core.settings import Settings

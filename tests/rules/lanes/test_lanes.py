@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from cdc.publisher import Publisher
-from rules.datapoints.lane import DataBatch
+from rules.lanes.batch import Writes
+from rules.lanes.data_lane import DataBatch
 from rules.lanes.lane import Overtaken
-from rules.lanes.phases import Writes
 from rules.worker import Worker
-from schemas.dead_letter import DeadLetter
-from schemas.subjects import datapoint_subject
+from schemas.wire.dead_letter import DeadLetter
+from schemas.wire.subjects import datapoint_subject
 from tests.cdc.publishing import patient, smaller
-from tests.rules.lanes.counting import Counting, effects, make_effects
-from tests.rules.lanes.laning import (
+from tests.rules.lanes.counting_lane import Counting, effects, make_effects
+from tests.rules.lanes.lane_setup import (
     OWNERS,
     jetstream,
     lane_worker,

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from schemas.subjects import datapoint_subject
+from schemas.wire.subjects import datapoint_subject
 from tests.cdc.publishing import patient
 from tests.conftest import with_database
 from tests.databases import clone_template, drop_database
 from tests.faults.clocks import WITHIN_S, Clocks
 from tests.faults.plan import let_work_go_on
-from tests.rules.applying import put
-from tests.rules.lanes.counting import effects, make_effects
-from tests.rules.lanes.laning import jetstream, make_stream
+from tests.rules.apply.apply_setup import put
+from tests.rules.lanes.counting_lane import effects, make_effects
+from tests.rules.lanes.lane_setup import jetstream, make_stream
 from tests.rules.lanes.workers import Workers, inflict
 from tests.sql import all_rows
 from tests.waiting import eventually_sync

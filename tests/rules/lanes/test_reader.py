@@ -10,11 +10,11 @@ import pytest
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
-from rules.datapoints.lane import DataLane
-from rules.datapoints.stream import data_stream_config, ensure_data_stream
-from rules.lanes.holding import Holdings
+from rules.lanes.batch_size import Pace
+from rules.lanes.data_lane import DataLane
+from rules.lanes.data_stream import data_stream_config, ensure_data_stream
 from rules.lanes.lane import Message
-from rules.lanes.pace import Pace
+from rules.lanes.lease import Holdings
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
 from tests.cdc.publishing import patient, smaller

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rules.runbook import Completed, Failed, TimedOut
-from tests.rules.runbook.simulating import Simulation
+from tests.rules.runbook.simulated_runs import Simulation
 
 STEADY = "retries: {attempts: 3, first: 10s, jitter: 0}"
 

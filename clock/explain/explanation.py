@@ -1,0 +1,360 @@
+"""Why a schedule did or did not fire at an instant: a verdict from its records. Pure.
+
+Guarantee: every question has exactly one outcome, and every claim of the sentence is a fact of a record: the
+fire with the derived id of the occurrence, the missed event that spans it, the tick, or an act of the audit.
+A fire wins over a miss, and both over anything that is only concluded. Where the records say nothing, the
+outcome is `unrecorded`, not a guess.
+
+Why by generation: an occurrence belongs to the version of the schedule that was in force before it. What
+happened to it is either in the log under that generation, or the next act replaced it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from clock.explain.history import (
+    History,
+    Row,
+    Version,
+    after,
+    before,
+    begin_of,
+    in_force,
+    last_instant,
+    successor,
+)
+from clock.explain.text import length, when
+from timers.identity import spread_of
+from timers.recurrence import Occurrence
+from timers.recurrence.recurrence import as_utc
+from timers.recurrence.zones import zone
+
+OUTCOMES = (
+    *("fired", "late", "spread", "moved", "missed", "paused", "cancelled", "edited"),
+    *("parked", "pending", "ended", "not-an-occurrence", "unrecorded"),
+)
+_ON_TIME = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    outcome: str
+    """One of OUTCOMES."""
+    sentence: str
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Records:
+    row: Row
+    """The schedule with its tick, as `find_schedule` gives it."""
+    history: History
+    asked: datetime
+    now: datetime
+    fires: Mapping[str, Row]
+    """By id, as 32 hexadecimal digits."""
+    missed: Sequence[Row]
+    log_from: datetime | None = None
+    """When the log begins, if older records were dropped from it."""
+
+    @property
+    def timer(self) -> str:
+        return f"schedule-tick/{self.row['id']}"
+
+
+def possible_ids(row: Row, history: History, asked: datetime) -> dict[str, tuple[Version, Occurrence]]:
+    """The id of each fire that the asked instant may mean; the newest generation first.
+
+    A tick that newer tz data would put elsewhere is named by its instant, so that is tried as well.
+    """
+    possible = {}
+    for version in reversed(history):
+        occurrence = version.named(asked) or Occurrence(asked, None, 0, None)
+        possible[version.event_id(row["id"], occurrence)] = (version, occurrence)
+    return possible
+
+
+def explain(records: Records) -> Verdict:
+    verdict = _fire(records) or _miss(records) or _absence(records)
+    known = {
+        "schedule": records.row["name"],
+        "owner": records.row["owner"],
+        "asked": records.asked,
+        "timer": records.timer,
+    }
+    return Verdict(verdict.outcome, verdict.sentence, {**known, **verdict.facts})
+
+
+def _fire(records: Records) -> Verdict | None:
+    for id, (version, occurrence) in possible_ids(records.row, records.history, records.asked).items():
+        if id in records.fires:
+            return _fired(records, version, occurrence, records.fires[id])
+    return None
+
+
+def _fired(records: Records, version: Version, occurrence: Occurrence, event: Row) -> Verdict:
+    tz = version.tz
+    due_at = event["fire_at"]
+    late = max(event["recorded_at"] - due_at, timedelta(0))
+    spread = due_at - occurrence.at
+    cited = f"seq {event['seq']}, generation {version.generation}"
+    outcome = _how(occurrence, tz, late, spread)
+    if outcome == "late":
+        sentence = (
+            f"fired at {when(event['recorded_at'], tz)}, {length(late)} late: it was due at "
+            f"{when(due_at, tz)}, {cited}"
+        )
+    else:
+        sentence = f"fired at {when(due_at, tz)}, {cited}, {length(late)} late"
+    if spread:
+        sentence += f"; its spread put it {length(spread)} after its nominal time {when(occurrence.at, tz)}"
+    if occurrence.at <= records.history[0].at:
+        sentence += f"; this time had passed when it was added at {when(records.history[0].at, tz)}"
+    if records.row["status"] == "ended" and occurrence.at == records.row["last_occurrence"]:
+        sentence += "; it was the last one, the schedule has ended"
+    facts = {
+        **_occurrence_facts(version, occurrence),
+        "seq": event["seq"],
+        "event_id": event["id"],
+        "epoch": event["epoch"],
+        "due_at": due_at,
+        "recorded_at": event["recorded_at"],
+        "late_ms": late // timedelta(milliseconds=1),
+    }
+    return Verdict(outcome, sentence + _noted(occurrence), facts)
+
+
+def _how(occurrence: Occurrence, tz: str, late: timedelta, spread: timedelta) -> str:
+    if late > _ON_TIME:
+        return "late"
+    if occurrence.wall is not None and occurrence.at.astimezone(zone(tz)).replace(tzinfo=None) != (
+        occurrence.wall
+    ):
+        return "moved"
+    return "spread" if spread else "fired"
+
+
+def _miss(records: Records) -> Verdict | None:
+    for event in records.missed:
+        first, last = (datetime.fromisoformat(event["payload"][end]) for end in ("first", "last"))
+        for version in records.history:
+            occurrence = version.named(records.asked)
+            if occurrence is None or not first <= occurrence.at <= last:
+                continue
+            if version.missed_id(records.row["id"], first) == event["id"].hex:
+                return _missed(version, occurrence, event, (first, last))
+    return None
+
+
+def _missed(version: Version, occurrence: Occurrence, event: Row, span: tuple[datetime, datetime]) -> Verdict:
+    payload = event["payload"]
+    tz = version.tz
+    count = f"{'at least ' if payload['at_least'] else ''}{payload['count']}"
+    spanned = (
+        "" if payload["count"] == 1 else f", one of {count} from {when(span[0], tz)} to {when(span[1], tz)}"
+    )
+    sentence = (
+        f"missed at {when(occurrence.at, tz)}{spanned}: {payload['reason']}; recorded at "
+        f"{when(event['recorded_at'], tz)}, seq {event['seq']}, generation {version.generation}"
+    )
+    facts = {
+        **_occurrence_facts(version, occurrence),
+        "seq": event["seq"],
+        "event_id": event["id"],
+        "recorded_at": event["recorded_at"],
+        **{key: payload[key] for key in ("reason", "count", "at_least", "first", "last")},
+    }
+    return Verdict("missed", sentence + _noted(occurrence), facts)
+
+
+def _absence(records: Records) -> Verdict:
+    """Neither fired nor missed: what stood in the way."""
+    version = in_force(records.history, records.asked)
+    occurrence = None if version is None else _occurrence_of(records, version)
+    if version is None or occurrence is None:
+        return _unnamed(records, version)
+    if version.status == "active":
+        if records.log_from is not None and occurrence.at < records.log_from:
+            return _dropped(version, occurrence, records.log_from)
+        next_version = successor(records.history, version)
+        if next_version is None:
+            return _armed(records, version, occurrence)
+        return _replaced(version, occurrence, next_version)
+    return _standing(records, version, occurrence)
+
+
+def _occurrence_of(records: Records, version: Version) -> Occurrence | None:
+    """What the version names; the armed tick is one, even where its recurrence no longer says so."""
+    found = version.named(records.asked)
+    armed_at = records.row["nominal_at"]
+    if found is None and version is records.history[-1] and armed_at is not None:
+        armed_at = as_utc(armed_at, "nominal_at")
+        if records.asked <= armed_at <= last_instant(records.asked):
+            return Occurrence(armed_at, None, 0, None)
+        if version.recurrence is None and records.asked >= armed_at:
+            return Occurrence(records.asked, None, 0, None)
+    return found
+
+
+def _dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Verdict:
+    sentence = (
+        f"there is no record of {when(occurrence.at, version.tz)} any more: generation {version.generation} names "
+        f"it, and older records than {when(log_from, version.tz)} were dropped"
+    )
+    facts = {**_occurrence_facts(version, occurrence), "log_from": log_from}
+    return Verdict("unrecorded", sentence + _noted(occurrence), facts)
+
+
+def _armed(records: Records, version: Version, occurrence: Occurrence) -> Verdict:
+    """The newest version is active: its tick tells, or the records have nothing."""
+    row = records.row
+    if row["nominal_at"] is None or occurrence.at < row["nominal_at"]:
+        sentence = (
+            f"there is no record of {when(occurrence.at, version.tz)}: generation {version.generation} names "
+            "it, and the log holds neither a fire nor a miss of it"
+        )
+        return Verdict("unrecorded", sentence + _noted(occurrence), _occurrence_facts(version, occurrence))
+    trouble = {key: row[key] for key in ("attempts", "last_error", "parked_at")}
+    facts = {**_occurrence_facts(version, occurrence), **(trouble if row["attempts"] else {})}
+    if row["parked_at"] is not None:
+        sentence = (
+            f"did not fire at {when(occurrence.at, version.tz)}: its timer {records.timer} was parked at "
+            f"{when(row['parked_at'], version.tz)} after {row['attempts']} attempts ({row['last_error']}), "
+            f"generation {version.generation}; edit the schedule to arm it again"
+        )
+        return Verdict("parked", sentence + _noted(occurrence), facts)
+    due_at = occurrence.at + spread_of(row["owner"], row["name"], row["spread"])
+    pending = _pending(records, version, occurrence, due_at)
+    return Verdict("pending", pending + _noted(occurrence), {**facts, "due_at": due_at})
+
+
+def _pending(records: Records, version: Version, occurrence: Occurrence, due_at: datetime) -> str:
+    row, tz = records.row, version.tz
+    cited = f"timer {records.timer}, generation {version.generation}"
+    if row["attempts"] and occurrence.at == row["nominal_at"]:
+        return (
+            f"has not fired at {when(due_at, tz)} yet: {row['attempts']} attempts failed ({row['last_error']}), "
+            f"the next one is at {when(row['fire_at'], tz)}, {cited}"
+        )
+    if due_at <= records.now:
+        return (
+            f"has not fired at {when(due_at, tz)} yet: it is {length(records.now - due_at)} overdue, {cited}; "
+            "`tocsin doctor` says whether a clock runs"
+        )
+    text = f"not due yet: fires at {when(due_at, tz)}, in {length(due_at - records.now)}, {cited}"
+    if due_at != occurrence.at:
+        text += f"; its spread puts it {length(due_at - occurrence.at)} after {when(occurrence.at, tz)}"
+    return text
+
+
+def _standing(records: Records, version: Version, occurrence: Occurrence) -> Verdict:
+    """It was paused or cancelled at that time."""
+    act = begin_of(records.history, version)
+    end = successor(records.history, version)
+    while end is not None and end.status == version.status:
+        end = successor(records.history, end)
+    until = f"; it is still {version.status}" if end is None and version.status == "paused" else ""
+    if end is not None:
+        until = f"; {_by(end, version.tz)} made it {end.status} again (generation {end.generation})"
+    verb = "would not fire" if occurrence.at > records.now else "did not fire"
+    sentence = (
+        f"{verb} at {when(occurrence.at, version.tz)}: {_by(act, version.tz)} {version.status} it "
+        f"(generation {act.generation}){until}"
+    )
+    facts = {**_occurrence_facts(version, occurrence), **_act_facts(act)}
+    return Verdict(version.status, sentence + _noted(occurrence), facts)
+
+
+def _replaced(version: Version, occurrence: Occurrence, act: Version) -> Verdict:
+    """It was due, and the act came before the fire."""
+    done = "edited" if act.status == "active" else act.status
+    sentence = (
+        f"did not fire at {when(occurrence.at, version.tz)}: generation {version.generation} had not fired it yet "
+        f"when {_by(act, version.tz)} {done} it (generation {act.generation}), and an act never fires retroactively"
+    )
+    facts = {**_occurrence_facts(version, occurrence), **_act_facts(act)}
+    return Verdict(done, sentence + _noted(occurrence), facts)
+
+
+def _unnamed(records: Records, version: Version | None) -> Verdict:
+    """The version in force does not name the asked instant."""
+    history, asked = records.history, records.asked
+    if version is None:
+        first = history[0]
+        return _not_an_occurrence(records, first, f"it was added only then: {_by(first, first.tz)}")
+    for earlier in reversed(history[: history.index(version)]):
+        occurrence = earlier.named(asked)
+        if occurrence is not None and earlier.at < occurrence.at:
+            return _edited(records, earlier, occurrence, version)
+    last = before(version, history, asked)
+    if last is not None and after(version, history, asked) is None:
+        sentence = (
+            f"did not fire at {when(asked, version.tz)}: {version.describe} has no time after "
+            f"{when(last.at, version.tz)}, the schedule is {records.row['status']}, generation {version.generation}"
+        )
+        facts = {"generation": version.generation, "tz": version.tz, "last_at": last.at}
+        return Verdict("ended", sentence + _noted(last), facts)
+    return _not_an_occurrence(records, version, "")
+
+
+def _edited(records: Records, earlier: Version, occurrence: Occurrence, version: Version) -> Verdict:
+    """An earlier generation named this time, and an edit before it took it away."""
+    history = records.history
+    # The act that took it away is the first that no longer names it, not the newest.
+    act = next(one for one in history[history.index(earlier) + 1 :] if one.named(records.asked) is None)
+    following = after(version, history, records.asked)
+    then = f"; the next time is {when(following.at, version.tz)}" if following is not None else ""
+    sentence = (
+        f"did not fire at {when(occurrence.at, earlier.tz)}: generation {earlier.generation} named this time, "
+        f"{_by(act, earlier.tz)} edited it to {act.describe} (generation {act.generation}){then}"
+    )
+    facts = {**_occurrence_facts(earlier, occurrence), **_act_facts(act)}
+    facts["nearest_after"] = following and following.at
+    return Verdict("edited", sentence + _noted(occurrence), facts)
+
+
+def _not_an_occurrence(records: Records, version: Version, why: str) -> Verdict:
+    found = [before(version, records.history, records.asked), after(version, records.history, records.asked)]
+    near = " and ".join(f"{when(one.at, version.tz)}{_bracketed(one)}" for one in found if one is not None)
+    sentence = (
+        f"{when(records.asked, version.tz)} is not an occurrence of {version.describe} "
+        f"(generation {version.generation})"
+    )
+    sentence += f"; {why}" if why else ""
+    sentence += f"; the nearest: {near}" if near else ""
+    facts = {
+        "generation": version.generation,
+        "tz": version.tz,
+        "nearest_before": found[0] and found[0].at,
+        "nearest_after": found[1] and found[1].at,
+    }
+    return Verdict("not-an-occurrence", sentence, facts)
+
+
+def _by(act: Version, tz: str) -> str:
+    return f"{act.who} via {act.via} at {when(act.at, tz)}"
+
+
+def _noted(occurrence: Occurrence) -> str:
+    return f"; {occurrence.note}" if occurrence.note else ""
+
+
+def _bracketed(occurrence: Occurrence) -> str:
+    return f" [{occurrence.note}]" if occurrence.note else ""
+
+
+def _occurrence_facts(version: Version, occurrence: Occurrence) -> dict[str, Any]:
+    return {
+        "nominal_at": occurrence.at,
+        "generation": version.generation,
+        "tz": version.tz,
+        "note": occurrence.note,
+    }
+
+
+def _act_facts(act: Version) -> dict[str, Any]:
+    return {"who": act.who, "via": act.via, "acted_at": act.at, "act_generation": act.generation}

@@ -1,0 +1,56 @@
+"""Reads what `explain` needs: the schedule with its tick, the acts on it, the fire or the miss of the occurrence.
+
+Guarantee: nothing is locked. The schedule is read before the log, so an occurrence that fires meanwhile is seen
+as fired, never as absent.
+
+On failure: `Refused` if there is no such schedule.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from clock.explain.explanation import Records, Verdict, explain, possible_ids
+from clock.explain.history import history_of, last_instant, latest_asked
+from timers.recurrence.recurrence import as_utc
+from timers.schedules import find_schedule
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import Refused
+
+
+async def explain_schedule(
+    connection: Connection, owner: str, name: str, now: datetime, asked: datetime | None = None
+) -> Verdict:
+    """What became of the occurrence at `asked`; of the latest one by default."""
+    row = await find_schedule(connection, owner, name)
+    if row is None:
+        of_owner = f" of owner {owner!r}" if owner else ""
+        raise Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
+    key = {"owner": owner, "name": name}
+    history = history_of(row, await _rows(connection, statement("clock.explain/explain_acts"), key))
+    now = as_utc(now, "now")
+    asked = latest_asked(row, history, now) if asked is None else as_utc(asked, "asked")
+    fires = await _rows(
+        connection, statement("clock.explain/explain_fires"), {"ids": list(possible_ids(row, history, asked))}
+    )
+    missed = await _rows(
+        connection,
+        statement("clock.explain/explain_missed"),
+        {**key, "asked": asked, "until": last_instant(asked)},
+    )
+    by_id = {fire["id"].hex: fire for fire in fires}
+    return explain(Records(row, history, asked, now, by_id, missed, await _log_from(connection)))
+
+
+async def _log_from(connection: Connection) -> datetime | None:
+    row = await (await connection.execute(statement("clock.explain/read_log_beginning"))).fetchone()
+    return row[0] if row else None
+
+
+async def _rows(connection: Connection, query: bytes, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(query, parameters)
+        return await cursor.fetchall()

@@ -1,0 +1,47 @@
+"""A channel as it is applied, and a message to try it with.
+
+Guarantee: `send_test` goes the way that every notification goes, from this host, with the secrets of this process; the
+message says that it is a test.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from rules.delivery.alarm_message import Edge, alarm_message
+from rules.delivery.deliver import deliver
+from rules.delivery.egress import Egress
+from rules.delivery.outcome import Outcome
+from schemas.documents.channel import ChannelDocument
+from schemas.refusals import refusal
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import InvalidInput
+
+
+async def read_channel(connection: Connection, name: str) -> ChannelDocument:
+    """`InvalidInput` if none of this name is applied, or it is of another version."""
+    row = await (await connection.execute(statement("rules.actions/read_channel"), {"name": name})).fetchone()
+    if row is None:
+        raise InvalidInput(f"there is no channel {name!r}: apply one, then try again")
+    try:
+        return ChannelDocument.model_validate(row[0])
+    except ValidationError as error:
+        raise InvalidInput(
+            f"the channel {name!r} cannot be read by this version of tocsin ({refusal(error)}): apply it again"
+        ) from None
+
+
+async def send_test(egress: Egress, channel: ChannelDocument, edge: Edge, now: datetime, who: str) -> Outcome:
+    facts: dict[str, Any] = {
+        "rule": "test",
+        "severity": "info",
+        "owner": "tocsin",
+        "since": now,
+        "message": f"this is a test of the channel {channel.name!r} by {who}: nothing is wrong",
+    }
+    message = alarm_message(facts, edge, now)
+    return await deliver(egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now)

@@ -1,0 +1,63 @@
+"""Alarms as they are read by people: one by (a part of) its id, or many by filters, with their history.
+
+Guarantee: reads only. An id may be shortened as long as it names one alarm.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import InvalidInput, Refused
+
+Row = dict[str, Any]
+HELD = ("pending", "open")
+STATES = (*HELD, "resolved")
+_PREFIX = re.compile(r"[0-9a-f-]{4,36}")
+
+
+async def find_alarm(connection: Connection, written: str) -> Row:
+    """`written` is an alarm's id, or its beginning."""
+    prefix = written.lower()
+    if not _PREFIX.fullmatch(prefix):
+        raise InvalidInput(
+            f"{written!r} is not the id of an alarm: give four letters of it or more, as `tocsin alarms` shows"
+        )
+    found = await _rows(connection, statement("rules.alarms/find_alarms"), {"prefix": prefix})
+    if not found:
+        raise Refused(f"there is no alarm {written!r}: `tocsin alarms --state all` lists them")
+    if len(found) > 1:
+        raise InvalidInput(f"{written!r} begins the ids of several alarms: give more of it")
+    return found[0]
+
+
+async def list_alarms(
+    connection: Connection,
+    *,
+    states: Sequence[str] = HELD,
+    rule: str | None = None,
+    owner: str | None = None,
+    severity: int = 0,
+    limit: int = 100,
+) -> list[Row]:
+    wanted = {"states": list(states), "rule": rule, "owner": owner, "severity": severity, "limit": limit}
+    return await _rows(connection, statement("rules.alarms/list_alarms"), wanted)
+
+
+async def events_of(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
+    return await _rows(connection, statement("rules.alarms/list_alarm_events"), {"alarm_id": alarm_id})
+
+
+async def actions_of(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
+    return await _rows(connection, statement("rules.alarms/list_alarm_actions"), {"alarm_id": alarm_id})
+
+
+async def _rows(connection: Connection, sql: bytes, parameters: dict[str, Any]) -> list[Row]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(sql, parameters)
+        return await cursor.fetchall()

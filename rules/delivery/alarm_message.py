@@ -1,0 +1,140 @@
+"""What a channel says about an alarm when nobody wrote a text for it.
+
+Guarantee: the subject is `[SEVERITY] rule (owner)`, so that a phone's lock screen says what matters; the body has
+the message, the value, the threshold, the owner and since when, in every form: text, HTML, Slack's blocks
+and JSON. What is not known is left out. The same facts give the same bytes.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from html import escape
+from typing import Any, Literal
+
+from rules.delivery.message import Message
+from rules.delivery.slack import fields, header, section
+from schemas.values.duration import format_duration
+from schemas.wire.event import instant_text
+from timers.recurrence.once import parse_iso
+
+Edge = Literal["opened", "resolved"]
+
+_EMOJI = {
+    "info": ":large_blue_circle:",
+    "warning": ":large_yellow_circle:",
+    "average": ":large_orange_circle:",
+    "high": ":red_circle:",
+    "critical": ":rotating_light:",
+    "disaster": ":fire:",
+}
+_COLOUR = {
+    "info": "#2563eb",
+    "warning": "#ca8a04",
+    "average": "#ea580c",
+    "high": "#dc2626",
+    "critical": "#b91c1c",
+    "disaster": "#7f1d1d",
+}
+_RESOLVED_EMOJI, _RESOLVED_COLOUR = ":large_green_circle:", "#16a34a"
+_OTHER_EMOJI, _OTHER_COLOUR = ":bell:", "#6b7280"
+
+
+def alarm_message(facts: Mapping[str, Any], edge: Edge, at: datetime) -> Message:
+    """`facts`: rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its text),
+    message, alarm_id; any but the rule may be missing. `at` is when the alarm opened or resolved."""
+    since = facts.get("since")
+    facts = {**facts, "since": parse_iso(since) if isinstance(since, str) else since}
+    rows = _rows(facts, edge, at)
+    subject = _subject(facts, edge)
+    return Message(
+        subject,
+        _text(subject, facts, rows),
+        html=_html(subject, facts, rows, edge),
+        blocks=_blocks(subject, facts, rows, edge),
+        payload=_payload(facts, edge, at),
+    )
+
+
+def _subject(facts: Mapping[str, Any], edge: Edge) -> str:
+    label = "RESOLVED" if edge == "resolved" else str(facts.get("severity") or "alarm").upper()
+    owner = f" ({facts['owner']})" if facts.get("owner") else ""
+    return f"[{label}] {facts['rule']}{owner}"
+
+
+def _rows(facts: Mapping[str, Any], edge: Edge, at: datetime) -> dict[str, str]:
+    """Titles and values as people read them, in the order of importance."""
+    since: datetime | None = facts.get("since")
+    rows = {
+        "State": edge,
+        "Severity": facts.get("severity"),
+        "Owner": facts.get("owner"),
+        "Key": facts.get("key"),
+        "Value": _shown(facts.get("value")),
+        "Threshold": facts.get("threshold"),
+        "Since": _instant(since) if since else None,
+        "Resolved": _instant(at) if edge == "resolved" else None,
+        "Lasted": _duration(since, at) if edge == "resolved" and since else None,
+        "Alarm": facts.get("alarm_id"),
+    }
+    return {title: str(value) for title, value in rows.items() if value not in (None, "")}
+
+
+def _text(subject: str, facts: Mapping[str, Any], rows: dict[str, str]) -> str:
+    width = max(map(len, rows)) + 2
+    table = "\n".join(f"{title:<{width}}{value}" for title, value in rows.items())
+    return "\n\n".join(part for part in (subject, str(facts.get("message") or ""), table) if part) + "\n"
+
+
+def _html(subject: str, facts: Mapping[str, Any], rows: dict[str, str], edge: Edge) -> str:
+    colour = _RESOLVED_COLOUR if edge == "resolved" else _COLOUR.get(facts.get("severity", ""), _OTHER_COLOUR)
+    message = f"<p>{escape(str(facts['message']))}</p>\n" if facts.get("message") else ""
+    table = "\n".join(
+        f'<tr><td style="padding:2px 16px 2px 0;color:#6b7280">{escape(title)}</td><td>{escape(value)}</td></tr>'
+        for title, value in rows.items()
+    )
+    return (
+        '<div style="font-family:sans-serif;font-size:14px;color:#111827">\n'
+        f'<h2 style="margin:0;padding-left:10px;border-left:6px solid {colour};font-size:18px">'
+        f"{escape(subject)}</h2>\n{message}<table>\n{table}\n</table>\n</div>\n"
+    )
+
+
+def _blocks(subject: str, facts: Mapping[str, Any], rows: dict[str, str], edge: Edge) -> list[dict[str, Any]]:
+    emoji = _RESOLVED_EMOJI if edge == "resolved" else _EMOJI.get(facts.get("severity", ""), _OTHER_EMOJI)
+    blocks = [header(f"{emoji} {subject}"), fields(rows)]
+    return [*blocks, section(str(facts["message"]))] if facts.get("message") else blocks
+
+
+def _payload(facts: Mapping[str, Any], edge: Edge, at: datetime) -> dict[str, Any]:
+    """For machines: values keep their types, and every key is always there."""
+    since: datetime | None = facts.get("since")
+    return {
+        "type": f"alarm-{edge}",
+        "alarm_id": str(facts["alarm_id"]) if facts.get("alarm_id") else None,
+        "rule": facts["rule"],
+        "severity": facts.get("severity"),
+        "owner": facts.get("owner"),
+        "key": facts.get("key"),
+        "value": facts.get("value"),
+        "threshold": facts.get("threshold"),
+        "since": instant_text(since) if since else None,
+        "at": instant_text(at),
+        "message": facts.get("message"),
+    }
+
+
+def _shown(value: object) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) < 1e15 else repr(value)
+    return None if value is None else str(value)
+
+
+def _instant(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _duration(since: datetime, until: datetime) -> str:
+    """To the second; a clock that went back makes nothing last less than nothing."""
+    whole = timedelta(seconds=max(0, int((until - since).total_seconds())))
+    return format_duration(whole)

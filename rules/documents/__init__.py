@@ -1,0 +1,1 @@
+"""Documents: `load` reads YAML into models, `rule_book` reads stored versions from Postgres."""

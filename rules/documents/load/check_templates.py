@@ -1,0 +1,84 @@
+"""The templates of a document, checked where they stand.
+
+Guarantee: every text that the schema marks as a template is checked, at any depth of the document, and a
+problem has the line and column of the very character in the file.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from rules.documents.load.locations import place_in_file
+from rules.documents.load.problems import Problem
+from rules.documents.load.source import Placed
+from rules.documents.load.yaml_tree import Path
+from rules.language.templates import check_template, fixed_part
+from schemas.documents.runbook.subject import check_subject
+from schemas.values.template_text import TemplateMark
+from tocsin.core.errors import InvalidInput
+
+
+def template_problems(one: Placed) -> Iterator[Problem]:
+    for path, mark, source in _templates(one.document.model):
+        where = f"'{'.'.join(str(step) for step in path)}' of {one.title}"
+        node = one.document.body.at(path)
+        scalars = [name for name in mark.names if name not in mark.with_parts]
+        found = check_template(source, mark.names, scalars=scalars, part=mark.part)
+        for line, column, message in found:
+            place = place_in_file(one.lines, node, line, column)
+            yield Problem(one.file, *place, f"{where}: {message}")
+        if mark.part == "subject" and not found:
+            yield from _subject_problems(one, path, where, source)
+
+
+def _subject_problems(one: Placed, path: Path, where: str, source: str) -> Iterator[Problem]:
+    fixed = fixed_part(source)
+    try:
+        if fixed is None:
+            raise InvalidInput("a subject cannot have tags, only '{{ ... }}'")
+        # A letter stands for what will be filled in: a value is encoded to one token.
+        check_subject(fixed)
+    except InvalidInput as error:
+        yield one.problem(one.document.body.at(path), f"{where}: {error}")
+
+
+def _templates(model: BaseModel, path: Path = ()) -> Iterator[tuple[Path, TemplateMark, str]]:
+    for name, key, mark in _fields_of(type(model)):
+        for inner, value in _leaves(getattr(model, name), (*path, key)):
+            if isinstance(value, BaseModel):
+                yield from _templates(value, inner)
+            elif mark is not None and isinstance(value, str):
+                yield inner, mark, value
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from _leaves(member, (*path, key))
+    elif isinstance(value, list | tuple):
+        for place, member in enumerate(value):
+            yield from _leaves(member, (*path, place))
+    else:
+        yield path, value
+
+
+@cache
+def _fields_of(model: type[BaseModel]) -> list[tuple[str, str, TemplateMark | None]]:
+    """The fields that are templates, or that hold models that may have some: (name, key in the file, mark)."""
+    found = []
+    for name, field in model.model_fields.items():
+        # Also inside `TextTemplate | None`, where pydantic leaves the mark in the annotation.
+        parts = list(_parts([field.annotation, *field.metadata]))
+        mark = next((part for part in parts if isinstance(part, TemplateMark)), None)
+        if mark is not None or any(isinstance(part, type) and issubclass(part, BaseModel) for part in parts):
+            found.append((name, field.alias or name, mark))
+    return found
+
+
+def _parts(pending: list[Any]) -> Iterator[Any]:
+    while pending:
+        one = pending.pop()
+        yield one
+        pending += [*get_args(one), *getattr(one, "__metadata__", ())]

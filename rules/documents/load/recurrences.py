@@ -1,0 +1,96 @@
+"""The recurrence of a schedule document.
+
+Guarantee: the same document, anchor and identity always give the same recurrence; `starts_at` and
+`ends_at` written as wall times are read in the schedule's timezone (in a gap: its end; in a fold: the
+first pass for `starts_at`, the second for `ends_at`, so that nothing inside the named time is lost).
+
+On failure: `ScheduleInvalid`, which names the key of the document that is at fault.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from schemas.documents import ScheduleDocument
+from schemas.documents.schedule import RECURRENCE_KEYS
+from schemas.values.duration import format_duration
+from timers.recurrence import Recurrence, parse
+from timers.recurrence.once import parse_iso
+from timers.recurrence.wall_time import resolve
+from timers.recurrence.zones import zone
+from tocsin.core.errors import InvalidInput
+
+
+class ScheduleInvalid(InvalidInput):
+    def __init__(self, key: str, message: str) -> None:
+        self.key = key
+        super().__init__(message)
+
+
+def recurrence_of(schedule: ScheduleDocument, *, anchor: datetime | None, hash_id: str) -> Recurrence:
+    """`anchor` is the instant the schedule was created; `hash_id` decides what `H` stands for."""
+    recurrence_key = next(key for key in RECURRENCE_KEYS if getattr(schedule, key) is not None)
+    try:
+        zone(schedule.tz)
+    except InvalidInput as error:
+        raise ScheduleInvalid("tz", str(error)) from None
+    arguments = recurrence_arguments(schedule)
+    try:
+        recurrence = parse(**arguments, anchor=anchor, hash_id=hash_id)
+    except InvalidInput as error:
+        raise ScheduleInvalid(_key_at_fault(schedule, str(error)) or recurrence_key, str(error)) from None
+    _check_spread(schedule, recurrence)
+    return recurrence
+
+
+def recurrence_arguments(schedule: ScheduleDocument) -> dict[str, Any]:
+    """What the document says, for `timers.recurrence.parse`; the anchor and hash come from the schedule."""
+    return {
+        "cron": schedule.cron,
+        "rrule": schedule.rrule,
+        "every": schedule.every,
+        "at": schedule.at,
+        "tz": schedule.tz,
+        "dst_gap": schedule.dst_gap,
+        "dst_fold": schedule.dst_fold,
+        "dtstart": schedule.dtstart,
+        "exdates": schedule.exdates,
+        "rdates": schedule.rdates,
+        "starts_at": _bound(schedule, "starts_at"),
+        "ends_at": _bound(schedule, "ends_at"),
+    }
+
+
+def _bound(schedule: ScheduleDocument, key: str) -> datetime | None:
+    text = getattr(schedule, key)
+    if text is None:
+        return None
+    parsed = parse_iso(text)
+    if parsed is None:
+        raise ScheduleInvalid(
+            key,
+            f"{key} {text[:64]!r} is not a time: write an instant such as 2026-03-10T14:00:00Z, "
+            "or a wall time in 'tz' such as 2026-03-10T14:00",
+        )
+    if parsed.tzinfo is not None:
+        return parsed
+    resolved = resolve(parsed, zone(schedule.tz))
+    return (resolved.second or resolved.first) if key == "ends_at" else resolved.first
+
+
+def _key_at_fault(schedule: ScheduleDocument, message: str) -> str | None:
+    # The recurrence starts its messages with the word for what it refuses.
+    first = message.split(" ")[0].rstrip("s,:")
+    named = {"dtstart": "dtstart", "exdate": "exdates", "rdate": "rdates", "ends_at": "ends_at"}.get(first)
+    return named if named and getattr(schedule, named) else None
+
+
+def _check_spread(schedule: ScheduleDocument, recurrence: Recurrence) -> None:
+    if schedule.spread is None:
+        return
+    shortest = recurrence.minimum_distance()
+    if schedule.spread >= shortest:
+        raise ScheduleInvalid(
+            "spread",
+            f"spread {format_duration(schedule.spread)} must be shorter than the shortest distance "
+            f"between two fires, {format_duration(shortest)}",
+        )

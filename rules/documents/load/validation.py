@@ -1,0 +1,173 @@
+"""One YAML document becomes one model, or problems with their places.
+
+Guarantee: every message names the document it is about, in the words of the file (keys and kinds, not
+models), and a misspelt key or kind comes with the nearest one that exists.
+
+Why pydantic's own messages are mostly replaced: they speak of inputs and types; an author knows keys.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rules.documents.load.problems import Problem
+from rules.documents.load.yaml_tree import Path, YamlNode
+from schemas.documents import KINDS
+from schemas.documents.rule_test import RuleTestDocument
+from schemas.refusals import choices, fault
+
+TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
+"""The kinds of a file of rule tests."""
+_MODELS = {**KINDS, **TESTS}
+
+
+class Validated(NamedTuple):
+    kind: str
+    model: BaseModel
+    body: YamlNode
+    """The node under the kind's key."""
+    key: YamlNode
+    """The kind's key: where the document starts."""
+
+
+def validate(
+    file: str, document: YamlNode, kinds: Mapping[str, type[BaseModel]] = KINDS
+) -> tuple[Validated | None, list[Problem]]:
+    def refuse(node: YamlNode, message: str) -> tuple[None, list[Problem]]:
+        return None, [Problem(file, node.line + 1, node.column + 1, message)]
+
+    if not isinstance(document.value, dict) or not document.keys:
+        return refuse(document, f"a document must be a mapping with one kind: {', '.join(kinds)}")
+    kind, key = next(iter(document.keys.items()))
+    for other, other_key in document.keys.items():
+        if other not in kinds:
+            near = difflib.get_close_matches(other, kinds, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"the kinds are {', '.join(kinds)}"
+            return refuse(other_key, f"unknown kind '{other}', {hint}")
+    if len(document.keys) > 1:
+        second = list(document.keys)[1]
+        return refuse(
+            document.keys[second], f"'{second}' beside '{kind}': separate documents with a line '---'"
+        )
+    body = document.members[kind]
+    if not isinstance(body.value, dict):
+        return refuse(body if body.value is not None else key, f"'{kind}' must be a mapping with a 'name'")
+    try:
+        model = kinds[kind].model_validate(body.value)
+    except ValidationError as error:
+        return None, list(_problems(file, kind, body, key, error))
+    return Validated(kind, model, body, key), []
+
+
+def title(kind: str, name: object) -> str:
+    return f"{kind} '{name}'" if isinstance(name, str) else kind
+
+
+def _problems(
+    file: str, kind: str, body: YamlNode, key: YamlNode, error: ValidationError
+) -> Iterable[Problem]:
+    name: object = body.value.get("name") if isinstance(body.value, dict) else None
+    errors = error.errors(include_url=False)
+    # A misspelt required key is one mistake, not an unknown key and a missing one.
+    misspelt = {
+        (*one["loc"][:-1], _nearest_key(one, kind)) for one in errors if one["type"] == "extra_forbidden"
+    }
+    for details in errors:
+        path: Path = details["loc"]
+        if details["type"] == "missing" and path in misspelt:
+            continue
+        # A list is counted without its wrong members, which have problems of their own.
+        if details["type"] == "too_short" and _is_inside(path, errors):
+            continue
+        at_key = (details.get("ctx") or {}).get("at_key")
+        if details["type"] == "extra_forbidden":
+            node = body.key_at(path)
+        elif at_key:
+            node = body.key_at((*path, str(at_key)))
+        elif details["type"] == "missing":
+            node = body.key_at(path[:-1]) if path[:-1] else key
+        elif not path:
+            node = key
+        else:
+            node = body.at(path)
+        yield Problem(file, node.line + 1, node.column + 1, _message(details, kind, title(kind, name)))
+
+
+def _message(details: ErrorDetails, kind: str, where: str) -> str:
+    path = details["loc"]
+    known = _MESSAGES.get(details["type"])
+    if known is not None:
+        return known(details, kind, where)
+    if details["type"] in ("one_of", "needs_rrule"):
+        return f"{f'{_dotted(path)!r} of ' if path else ''}{where} {details['msg']}"
+    return f"'{_dotted(path)}' of {where}{fault(details)}"
+
+
+def _is_inside(path: Path, errors: Sequence[ErrorDetails]) -> bool:
+    return any(len(one["loc"]) > len(path) and one["loc"][: len(path)] == path for one in errors)
+
+
+def _unknown_key(details: ErrorDetails, kind: str, where: str) -> str:
+    near = _nearest_key(details, kind)
+    keys = ", ".join(_keys_at(kind, details["loc"][:-1]))
+    hint = f"did you mean '{near}'?" if near else f"the keys are {keys}"
+    return f"unknown key '{details['loc'][-1]}' in {where}, {hint}"
+
+
+def _nearest_key(details: ErrorDetails, kind: str) -> str | None:
+    near = difflib.get_close_matches(str(details["loc"][-1]), _keys_at(kind, details["loc"][:-1]), n=1)
+    return near[0] if near else None
+
+
+def _keys_at(kind: str, path: Path) -> list[str]:
+    model: Any = _MODELS[kind]
+    for step in path:
+        if not isinstance(step, str):
+            continue
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        model = _model_in(fields[step].annotation)
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside `Model | None` or a list of lists of it."""
+    pending = [annotation]
+    while pending:
+        one = pending.pop()
+        if hasattr(one, "model_fields"):
+            return one
+        pending += get_args(one)
+    raise TypeError(f"{annotation!r} has no keys")
+
+
+def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
+    parent = details["loc"][:-1]
+    return f"missing key '{details['loc'][-1]}' in {f'{_dotted(parent)!r} of ' if parent else ''}{where}"
+
+
+def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
+    known = [choice.strip("'") for choice in choices(details).replace(" or ", ", ").split(", ")]
+    near = difflib.get_close_matches(str(details["input"]), known, n=1)
+    hint = f", did you mean '{near[0]}'?" if near else ""
+    return f"'{_dotted(details['loc'])}' of {where}{fault(details)}{hint}"
+
+
+def _bad_text(details: ErrorDetails, kind: str, where: str) -> str:
+    """A bad name cannot tell which document it is of."""
+    path = details["loc"]
+    return f"'{_dotted(path)}' of {kind if path == ('name',) else where}{fault(details)}"
+
+
+_MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {
+    "extra_forbidden": _unknown_key,
+    "missing": _missing_key,
+    "literal_error": _bad_choice,
+    "string_pattern_mismatch": _bad_text,
+}
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(str(step) for step in path)

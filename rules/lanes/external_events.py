@@ -1,0 +1,182 @@
+"""Catching: events that others hand in become entries of the log, once each.
+
+Guarantee: the same key is one event, however often it is sent or delivered, to however many workers: the key's row
+decides, in the transaction that appends. A batch is acknowledged after its commit; a worker that dies in between
+appends once. What cannot be taken is a dead letter with the reason, and never holds up a batch.
+
+Why competing consumers and no lane: nothing depends on the order in which strangers' events are appended; the log gives
+them one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from uuid import UUID
+
+import psycopg
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+
+from rules.lanes.blame import is_of_a_message
+from rules.lanes.consumers import open_consumer
+from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
+from rules.lanes.lineage import keep_lineages, lineage_of_text
+from rules.metrics import EVENTS
+from schemas.wire.dead_letter import dead_letter
+from schemas.wire.ingest_event import IngestEvent, read_ingest_event
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect, retrying, statement
+from tocsin.core.errors import InvalidInput
+from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.service import beat
+from tocsin.core.settings import Settings
+from tocsin.core.streams import ensure
+
+_log = structlog.get_logger()
+_CONSUMER = "events"
+
+
+def ingest_stream_config(settings: Settings) -> StreamConfig:
+    """A queue: what was taken is gone, what was not stays however long nobody comes."""
+    return StreamConfig(
+        name=settings.ingest_stream,
+        description="events handed in to tocsin",
+        subjects=[f"{settings.subjects}.ingest.event"],
+        retention=RetentionPolicy.WORK_QUEUE,
+        discard=DiscardPolicy.OLD,
+        max_msgs=-1,
+        max_bytes=-1,
+        max_msgs_per_subject=-1,
+        storage=StorageType.FILE,
+        num_replicas=settings.stream_replicas,
+        duplicate_window=120.0,
+    )
+
+
+class Catcher:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def run(self) -> None:
+        connection = await connect(self._settings, "worker catch")
+        try:
+            bus = await connect_bus(self._settings, "worker catch")
+            try:
+                await self._work(connection, bus)
+            finally:
+                with suppress(NatsError, OSError):  # the server may be gone
+                    await bus.close()
+        finally:
+            await connection.close()
+
+    async def _work(self, connection: Connection, bus: Client) -> None:
+        js = bus.jetstream(timeout=5)
+        await ensure(js, ingest_stream_config(self._settings))
+        await ensure_dead_letters(js, self._settings)
+        stream = self._settings.ingest_stream
+        subject = f"{self._settings.subjects}.ingest.event"
+        puller = await open_consumer(
+            bus, self._settings, _CONSUMER, subject, self._settings.worker_batch, stream
+        )
+        while True:
+            beat("catch")
+            messages = await puller.next_batch()
+            if messages:
+                await self.catch(connection, bus, messages)
+                for message in messages:
+                    await message.ack()
+
+    async def catch(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
+        """Append what is new of these, in their order; set aside what is no event."""
+        events: list[tuple[Msg, IngestEvent]] = []
+        for message in messages:
+            try:
+                events.append((message, read_ingest_event(message.data)))
+            except InvalidInput as error:
+                await self._set_aside(bus, message, str(error))
+        await self._append(connection, bus, events)
+
+    async def _append(
+        self, connection: Connection, bus: Client, events: Sequence[tuple[Msg, IngestEvent]]
+    ) -> None:
+        if not events:
+            return
+        new = [_new_event(message, event) for message, event in events]
+        keys = [event.id for _, event in events]
+        lineages = {event.event_id: _lineage(message) for message, event in events}
+        try:
+            appended = await retrying(lambda: append_caught(connection, keys, new, lineages))
+        except psycopg.Error as error:
+            if not is_of_a_message(error):
+                raise
+            if len(events) == 1:
+                await self._set_aside(bus, events[0][0], f"it cannot be stored: {error}")
+                return
+            half = len(events) // 2
+            await self._append(connection, bus, events[:half])
+            await self._append(connection, bus, events[half:])
+            return
+        EVENTS.add(appended, "appended")
+        EVENTS.add(len(events) - appended, "known")
+
+    async def _set_aside(self, bus: Client, message: Msg, reason: str) -> None:
+        _log.warning("event set aside", reason=reason)
+        EVENTS.add(1, "set_aside")
+        letter = dead_letter(reason, message.subject, _arrived_at(message), message.data)
+        identity = f"{self._settings.ingest_stream}/{message.metadata.sequence.stream}"
+        await send_dead_letter(bus.jetstream(), self._settings, "event", letter, identity)
+
+
+async def append_caught(
+    connection: Connection,
+    keys: Sequence[str],
+    events: Sequence[NewEvent],
+    lineages: Mapping[UUID, Sequence[str]] | None = None,
+) -> int:
+    """How many were new. `lineages` are the rules that led to an event, as far as its sender passed them on."""
+    async with connection.transaction():
+        columns = {"keys": list(keys), "event_ids": [event.id for event in events]}
+        rows = await (
+            await connection.execute(statement("rules.lanes/insert_ingest_events"), columns)
+        ).fetchall()
+        new = {event_id for (event_id,) in rows}
+        first = {event.id: event for event in reversed(events)}
+        caught = [event for event in events if event.id in new and first[event.id] is event]
+        if caught:
+            known = {event.id: (lineages or {}).get(event.id, ()) for event in caught}
+            await keep_lineages(connection, {id: lineage for id, lineage in known.items() if lineage})
+            await append_events(connection, caught)
+    return len(caught)
+
+
+def _new_event(message: Msg, event: IngestEvent) -> NewEvent:
+    return NewEvent(
+        ts=event.ts or _arrived_at(message),
+        origin="caught",
+        type=event.type,
+        payload=event.payload,
+        owner=event.owner,
+        severity=event.rank,
+        correlation_id=event.correlation_id or _correlation_id(message),
+        id=event.event_id,
+    )
+
+
+def _lineage(message: Msg) -> tuple[str, ...]:
+    return lineage_of_text((message.headers or {}).get("Tocsin-Lineage", ""))
+
+
+def _correlation_id(message: Msg) -> UUID | None:
+    """Passed on from a message of ours; anything else says nothing."""
+    with suppress(ValueError):
+        return UUID((message.headers or {}).get("Tocsin-Correlation-Id", ""))
+    return None
+
+
+def _arrived_at(message: Msg) -> datetime:
+    return message.metadata.timestamp.astimezone(UTC)

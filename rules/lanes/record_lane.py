@@ -1,0 +1,125 @@
+"""The record lane: the log, read back in commit order by one worker at a time, with the others as hot standbys.
+
+Guarantee: each event is judged once, in the order of `seq`, and what it starts commits with the lane's position. The
+position is in Postgres and `seq` means the same for ever, so a stream that is rebuilt or made anew starts nothing old.
+If rules are applied between the planning of a batch and its first lock, it is planned again.
+
+Why one at a time (docs/decisions/0009): starts, groups, limits and alarms then see events in one order, without races
+between workers. Performing what was started is shared by all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import structlog
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+from pydantic import ValidationError
+
+from rules.documents.rule_book import newest_rules
+from rules.lanes.batch import PhasedPlan, Writes
+from rules.lanes.lane import Message, Plan
+from rules.lanes.rules_unchanged import SameRules
+from schemas.wire.event import Event
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import Unreachable
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+_PATIENCE_S = 10.0
+_TICK = timedelta(microseconds=1)
+
+
+class EventWork(Protocol):
+    """What joins the batches of the record lane."""
+
+    async def plan(self, connection: Connection, events: Sequence[Event]) -> Writes:
+        """Read and decide, without a lock. `events` are in the order of `seq`."""
+
+
+class RecordLane:
+    name = "record"
+    dead_letters = "record"
+    numbered_for_ever = True
+
+    def __init__(self, settings: Settings, works: Sequence[EventWork]) -> None:
+        self.stream = settings.stream
+        self.batch = settings.worker_batch
+        self._events = f"{settings.subjects}.event."
+        self._works = works
+
+    def subject(self, partition: int) -> str:
+        return ""
+
+    async def open(self, connection: Connection, js: JetStreamContext) -> None:
+        await connection.execute(statement("rules.lanes/begin_record_lane"))
+        await when_stream_exists(js, self.stream)
+
+    async def plan(self, connection: Connection, partition: int, messages: Sequence[Message]) -> Plan:
+        events = [
+            event
+            for message in messages
+            if message.subject.startswith(self._events) and (event := _event(message)) is not None
+        ]
+        rules_seq = await newest_rules(connection)
+        works = [await work.plan(connection, events) for work in self._works]
+        return PhasedPlan([SameRules(rules_seq), *works])
+
+    def complete_at(self, message: Message) -> datetime | None:
+        """Several records share the instant of their commit: only what is before it is complete."""
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            body = json.loads(message.data)
+            return datetime.fromisoformat(body.get("recordedat") or body["time"]) - _TICK
+        return None
+
+    async def quiet_at(
+        self, connection: Connection, position: int, stored_at: datetime | None
+    ) -> datetime | None:
+        """Under the log's lock nobody is about to commit: with nothing behind `position`, everything that was
+        recorded until now has been read."""
+        head, _ = await _head_at(connection)
+        if head != position:
+            return None
+        async with connection.transaction():
+            row = await (await connection.execute(statement("rules.lanes/share_log"))).fetchone()
+            if row is None or not row[0]:
+                return None
+            head, now = await _head_at(connection)
+        return now - _TICK if head == position else None
+
+
+async def _head_at(connection: Connection) -> tuple[int, datetime]:
+    row = await (await connection.execute(statement("rules.lanes/read_head_at"))).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+async def when_stream_exists(js: JetStreamContext, stream: str) -> None:
+    """On a new installation the publisher makes the record stream a moment after the workers start."""
+    patient_until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            await js.stream_info(stream)
+            return
+        except NotFoundError:
+            if time.monotonic() > patient_until:
+                raise Unreachable(
+                    f"the stream {stream!r} does not exist yet: `tocsin run cdc` makes it"
+                ) from None
+        await asyncio.sleep(0.1)
+
+
+def _event(message: Message) -> Event | None:
+    """Nothing of ours is unreadable; a foreign message on our subjects is passed over, and said."""
+    try:
+        return Event.model_validate_json(message.data)
+    except ValidationError as error:
+        _log.error("unreadable message in the stream", seq=message.seq, error=error)
+        return None

@@ -1,0 +1,1 @@
+"""The languages inside documents: CEL conditions (`cel`) and Jinja texts (`templates`)."""

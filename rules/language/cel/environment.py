@@ -1,0 +1,107 @@
+"""The variables and functions that a condition may use, and the event as the engine sees it.
+
+Guarantee: one environment for every event condition, with a type for each variable, so that a misspelt
+name or a comparison of a number with a text is an error when the rule is loaded. Text and list
+concatenation and the macros that build lists do not exist in it: with them, a short condition could
+allocate gigabytes. Timezone functions read the same tz data as the schedules.
+
+Why `type` is declared in a container: the standard library owns a plain `type`, and the engine refuses a
+second one; names of the container win, so that conditions write `type` like any other field.
+
+On failure: an event whose data is not plain JSON of bounded depth is `InvalidInput` in `event_activation`.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from cel_expr_python import cel
+
+from schemas.fields import INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
+from schemas.values.json_shape import check_json_shape
+from schemas.values.severities import severities
+
+# Imported for its effect: it points TZDIR, which the engine reads once, to the tz data of this process.
+from timers.recurrence import zones
+from tocsin.core.errors import InvalidInput
+
+CONTAINER = "event"
+_TYPE_VARIABLE = f"{CONTAINER}.type"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_CONFIG = """
+name: tocsin
+stdlib:
+  exclude_macros: [map, filter]
+  exclude_functions:
+    - name: "_+_"
+      overloads:
+        - id: add_string
+        - id: add_list
+        - id: add_bytes
+"""
+
+# Plain names as conditions write them; `type` is the only one the engine knows under another name.
+_ENGINE_NAMES = {name: _TYPE_VARIABLE if name == "type" else name for name in STRING_FIELDS}
+
+
+@lru_cache(maxsize=1)
+def event_environment() -> cel.Env:
+    """The environment of all event conditions; building one takes milliseconds, so it is shared."""
+    return safe_environment(event_variables(), container=CONTAINER)
+
+
+def event_variables() -> dict[str, cel.Type]:
+    """By the names that the engine knows."""
+    types = cel.Type
+    variables = dict.fromkeys(_ENGINE_NAMES.values(), types.STRING)
+    variables |= dict.fromkeys((*INT_FIELDS, *severities()), types.INT)
+    variables |= dict.fromkeys(INSTANT_FIELDS, types.TIMESTAMP)
+    variables[PAYLOAD_FIELD] = types.Map(types.STRING, types.DYN)
+    return variables
+
+
+def safe_environment(variables: Mapping[str, cel.Type], *, container: str | None = None) -> cel.Env:
+    """Without what could allocate without bound."""
+    assert zones.tz_version()
+    config = cel.NewEnvConfigFromYaml(_CONFIG)
+    return cel.NewEnv(config=config, variables=variables, container=container)
+
+
+def plain_name(identifier: str) -> str:
+    """The name a condition writes for a variable of the syntax tree."""
+    return "type" if identifier == _TYPE_VARIABLE else identifier
+
+
+def event_text(event: Mapping[str, object], field: str) -> str:
+    """A text field as conditions see it: "" when absent. The rule index must read it the same way."""
+    value = event.get(field)
+    return "" if value is None else str(value)
+
+
+def event_activation(env: cel.Env, event: Mapping[str, object]) -> cel.Activation:
+    """The event bound to the variables: build it once, then ask every rule."""
+    return env.Activation(event_values(event))
+
+
+def event_values(event: Mapping[str, object]) -> dict[str, object]:
+    variables: dict[str, object] = dict(severities())
+    for field, engine_name in _ENGINE_NAMES.items():
+        variables[engine_name] = event_text(event, field)
+    for field in INT_FIELDS:
+        variables[field] = event.get(field) or 0
+    check_json_shape(variables, "event")
+    for field in INSTANT_FIELDS:
+        variables[field] = _instant(event.get(field), field)
+    payload = event.get(PAYLOAD_FIELD)
+    variables[PAYLOAD_FIELD] = {} if payload is None else payload
+    check_json_shape(variables[PAYLOAD_FIELD], PAYLOAD_FIELD)
+    return variables
+
+
+def _instant(value: object, field: str) -> datetime:
+    if value is None:
+        return _EPOCH
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInput(f"{field} of the event is {value!r}: pass an aware datetime")
+    return value

@@ -1,0 +1,27 @@
+"""Templates: Jinja2 over plain data, in a sandbox that is smaller than Jinja's own.
+
+Guarantee: a template sees the data it is given and nothing else. There are no methods, no attributes of Python
+objects, no macros and no includes; the only function is `range`. Work and output are bounded, so that no
+template and no payload can hang or fill a worker. What can be known without data (syntax, names, filters)
+is checked when the rule is loaded.
+
+Why so few words of Jinja: the sandbox stops a template from reaching out, but not from looping for
+ever or from building a gigabyte. What is left here can be bounded in a page of code.
+
+On failure: `InvalidInput`, one sentence with the line; `check_template` gives every problem with its place.
+"""
+
+from rules.language.templates.checks import check_template
+from rules.language.templates.compile import fixed_part
+from rules.language.templates.render import fill, fill_html, fill_subject, fill_text
+from rules.language.templates.structure import TemplateProblem
+
+__all__ = [
+    "TemplateProblem",
+    "check_template",
+    "fill",
+    "fill_html",
+    "fill_subject",
+    "fill_text",
+    "fixed_part",
+]

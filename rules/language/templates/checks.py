@@ -1,0 +1,66 @@
+"""What is wrong with a template, found without any data.
+
+Guarantee: a template that passes compiles and names only what will be there. Each problem has its line and
+column inside the template, and misspelt words come with the nearest one that exists.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+
+from jinja2 import TemplateSyntaxError, meta, nodes
+
+from rules.language.templates.compile import Part, parse
+from rules.language.templates.structure import TemplateProblem, all_nodes, problem_at, structure_problems
+from schemas.values.template_text import MAX_TEMPLATE_LENGTH
+
+_NOT_CLOSED = re.compile(r"block that needs to be closed is '(\w+)'")
+_UNKNOWN_TAG = re.compile(r"unknown tag '(\w+)'")
+
+
+def check_template(
+    source: str, names: Collection[str], *, scalars: Collection[str] = (), part: Part = "text"
+) -> list[TemplateProblem]:
+    """`names` are known when it is filled; those of them in `scalars` are known to have no parts."""
+    if len(source) > MAX_TEMPLATE_LENGTH:
+        return [
+            TemplateProblem(1, 1, f"the template is longer than {MAX_TEMPLATE_LENGTH} characters, shorten it")
+        ]
+    if "{" not in source:
+        return []
+    try:
+        tree = parse(source, part)
+        problems = structure_problems(tree, scalars)
+    except TemplateSyntaxError as error:
+        return [problem_at(error.lineno, _syntax_message(str(error.message)))]
+    except RecursionError:
+        return [TemplateProblem(1, 1, "the template is nested too deep, write it simpler")]
+    except ValueError:
+        return [TemplateProblem(1, 1, "the template has a number that is too long, shorten it")]
+    return problems or sorted(_name_problems(tree, names))
+
+
+def _syntax_message(message: str) -> str:
+    open_block, tag = _NOT_CLOSED.search(message), _UNKNOWN_TAG.search(message)
+    if open_block:
+        return f"'{{% {open_block[1]} %}}' is not closed: write '{{% end{open_block[1]} %}}'"
+    if tag:
+        return f"unknown tag '{tag[1]}', there are if, for and set"
+    message = message.rstrip(".").replace("'end of print statement'", "'}}'")
+    message = message.replace("'end of statement block'", "'%}'").replace(
+        "'end of template'", "end of template"
+    )
+    return f"{message[:1].lower()}{message[1:]}"
+
+
+def _name_problems(tree: nodes.Template, names: Collection[str]) -> Iterable[TemplateProblem]:
+    read = [one for one in all_nodes(tree) if isinstance(one, nodes.Name) and one.ctx == "load"]
+    known = {*names, "range"}
+    if all(name.name in known for name in read):
+        return
+    unknown = meta.find_undeclared_variables(tree) - known
+    for node in read:
+        if node.name in unknown:
+            near = difflib.get_close_matches(node.name, names, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(names)}"
+            yield problem_at(node.lineno, f"unknown name '{node.name}', {hint}")

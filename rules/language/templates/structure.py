@@ -1,0 +1,112 @@
+"""Which parts of Jinja a template may use.
+
+Guarantee: a template without a problem here has only parts that the sandbox bounds: output, `if`, `for` and
+`set`, known filters and tests, and no call but `range`. Nothing else is ever compiled.
+"""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from jinja2 import nodes
+from jinja2.tests import TESTS
+
+from rules.language.templates.filters import FILTERS
+from rules.language.templates.lexer import Place
+
+_ACCEPTED = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Assign, nodes.Name),
+    *(nodes.Const, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Filter, nodes.Test, nodes.Compare),
+    *(nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Pos, nodes.Add, nodes.Sub, nodes.Mul),
+    *(nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Concat, nodes.CondExpr, nodes.Keyword, nodes.Pair),
+    nodes.Scope,
+)
+_LITERALS = (nodes.List, nodes.Tuple, nodes.Dict)
+_PARTS_OF_LITERALS = (*_LITERALS, nodes.Const, nodes.Pair, nodes.Neg)
+# Python, to which templates are compiled, takes 200 brackets and 20 loops inside each other.
+_MAX_DEPTH = 60
+_DEPTH_OF_A_LOOP = 4
+_NAMES_OF_JINJA = frozenset(("self", "super", "caller", "varargs", "kwargs"))
+_TAGS: dict[type[nodes.Node], str] = {
+    nodes.CallBlock: "call",
+    nodes.FilterBlock: "filter",
+    nodes.AssignBlock: "set ... endset",
+    nodes.FromImport: "from",
+    nodes.ScopedEvalContextModifier: "autoescape",
+}
+
+
+class TemplateProblem(NamedTuple):
+    """`line` and `column` count from 1 inside the template."""
+
+    line: int
+    column: int
+    message: str
+
+
+def problem_at(place: int, message: str) -> TemplateProblem:
+    return TemplateProblem(int(place), place.column if isinstance(place, Place) else 1, message)
+
+
+def all_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
+    return (node for node, _ in _with_depth(tree))
+
+
+def structure_problems(tree: nodes.Template, scalars: Collection[str] = ()) -> list[TemplateProblem]:
+    """`scalars` are names whose values are known to have no parts."""
+    problems: list[TemplateProblem] = []
+    for node, depth in _with_depth(tree):
+        if depth > _MAX_DEPTH:
+            return [problem_at(node.lineno, "the template is nested too deep here, write it simpler")]
+        problems += _problems(node, scalars)
+    return sorted(problems)
+
+
+def _with_depth(tree: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
+    pending = [(tree, 0)]
+    while pending:
+        node, depth = pending.pop()
+        yield node, depth
+        deeper = depth + (_DEPTH_OF_A_LOOP if isinstance(node, nodes.For) else 1)
+        pending += [(child, deeper) for child in node.iter_child_nodes()]
+
+
+def _problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[TemplateProblem]:
+    if isinstance(node, nodes.Filter | nodes.Test):
+        yield from _unknown_word(node)
+    elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name in scalars:
+        name = node.node.name
+        yield problem_at(node.node.lineno, f"'{name}.{node.attr}' cannot be filled: '{name}' has no parts")
+    elif isinstance(node, nodes.Name) and node.name in _NAMES_OF_JINJA:
+        yield problem_at(node.lineno, f"'{node.name}' is not available in a template")
+    elif isinstance(node, nodes.For) and node.recursive:
+        yield problem_at(node.lineno, "a recursive loop is not available in a template")
+    elif isinstance(node, nodes.Call):
+        if not (isinstance(node.node, nodes.Name) and node.node.name == "range"):
+            yield problem_at(node.node.lineno, _no_call(node.node))
+    elif isinstance(node, _LITERALS):
+        is_target = getattr(node, "ctx", "load") == "store"
+        # A list of lists of lists, made in a few lines, is larger than any memory when it is written out.
+        if not is_target and not all(isinstance(one, _PARTS_OF_LITERALS) for one in all_nodes(node)):
+            yield problem_at(node.lineno, "a list or mapping written in a template holds constants only")
+    elif isinstance(node, nodes.Pow):
+        yield problem_at(node.lineno, "'**' is not available in a template")
+    elif not isinstance(node, _ACCEPTED):
+        tag = _TAGS.get(type(node), type(node).__name__.lower())
+        yield problem_at(node.lineno, f"'{{% {tag} %}}' is not available in a template")
+
+
+def _unknown_word(node: nodes.Filter | nodes.Test) -> Iterable[TemplateProblem]:
+    kind, known = ("filter", FILTERS) if isinstance(node, nodes.Filter) else ("test", TESTS)
+    if node.name not in known:
+        near = difflib.get_close_matches(node.name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+        yield problem_at(node.lineno, f"unknown {kind} '{node.name}', {hint}")
+
+
+def _no_call(called: nodes.Expr) -> str:
+    if isinstance(called, nodes.Getattr):
+        near = difflib.get_close_matches(called.attr, FILTERS, n=1, cutoff=0.8)
+        hint = f"write '| {near[0]}'" if near else "use a filter"
+        return f"'{called.attr}()' is not available: values have no methods here, {hint}"
+    return "only range() can be called in a template"

@@ -1,0 +1,64 @@
+"""Values as templates show them: texts as they are, everything else as JSON.
+
+Guarantee: the same value gives the same text wherever it stands; instants are UTC in ISO 8601 with `Z`,
+durations are written as in rules (`1h30m`), lists and mappings are JSON.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from jinja2 import Undefined
+
+from rules.language.templates.budget import bounded_length, spend
+from schemas.values.duration import format_duration
+from tocsin.core.errors import InvalidInput
+
+
+def as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value  # as it is: it may be marked as HTML
+    value = as_json(value)
+    return value if isinstance(value, str) else json_text(value)
+
+
+def as_json(value: object) -> object:
+    """The value as it stands in a JSON document."""
+    if isinstance(value, Undefined):
+        str(value)  # says what is missing
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return duration_text(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Iterator | range | tuple | list):
+        return [as_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {as_text(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    raise InvalidInput(f"a {type(value).__name__} cannot be written")
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    length, pieces = 0, []
+    for piece in json.JSONEncoder(ensure_ascii=False, sort_keys=True, indent=indent).iterencode(value):
+        length += len(piece)
+        bounded_length(length)
+        pieces.append(piece)
+    spend(1 + length // 100)
+    return "".join(pieces)
+
+
+def duration_text(duration: timedelta) -> str:
+    """To the second, as a person reads it."""
+    if duration < timedelta(0):
+        return f"-{duration_text(-duration)}"
+    try:
+        return format_duration(timedelta(seconds=round(duration.total_seconds())))
+    except OverflowError:
+        raise InvalidInput(f"the duration {duration} is too long") from None

@@ -1,0 +1,1 @@
+"""Runs the rule engine in other times: `rule_tests` in virtual time, `backtest` over recordings."""

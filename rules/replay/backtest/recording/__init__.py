@@ -1,0 +1,1 @@
+"""Recordings: what a backtest reads, from the database or from a file."""

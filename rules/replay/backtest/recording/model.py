@@ -1,0 +1,224 @@
+"""What a recording holds, and what a replay concludes: plain data.
+
+`Edge` and `Staleness` are read from the log as well as derived, so that both can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Protocol
+from uuid import UUID
+
+from rules.engine import Arrival, Value, edge_event_id
+from rules.engine.effects import Edge as EdgeKind
+
+UNRECORDED = 1
+"""The seq of an event that would have been: no event of an alarm is the first of the log."""
+Lane = Literal["data", "record"]
+Decided = Literal["data", "record", "health"]
+
+
+class Edge(NamedTuple):
+    """An alarm opened or was resolved."""
+
+    rule: str
+    owner: str
+    edge: EdgeKind
+    at: datetime
+    alarm_id: UUID
+    severity: int
+    payload: Mapping[str, Any]
+
+    @property
+    def lane(self) -> Lane:
+        """Only an alarm over series names one."""
+        return "data" if "key" in self.payload else "record"
+
+    def as_event(self, correlation_id: UUID) -> RecordedEvent:
+        """The event that it would have been."""
+        return RecordedEvent(
+            seq=UNRECORDED,
+            id=edge_event_id(self.alarm_id, self.edge),
+            ts=self.at,
+            recorded_at=self.at,
+            origin="derived",
+            type=f"alarm-{self.edge}",
+            schedule="",
+            rule=self.rule,
+            action="",
+            owner=self.owner,
+            alarm_id=self.alarm_id,
+            severity=self.severity,
+            correlation_id=correlation_id,
+            payload=self.payload,
+        )
+
+
+class Staleness(NamedTuple):
+    """A series went stale, or is fresh again."""
+
+    owner: str
+    key: str
+    verdict: str
+    """`stale` or `fresh`; in a recording also `health`, which is about a system, and whose value says all of it."""
+    at: datetime
+    value: Any
+
+
+class RecordedEvent(NamedTuple):
+    seq: int
+    id: UUID
+    ts: datetime
+    recorded_at: datetime
+    origin: str
+    type: str
+    schedule: str
+    rule: str
+    action: str
+    owner: str
+    alarm_id: UUID | None
+    severity: int | None
+    correlation_id: UUID
+    payload: Mapping[str, Any]
+
+    def facts(self) -> dict[str, Any]:
+        """As `Event.facts()` of the same event."""
+        return {
+            "id": str(self.id),
+            "seq": self.seq,
+            "origin": self.origin,
+            "type": self.type,
+            "schedule": self.schedule,
+            "rule": self.rule,
+            "action": self.action,
+            "owner": self.owner,
+            "correlation_id": str(self.correlation_id),
+            "severity": self.severity or 0,
+            "ts": self.ts,
+            "recorded_at": self.recorded_at,
+            "payload": self.payload,
+        }
+
+    @property
+    def edge(self) -> Edge | None:
+        """What the engine concluded; None if the event is something else, such as a person's act."""
+        if self.origin != "derived" or self.alarm_id is None:
+            return None
+        if self.type not in ("alarm-opened", "alarm-resolved"):
+            return None
+        kind: EdgeKind = "opened" if self.type == "alarm-opened" else "resolved"
+        return Edge(self.rule, self.owner, kind, self.ts, self.alarm_id, self.severity or 0, self.payload)
+
+
+class OpenAlarm(NamedTuple):
+    """An alarm that was open when the replay begins: a fact, because what led to it lies before."""
+
+    rule: str
+    id: UUID
+    severity: int
+    since: datetime
+    opened_at: datetime
+    payload: dict[str, Any]
+    source_event_id: UUID | None
+    acts: Sequence[RecordedEvent] = ()
+    """What people had done to it."""
+
+
+class LastSeen(NamedTuple):
+    """The last datapoint of a series before the replay begins."""
+
+    key: str
+    arrived_at: datetime
+    value: Value
+    ts: datetime
+    labels: dict[str, str]
+
+
+class OwnerBegins(NamedTuple):
+    """What follows, until the next one, is of this owner: datapoints, then events, then staleness."""
+
+    owner: str
+    partition: int
+    open: Sequence[OpenAlarm]
+    last: Sequence[LastSeen]
+
+
+class Arrivals(NamedTuple):
+    rows: Sequence[Arrival]
+
+
+class Events(NamedTuple):
+    rows: Sequence[RecordedEvent]
+
+
+class Verdicts(NamedTuple):
+    rows: Sequence[Staleness]
+
+
+Part = OwnerBegins | Arrivals | Events | Verdicts
+
+
+class Version(NamedTuple):
+    """A document and from when to when it held, as `RuleBook.take` wants it."""
+
+    kind: str
+    name: str
+    version: int
+    document: dict[str, Any]
+    from_seq: int
+    until_seq: int | None
+
+
+class Apply(NamedTuple):
+    seq: int
+    at: datetime
+    recorded_at: datetime
+
+
+class LaneSwitch(NamedTuple):
+    """Where a partition stood when the rules changed (`rules/apply/cutover.py`)."""
+
+    lane: str
+    partition: int
+    rules_seq: int
+    seq: int
+    complete_until: datetime | None
+
+
+class Horizon(NamedTuple):
+    """Up to when everything that is due in a partition, or about systems, has been concluded and recorded."""
+
+    lane: str
+    partition: int
+    until: datetime | None
+
+
+class Story(NamedTuple):
+    """What is true for all owners of a recording."""
+
+    start: datetime
+    """Where the replay begins: early enough for what is compared from `since` on to have been seen beginning."""
+    since: datetime
+    until: datetime
+    is_whole: bool
+    """Nothing was recorded before `start`."""
+    versions: Sequence[Version]
+    applies: Sequence[Apply]
+    switches: Sequence[LaneSwitch]
+    horizons: Sequence[Horizon]
+
+    def horizon(self, lane: Decided, partition: int) -> datetime:
+        for one in self.horizons:
+            if (one.lane, one.partition) == (lane, partition):
+                return min(self.until, one.until or self.start)
+        return self.until
+
+
+class Source(Protocol):
+    """Where a recording is read from. It is given to other processes, so it must be a plain value."""
+
+    async def story(self) -> Story: ...
+
+    def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+        """Those of one share of the owners, owner by owner; with how much of it is done. An owner is in one share."""

@@ -1,0 +1,1 @@
+"""Results of a backtest: comparison, mismatches, notifications, and the HTML report."""

@@ -1,0 +1,128 @@
+"""The report as one page: no script, no network, light or dark as the reader has it. Pure.
+
+Guarantee: every text from the recording is escaped, and tables have a bounded number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from html import escape
+
+from rules.replay.backtest.owner_replay import Found
+from rules.replay.backtest.recording.model import Story
+from rules.replay.backtest.report.compare import Comparison
+from rules.replay.backtest.report.timeline_svg import picture
+from schemas.values.duration import format_duration
+from schemas.wire.event import instant_text
+
+_MOST = 200
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1e21; --quiet: #646a73; --paper: #fbfbfa; --line: #dcdfe4;
+  --then: #7a8699; --now: #c2410c; --gap: #b08900; --fire: #2563a8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e9eb; --quiet: #9aa1ab; --paper: #16181b; --line: #33373d;
+  --then: #8b98ad; --now: #f28c5b; --gap: #d9b64a; --fire: #78aee8; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
+  max-width: 75rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
+p.quiet, figcaption { color: var(--quiet); }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.n, th.n { text-align: right; }
+td:not(:last-child) { white-space: nowrap; }
+figure { margin: 0; overflow-x: auto; } svg { width: 100%; min-width: 40rem; height: auto; }
+svg text { fill: var(--ink); font-size: 12px; } svg .quiet { fill: var(--quiet); font-size: 11px; }
+.then { fill: var(--then); } .now { fill: var(--now); } .gap { fill: var(--gap); } .fire { fill: var(--fire); }
+svg line { stroke: var(--line); }
+.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; border-radius: 2px; }
+"""
+
+
+def report_page(story: Story, found: Found, compared: Comparison, mode: str) -> str:
+    window = f"{instant_text(story.since)} to {instant_text(story.until)}"
+    read = f"{found.datapoints:,} datapoints and {found.events:,} events of {found.owners:,} owners"
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>Tocsin backtest</title><style>{_STYLE}</style></head><body>",
+        f"<h1>Backtest, {escape(mode)}</h1><p>{window}: {read}.</p>",
+        "<p class='quiet'>Replayed from the recording. Nothing was sent and nothing live was touched.</p>",
+        _summary(compared, found),
+        "<h2>Alarms, gaps and fires</h2>",
+        picture(story, found, compared),
+        "<h2>Rules</h2>",
+        _rules(compared),
+        *_changes(compared),
+        *_noisiest(compared),
+        *_differences(found),
+        "</body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _summary(compared: Comparison, found: Found) -> str:
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(compared.kinds.items())) or "none"
+    then = sum(found.pages_then.values()) / compared.days
+    now = sum(found.pages_now.values()) / compared.days
+    return (
+        f"<p><b>{len(compared.spans_then):,}</b> alarms then, <b>{len(compared.spans_now):,}</b> now: {kinds}. "
+        f"Pages a day: <b>{then:,.1f}</b> then, <b>{now:,.1f}</b> now. Gaps: "
+        f"<b>{sum(one.verdict == 'stale' for one in found.gaps):,}</b>.</p>"
+    )
+
+
+def _rules(compared: Comparison) -> str:
+    heads = ("rule", "then", "now", "changes", "in alarm then", "in alarm now", "pages a day then", "now")
+    rows = [
+        (
+            line.rule,
+            f"{line.then:,}",
+            f"{line.now:,}",
+            ", ".join(f"{count} {kind}" for kind, count in sorted(line.kinds.items()) if kind != "same"),
+            format_duration(_seconds(line.time_then)),
+            format_duration(_seconds(line.time_now)),
+            f"{line.pages_then:,.1f}",
+            f"{line.pages_now:,.1f}",
+        )
+        for line in compared.rules
+    ]
+    return _table(heads, rows)
+
+
+def _changes(compared: Comparison) -> list[str]:
+    changed = [pair for pair in compared.pairs if pair.kind != "same"]
+    rows = [
+        (
+            pair.kind,
+            pair.span.rule,
+            pair.span.owner,
+            "" if pair.then is None else instant_text(pair.then.opened_at),
+            "" if pair.now is None else instant_text(pair.now.opened_at),
+            pair.span.message,
+        )
+        for pair in changed[:_MOST]
+    ]
+    heads = ("change", "rule", "owner", "then", "now", "message")
+    more = f"<p class='quiet'>and {len(changed) - _MOST:,} more</p>" if len(changed) > _MOST else ""
+    return ["<h2>What would be different</h2>", _table(heads, rows), more] if rows else []
+
+
+def _noisiest(compared: Comparison) -> list[str]:
+    rows = [(owner, key, f"{count:,}") for owner, key, count in compared.noisiest]
+    return ["<h2>The noisiest series</h2>", _table(("owner", "series", "alarms"), rows)] if rows else []
+
+
+def _differences(found: Found) -> list[str]:
+    rows = [(one.owner, one.what, one.recorded, one.replayed, one.cause) for one in found.differences[:_MOST]]
+    heads = ("owner", "rule or series", "recorded", "replayed", "cause")
+    return ["<h2>Differences from the record</h2>", _table(heads, rows)] if rows else []
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _seconds(span: timedelta) -> timedelta:
+    return timedelta(seconds=round(span.total_seconds()))

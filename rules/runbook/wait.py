@@ -1,0 +1,45 @@
+"""What a `wait` step waits for, from the instant at which it is reached. Pure.
+
+A time of day is a recurrence like any other: a time that the clocks skip is waited for until they have jumped, one
+that they repeat is the first of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from rules.runbook.outcomes import Completed, Outcome, Paused, TimedOut
+from schemas.documents.runbook import WaitStep
+from schemas.values.duration import format_duration
+from timers.recurrence import Recurrence, parse
+
+
+def outcome_of_wait(wait: WaitStep, entry: Mapping[str, Any], at: datetime) -> Outcome:
+    """By what the step's entry says: reached, over (`lapsed`), or met by an event (`met`, its seq)."""
+    if "met" in entry:
+        return Completed({"event_seq": entry["met"], "timed_out": False})
+    if not entry.get("lapsed"):
+        return _pause(wait, at)
+    if wait.timeout is None:
+        return Completed()
+    if wait.on_timeout == "continue":
+        return Completed({"timed_out": True})
+    return TimedOut(f"no event met the condition within {format_duration(wait.timeout)}")
+
+
+def _pause(wait: WaitStep, at: datetime) -> Paused:
+    if wait.for_ is not None:
+        return Paused(at + wait.for_)
+    if wait.until is not None:
+        return Paused(daily(wait.until, wait.tz).next_after(at))
+    return Paused(None if wait.timeout is None else at + wait.timeout, wait.until_event)
+
+
+@lru_cache(maxsize=1_024)
+def daily(time_of_day: str, tz: str) -> Recurrence:
+    """`InvalidInput` if there is no such timezone."""
+    hour, minute = time_of_day.split(":")
+    return parse(cron=f"{int(minute)} {int(hour)} * * *", tz=tz)

@@ -1,0 +1,32 @@
+"""The kinds of documents that a rules file may hold, by their top-level key."""
+
+from pydantic import BaseModel
+
+from schemas.documents.action import ActionDocument
+from schemas.documents.action_rule import ActionRuleDocument
+from schemas.documents.channel import ChannelDocument
+from schemas.documents.datapoint_type import DatapointTypeDocument
+from schemas.documents.event_rule import EventRuleDocument
+from schemas.documents.schedule import ScheduleDocument
+from schemas.documents.system import SystemDocument
+
+KINDS: dict[str, type[BaseModel]] = {
+    "schedule": ScheduleDocument,
+    "event_rule": EventRuleDocument,
+    "action_rule": ActionRuleDocument,
+    "action": ActionDocument,
+    "channel": ChannelDocument,
+    "datapoint_type": DatapointTypeDocument,
+    "system": SystemDocument,
+}
+
+__all__ = [
+    "KINDS",
+    "ActionDocument",
+    "ActionRuleDocument",
+    "ChannelDocument",
+    "DatapointTypeDocument",
+    "EventRuleDocument",
+    "ScheduleDocument",
+    "SystemDocument",
+]

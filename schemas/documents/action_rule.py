@@ -1,0 +1,101 @@
+"""The `action_rule` document: which events, or which alarms, start which action, and how often.
+
+Guarantee: names are safe tokens and `when` is at most 2,000 characters; keys that could never have an effect together
+are refused. The loader compiles `when` and looks for the action, so that a rule that loads can run.
+"""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from schemas.fields import INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
+from schemas.values.duration import Duration
+from schemas.values.names import Name
+
+MAX_CONDITION_LENGTH = 2_000
+EDGES = ("opened", "resolved", "acknowledged", "snoozed", "snooze-ended")
+_PAYLOAD_PATH = re.compile(rf"{PAYLOAD_FIELD}(\.[A-Za-z0-9_-]+)+")
+_GROUPABLE = tuple(field for field in (*STRING_FIELDS, *INT_FIELDS) if field not in ("id", "seq"))
+
+Edge = Literal["opened", "resolved", "acknowledged", "snoozed", "snooze-ended"]
+
+
+def _groupable(field: str) -> str:
+    if field not in _GROUPABLE and not _PAYLOAD_PATH.fullmatch(field):
+        raise ValueError(f"'{field}' cannot group events: use {', '.join(_GROUPABLE)} or payload.<key>")
+    return field
+
+
+class Limit(BaseModel):
+    """At most so many starts in a while."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    most: Annotated[int, Field(ge=1, le=1_000)] = Field(description="Most starts.", examples=[5])
+    per: Duration = Field(description="In how long.", examples=["1h"])
+
+
+class ActionRuleDocument(BaseModel):
+    """Runs an action for each event, or each edge of an alarm, that meets a condition."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: Name = Field(description="Unique name of the rule.", examples=["digest"])
+    on: Literal["event", "alarm"] = Field(description="What the rule listens to.", examples=["event"])
+    edges: Annotated[tuple[Edge, ...], Field(strict=False, min_length=1)] = Field(
+        ("opened",), description="With `on: alarm`: which edges of an alarm count.", examples=[["opened"]]
+    )
+    when: str | None = Field(
+        None,
+        description="CEL condition over the event; true starts the action. Required with `on: event`.",
+        examples=['origin == "scheduled" && schedule == "daily-digest"', "severity >= high"],
+        max_length=MAX_CONDITION_LENGTH,
+    )
+    action: Name = Field(description="Name of the action to run.", examples=["email-digest"])
+    group_by: Annotated[
+        tuple[Annotated[str, AfterValidator(_groupable)], ...], Field(strict=False, max_length=8)
+    ] = Field(
+        (), description="Events with equal values of these fields share a run.", examples=[["owner", "rule"]]
+    )
+    group_wait: Duration | None = Field(
+        None, description="How long a run gathers events before it begins.", examples=["30s"]
+    )
+    limit: Limit | None = Field(
+        None,
+        description="At most so many starts in a while; others are skipped, and recorded.",
+        examples=[{"most": 5, "per": "1h"}],
+    )
+    overlap: Literal["allow", "skip", "queue", "replace"] = Field(
+        "allow",
+        description="While a run of this rule (and group) is under way: start another, skip it, wait for its turn, "
+        "or cancel the one under way.",
+        examples=["skip"],
+    )
+    enabled: bool = Field(True, description="false keeps the rule, and it matches nothing.", examples=[True])
+
+    @property
+    def condition(self) -> str:
+        return "true" if self.when is None else self.when
+
+    @model_validator(mode="after")
+    def _has_no_key_without_effect(self) -> Self:
+        if self.on == "event" and self.edges != ("opened",):
+            raise _refusal("has 'edges', which belongs to 'on: alarm': remove it", "edges")
+        if self.on == "event" and self.when is None:
+            raise _refusal("would start for every event: add 'when'", "on")
+        if self.group_by and self.group_wait is None and self.overlap == "allow":
+            raise _refusal(
+                "has 'group_by' without effect: add 'group_wait', or an 'overlap' that counts per group",
+                "group_by",
+            )
+        if self.group_wait is not None and not self.group_wait:
+            raise _refusal("has 'group_wait: 0s' without effect: remove it", "group_wait")
+        if self.limit is not None and not self.limit.per:
+            raise _refusal("has 'limit' per 0s: give it a duration", "limit")
+        return self
+
+
+def _refusal(message: str, at_key: str) -> PydanticCustomError:
+    return PydanticCustomError("one_of", "{text}", {"text": message, "at_key": at_key})

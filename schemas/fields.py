@@ -1,0 +1,32 @@
+"""Names and types of the fields that conditions and templates may use.
+
+Conditions (`when`, `alarm.state`) and templates (`{{ alarm.message }}`) use exactly these names. A field without a
+value is empty, never missing: an absent text is "", an absent severity is 0, and a run without an alarm sees an alarm
+whose state is "".
+"""
+
+from datetime import timedelta
+
+STRING_FIELDS = ("origin", "type", "schedule", "rule", "action", "owner", "id", "correlation_id")
+INT_FIELDS = ("severity", "seq")
+INSTANT_FIELDS = ("ts", "recorded_at")
+PAYLOAD_FIELD = "payload"
+EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
+
+LONGEST_SNOOZE = timedelta(days=366)
+ALARM_STRINGS = ("id", "rule", "owner", "state", "message", "acknowledged_by")
+ALARM_INTS = ("severity",)
+ALARM_BOOLS = ("acknowledged", "snoozed")
+ALARM_INSTANTS = ("since",)
+ALARM_MAPS = ("payload",)
+ALARM_FIELDS = (*ALARM_STRINGS, *ALARM_INTS, *ALARM_BOOLS, *ALARM_INSTANTS, *ALARM_MAPS)
+
+# What a step's texts may name beside the fields of the event.
+STEP_NAMES = ("alarm", "answers", "events", "now")
+
+WHERE_FIELDS = ("owner", "key", "labels")
+SERIES_FIELDS = (
+    *("value", "previous", "rate", "age", "freshness", "ts", "arrived_at", "unit"),
+    *WHERE_FIELDS,
+)
+MESSAGE_FIELDS = ("rule", "severity", "owner", "key", "value", "unit", "threshold", "since", "labels")

@@ -1,0 +1,1 @@
+"""Types of single values in documents and messages, with their validation."""

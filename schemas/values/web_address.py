@@ -1,0 +1,68 @@
+"""Addresses of web targets, as texts in documents.
+
+Guarantee: an accepted url is http or https, names a host, has no credentials in it and no character that
+could end a line. Where it leads is judged by the egress guard when it is used.
+
+On failure: `InvalidInput` that shows the host at most, since a url may hold a secret in its path.
+"""
+
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from schemas.values.secret import SecretRef, TextOrSecret
+from tocsin.core.errors import InvalidInput
+
+MAX_URL = 2_000
+_UNWANTED = re.compile(r"[\s\x00-\x1f\x7f<>\"\\^`{|}]")
+_HOST = re.compile(r"[^\s/?#@\[\]:\\]{1,253}")
+
+
+def check_url(url: str) -> str:
+    if len(url) > MAX_URL:
+        raise InvalidInput(f"the url is longer than {MAX_URL} characters, shorten it")
+    if _UNWANTED.search(url):
+        raise InvalidInput("the url has a space or another character that must be written as %XX")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidInput("the url cannot be read: write https://host/path") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise InvalidInput("the url must start with https:// or http:// and a host")
+    if "@" in parts.netloc:
+        raise InvalidInput(
+            f"the url of {host} has credentials in it: write them as a header, with a reference to a secret"
+        )
+    if port == 0:
+        raise InvalidInput(f"the url of {host} has the port 0: write 1 to 65535")
+    return url
+
+
+def check_host(host: str) -> str:
+    if not _HOST.fullmatch(host) and not re.fullmatch(r"[0-9A-Fa-f:.]{2,45}", host):
+        raise InvalidInput(f"{host[:80]!r} is not a host: write a name or an address, without a port")
+    return host
+
+
+def _url(value: str | SecretRef) -> str | SecretRef:
+    try:
+        return check_url(value) if isinstance(value, str) else value
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+def _host(value: str) -> str:
+    try:
+        return check_host(value)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+Url = Annotated[TextOrSecret, AfterValidator(_url)]
+"""A url, or the reference to one that is itself a secret."""
+
+Host = Annotated[str, AfterValidator(_host)]
+Port = Annotated[int, Field(ge=1, le=65_535)]

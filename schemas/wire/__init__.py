@@ -1,0 +1,1 @@
+"""Messages on NATS subjects: events, steps, datapoints, reports, dead letters."""

@@ -1,0 +1,76 @@
+"""A calculated datapoint as it crosses to JetStream, beside the events: a verdict about a series or a system.
+
+Guarantee: `seq` is its place in commit order and its sequence in the stream; `time` is the instant the verdict is for.
+A value that went stale and one that is fresh again travel on `staleness.>`, a system's health on `health.>`.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from schemas.wire.event import instant_text
+from schemas.wire.subjects import calculated_subject
+
+Verdict = Literal["stale", "fresh", "health"]
+HEALTH_KEY = "system.health"
+"""The key of the series that holds a system's health; its owner is the system."""
+
+
+class CalculatedRow(NamedTuple):
+    """One row of `datapoint_calculated`."""
+
+    seq: int
+    id: UUID
+    owner: str
+    key: str
+    ts: datetime
+    recorded_at: datetime
+    verdict: str
+    payload: str
+    correlation_id: UUID
+
+    def subject(self, prefix: str) -> str:
+        return calculated_subject(prefix, self.verdict, self.owner, self.key)
+
+    def body(self, source: str) -> bytes:
+        attributes: dict[str, Any] = {
+            "specversion": "1.0",
+            "id": str(self.id),
+            "source": source,
+            "type": f"datapoint-{self.verdict}",
+            "time": instant_text(self.ts),
+            "datacontenttype": "application/json",
+            "seq": self.seq,
+            "recordedat": instant_text(self.recorded_at),
+            "correlationid": str(self.correlation_id),
+            "owner": self.owner,
+            "key": self.key,
+            "verdict": self.verdict,
+        }
+        head = json.dumps(attributes, ensure_ascii=False, separators=(",", ":"))
+        return f'{head[:-1]},"data":{self.payload}}}'.encode()
+
+
+class CalculatedDatapoint(BaseModel):
+    """What a consumer of `staleness.>` and `health.>` reads; the JSON Schema is made from it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    specversion: Literal["1.0"]
+    id: UUID
+    source: str
+    type: str = Field(description="`datapoint-` and the verdict.")
+    time: datetime = Field(description="The instant the verdict is for, such as the deadline that passed.")
+    datacontenttype: Literal["application/json"]
+    seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
+    recordedat: datetime = Field(description="When it was committed, by the database's clock.")
+    correlationid: UUID
+    owner: str
+    key: str
+    verdict: Verdict
+    data: dict[str, JsonValue] = Field(description="Last value, its age, or the health and its reason.")

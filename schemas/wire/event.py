@@ -1,0 +1,123 @@
+"""An event as it crosses to JetStream: CloudEvents 1.0, structured JSON, our fields as extension attributes.
+
+Guarantee: the body's `id` is the row's id and `seq` its place in commit order, which is also its sequence
+in the stream. Attributes without a value are left out. Fields are only ever added within `v1`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring as _quoted
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from schemas.wire.subjects import event_subject
+
+
+class EventRow(NamedTuple):
+    """One row of `event`, in the column order of cdc/read_records."""
+
+    seq: int
+    id: UUID
+    ts: datetime
+    recorded_at: datetime
+    origin: str
+    type: str
+    schedule: str
+    rule: str
+    action: str
+    owner: str
+    fire_at: datetime | None
+    alarm_id: UUID | None
+    severity: int | None
+    source_event_id: UUID | None
+    correlation_id: UUID
+    payload: str
+    epoch: int | None
+
+    def subject(self, prefix: str) -> str:
+        name = self.schedule or self.rule or self.action
+        return event_subject(prefix, self.origin, self.type, name, self.owner)
+
+    def body(self, source: str) -> bytes:
+        """Put together by hand, which takes 4 us; a dictionary and `json.dumps` take 10, half of all that publishing
+        a record costs."""
+        required = (
+            f'{{"specversion":"1.0","id":"{self.id}","source":{_quoted(source)},"type":{_quoted(self.type)},'
+            f'"time":"{instant_text(self.ts)}","datacontenttype":"application/json","seq":{self.seq},'
+            f'"origin":"{self.origin}","recordedat":"{instant_text(self.recorded_at)}",'
+            f'"correlationid":"{self.correlation_id}"'
+        )
+        parts = [required]
+        if self.schedule:
+            parts.append(f',"schedule":{_quoted(self.schedule)}')
+        if self.rule:
+            parts.append(f',"rule":{_quoted(self.rule)}')
+        if self.action:
+            parts.append(f',"action":{_quoted(self.action)}')
+        if self.owner:
+            parts.append(f',"owner":{_quoted(self.owner)}')
+        if self.fire_at is not None:
+            parts.append(f',"fireat":"{instant_text(self.fire_at)}"')
+        if self.alarm_id is not None:
+            parts.append(f',"alarmid":"{self.alarm_id}"')
+        if self.severity is not None:
+            parts.append(f',"severity":{self.severity}')
+        if self.source_event_id is not None:
+            parts.append(f',"sourceeventid":"{self.source_event_id}"')
+        return f'{"".join(parts)},"data":{self.payload}}}'.encode()
+
+
+class Event(BaseModel):
+    """What a consumer reads; the JSON Schema of the stream is made from it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    specversion: Literal["1.0"]
+    id: UUID = Field(
+        description="Same as the row's id in the table `event`; derived from the occurrence for fires."
+    )
+    source: str = Field(description="`tocsin/` and the namespace that published it.")
+    type: str = Field(description="What happened, in the past tense, such as `schedule-fired`.")
+    time: datetime = Field(description="Nominal time: the instant the event is for.")
+    datacontenttype: Literal["application/json"]
+    seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
+    origin: Literal["caught", "caused", "derived", "scheduled"]
+    recordedat: datetime = Field(description="When it was committed, by the database's clock.")
+    correlationid: UUID = Field(description="Shared by everything that one cause led to.")
+    schedule: str = ""
+    rule: str = ""
+    action: str = ""
+    owner: str = ""
+    fireat: datetime | None = Field(None, description="When the fire was due: nominal time and spread.")
+    alarmid: UUID | None = None
+    severity: int | None = None
+    sourceeventid: UUID | None = None
+    data: dict[str, JsonValue] = Field(description="The payload, verbatim.")
+
+    def facts(self) -> dict[str, Any]:
+        """The variables of a rule's condition."""
+        return {
+            "id": str(self.id),
+            "seq": self.seq,
+            "origin": self.origin,
+            "type": self.type,
+            "schedule": self.schedule,
+            "rule": self.rule,
+            "action": self.action,
+            "owner": self.owner,
+            "correlation_id": str(self.correlationid),
+            "severity": self.severity or 0,
+            "ts": self.time,
+            "recorded_at": self.recordedat,
+            "payload": self.data,
+        }
+
+
+@lru_cache(maxsize=4096)
+def instant_text(instant: datetime) -> str:
+    """Remembered, because records that were committed together share it."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,79 @@
+"""A step of an action as it crosses to JetStream, in the same stream as the events."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Literal, NamedTuple
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from schemas.wire.event import instant_text
+from schemas.wire.subjects import action_subject
+
+
+class StepRow(NamedTuple):
+    """One row of `action_step`."""
+
+    seq: int
+    id: UUID
+    action_id: UUID
+    name: str
+    owner: str
+    step: int
+    attempt: int
+    state: str
+    recorded_at: datetime
+    correlation_id: UUID
+    source_event_id: UUID | None
+    result: str
+
+    def subject(self, prefix: str) -> str:
+        return action_subject(prefix, self.name)
+
+    def body(self, source: str) -> bytes:
+        attributes = {
+            "specversion": "1.0",
+            "id": str(self.id),
+            "source": source,
+            "type": f"action-step-{self.state}",
+            "time": instant_text(self.recorded_at),
+            "datacontenttype": "application/json",
+            "seq": self.seq,
+            "correlationid": str(self.correlation_id),
+            "action": self.name,
+            "actionid": str(self.action_id),
+            "step": self.step,
+            "attempt": self.attempt,
+            "state": self.state,
+        }
+        if self.owner:
+            attributes["owner"] = self.owner
+        if self.source_event_id is not None:
+            attributes["sourceeventid"] = str(self.source_event_id)
+        head = json.dumps(attributes, ensure_ascii=False, separators=(",", ":"))
+        return f'{head[:-1]},"data":{self.result}}}'.encode()
+
+
+class ActionStep(BaseModel):
+    """What a consumer of `action.>` reads; the JSON Schema is made from it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    specversion: Literal["1.0"]
+    id: UUID
+    source: str
+    type: str = Field(description="`action-step-` and the state.")
+    time: datetime = Field(description="When the step reached this state, by the database's clock.")
+    datacontenttype: Literal["application/json"]
+    seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
+    correlationid: UUID
+    action: str = Field(description="Name of the action.")
+    actionid: UUID = Field(description="This run of the action.")
+    step: int
+    attempt: int
+    state: Literal["due", "waiting", "completed", "failed", "timed_out", "cancelled", "skipped"]
+    owner: str = ""
+    sourceeventid: UUID | None = Field(None, description="The event that started the action.")
+    data: dict[str, JsonValue] = Field(description="The step's result.")

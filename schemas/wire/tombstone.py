@@ -1,0 +1,103 @@
+"""A tombstone: what stands in the stream at the sequence of a record that cannot be sent, or that is gone.
+
+Guarantee: it has the record's seq and says why. So one row that is too large, or that cannot be read,
+neither stops the log nor leaves a hole in it: the record itself stays in its table, under the same id. The
+tombstones of a recorded gap of the log (`kind` is `gap`) have ids of their own, which follow from the seq.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID, uuid5
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.wire.event import instant_text
+from schemas.wire.subjects import tombstone_subject
+
+Kind = Literal["event", "action-step", "calculated-datapoint"]
+_GAPS = UUID("4d3c35d2-53a8-5b0e-9f0d-2f0a5c1f6f3b")
+
+
+class TombstoneRow(NamedTuple):
+    """In the place of a record that the table has."""
+
+    seq: int
+    id: UUID
+    kind: Kind
+    recorded_at: datetime | None
+    reason: str
+
+    def subject(self, prefix: str) -> str:
+        return tombstone_subject(prefix, self.kind)
+
+    def body(self, source: str) -> bytes:
+        data = {"reason": self.reason}
+        return _body(self.seq, self.id, source, self.kind, "record-unsendable", self.recorded_at, data)
+
+
+class GapRow(NamedTuple):
+    """In the place of a record that the table has no longer, or never had."""
+
+    seq: int
+    from_seq: int
+    until_seq: int
+    reason: str
+    at: datetime
+
+    @property
+    def id(self) -> UUID:
+        return uuid5(_GAPS, str(self.seq))
+
+    def subject(self, prefix: str) -> str:
+        return tombstone_subject(prefix, "gap")
+
+    def body(self, source: str) -> bytes:
+        data = {"reason": self.reason, "from_seq": self.from_seq, "until_seq": self.until_seq}
+        return _body(self.seq, self.id, source, "gap", "record-missing", self.at, data)
+
+
+def _body(
+    seq: int, id: UUID, source: str, kind: str, type: str, at: datetime | None, data: dict[str, Any]
+) -> bytes:
+    attributes: dict[str, Any] = {
+        "specversion": "1.0",
+        "id": str(id),
+        "source": source,
+        "type": type,
+        "datacontenttype": "application/json",
+        "seq": seq,
+        "kind": kind,
+        "data": data,
+    }
+    if at is not None:
+        attributes["time"] = instant_text(at)
+    return json.dumps(attributes, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class TombstoneData(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    reason: str = Field(description="Why the record could not be sent, or why it is gone.")
+    from_seq: int | None = Field(None, description="Of a gap: its first seq.")
+    until_seq: int | None = Field(None, description="Of a gap: its last seq.")
+
+
+class Tombstone(BaseModel):
+    """What a consumer of `tombstone.>` reads; the JSON Schema is made from it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    specversion: Literal["1.0"]
+    id: UUID = Field(description="Id of the record in its table; of a gap, one that follows from the seq.")
+    source: str
+    type: Literal["record-unsendable", "record-missing"]
+    time: datetime | None = Field(
+        None, description="When the record was committed, if that can be read; when the gap was recorded."
+    )
+    datacontenttype: Literal["application/json"]
+    seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
+    kind: Literal[Kind, "gap"] = Field(description="Which table has the record; `gap` if none.")
+    data: TombstoneData

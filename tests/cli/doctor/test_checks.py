@@ -1,0 +1,230 @@
+"""What the doctor makes of the facts: the bounds, and that red always comes with a remedy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cdc.log_reader import Gap
+from cdc.report import Report
+from clock.held_timers import Held
+from clock.retention.report import PruneReport
+from rules.lanes.status import Refusing, Standing
+from tocsin.cli.doctor.checks import (
+    Finding,
+    Workers,
+    cdc_audit,
+    clock_offset,
+    lane,
+    leader,
+    log_gaps,
+    log_lag,
+    pipeline,
+    retention,
+    system_tz_version,
+    timers,
+    tz_data,
+    worker_lag,
+)
+
+_NOW = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+_DIVERGED: dict[str, object] = {
+    "problem": "diverged",
+    "detail": "the stream is at 9, the log only at 7: adopt it",
+    "since": _NOW,
+}
+
+
+@pytest.mark.parametrize(
+    ("offset", "state"),
+    [(0 * _MS, "ok"), (1002 * _MS, "ok"), (-1002 * _MS, "ok"), (1003 * _MS, "red"), (-1003 * _MS, "red")],
+    ids=str,
+)
+def test_an_offset_of_more_than_a_second_and_the_round_trip_is_red(offset: timedelta, state: str) -> None:
+    assert clock_offset(_NOW, _NOW + offset, 2 * _MS).state == state
+
+
+def test_the_side_of_the_offset_is_said() -> None:
+    assert clock_offset(_NOW, _NOW + 3000 * _MS, _MS).text.startswith(
+        "the database is 3.000 s ahead of this host"
+    )
+    assert clock_offset(_NOW, _NOW - 3000 * _MS, _MS).text.startswith(
+        "the database is 3.000 s behind this host"
+    )
+
+
+def test_a_role_that_nobody_holds_is_red() -> None:
+    assert leader("cdc", None, "").state == "red"
+    assert leader("clock", "host/1", ", epoch 3") == Finding("ok", "clock", "led by host/1, epoch 3")
+
+
+@pytest.mark.parametrize(
+    ("head", "last", "state"),
+    [(0, None, "info"), (5, None, "red"), (5, 5, "ok"), (1005, 5, "ok"), (1006, 5, "red"), (5, 6, "red")],
+)
+def test_the_log_is_red_when_the_stream_is_missing_far_behind_or_ahead(
+    head: int, last: int | None, state: str
+) -> None:
+    assert log_lag(head, last, "tocsin").state == state
+
+
+@pytest.mark.parametrize(("pending", "state"), [(None, "red"), (0, "ok"), (1000, "ok"), (1001, "red")])
+def test_workers_are_red_when_they_never_ran_or_lag(pending: int | None, state: str) -> None:
+    assert worker_lag("dispatch", pending, 0).state == state
+
+
+def test_parked_and_overdue_timers_are_both_said() -> None:
+    assert [one.state for one in timers([], False, _NOW, _NOW)] == ["ok"]
+    assert [one.state for one in timers([], False, _NOW - timedelta(seconds=10), _NOW)] == ["ok"]
+    parked, overdue = timers(["a", "b"], True, _NOW - timedelta(seconds=11), _NOW)
+    assert parked.text == "2 or more parked after repeated failures: a, b"
+    assert overdue.text == "the oldest is overdue by 11 s"
+
+
+def report(**known: object) -> Report:
+    return replace(Report(*[None] * 12), **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("known", "state", "text"),
+    [
+        ({}, "info", "no publisher has compared log and stream yet"),
+        ({"at": _NOW, "age_s": 60.0, "compared": 16}, "ok", "60 s ago, 16 records compared, none different"),
+        ({"at": _NOW, "age_s": 61.0, "compared": 16}, "red", "the last was 61 s ago, 16 records compared"),
+        (_DIVERGED, "red", "diverged since 2026-03-08 07:00:00Z: the stream is at 9, the log only at 7"),
+    ],
+)
+def test_the_audit_is_red_when_it_found_something_or_has_fallen_silent(
+    known: dict[str, object], state: str, text: str
+) -> None:
+    found = cdc_audit(report(**known), timedelta(minutes=1))
+    assert (found.state, found.text.startswith(text)) == (state, True)
+
+
+def test_recorded_gaps_are_counted_and_the_last_is_named() -> None:
+    gaps = [Gap(3, 3, "lost", "ann", _NOW), Gap(7, 10, "dropped", "cdc", _NOW)]
+    assert log_gaps([]) == []
+    assert log_gaps(gaps) == [
+        Finding("info", "log gaps", "2 recorded, 5 records; the last 7 to 10 (dropped)")
+    ]
+
+
+def test_every_red_finding_says_what_to_do() -> None:
+    red = [
+        cdc_audit(report(**_DIVERGED), timedelta(minutes=1)),
+        cdc_audit(report(at=_NOW, age_s=99.0), timedelta(minutes=1)),
+        clock_offset(_NOW, _NOW + timedelta(hours=1), _MS),
+        leader("clock", None, ""),
+        *(log_lag(head, last, "tocsin") for head, last in ((5, None), (9999, 5), (5, 6))),
+        *(worker_lag("perform", pending, 0) for pending in (None, 9999)),
+        *timers(["a"], False, _NOW - timedelta(hours=1), _NOW),
+    ]
+    assert [(one.state, bool(one.remedy)) for one in red] == [("red", True)] * len(red)
+
+
+def test_the_hosts_own_tz_data_is_named_when_it_differs(tmp_path: Path) -> None:
+    file = tmp_path / "tzdata.zi"
+    assert system_tz_version(file) is None
+    file.write_text("# version 2025b\n# redo\n")
+    assert system_tz_version(file) == "2025b"
+    file.write_text("R a\n")
+    assert system_tz_version(file) is None
+    assert tz_data("2026f", "2025b").state == "info"
+    assert "2025b, is not used" in tz_data("2026f", "2025b").text
+    assert tz_data("2026f", None).state == tz_data("2026f", "2026f").state == "ok"
+
+
+def standing(partition: int, holder: str | None = "a", behind_s: float | None = 0.5) -> Standing:
+    return Standing("data", partition, holder, 7, behind_s)
+
+
+def test_a_lane_that_is_drained_says_by_whom_and_how_far() -> None:
+    one = lane("record", [standing(0)], 3)
+    assert one == Finding("ok", "lane record", "drained by a, 3 messages wait, complete until 0.5 s ago")
+    both = lane("data", [standing(0), standing(1, "b", 2.0)], None)
+    assert both == Finding("ok", "lane data", "2 partitions drained by 2 workers, complete until 2.0 s ago")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "waiting", "said"),
+    [
+        ([], None, "no worker ever ran here"),
+        ([standing(0), standing(1, None), standing(2, None)], 0, "nobody drains 2 of 3 partitions: 1, 2"),
+        ([standing(0), standing(1, behind_s=10.1)], 0, "complete until 10.1 s ago"),
+        ([standing(0)], 1001, "1001 messages wait"),
+    ],
+)
+def test_a_lane_that_nobody_drains_or_that_is_behind_is_red(
+    partitions: list[Standing], waiting: int | None, said: str
+) -> None:
+    found = lane("data", partitions, waiting)
+    assert found.state == "red"
+    assert said in found.text
+    assert "tocsin run worker" in found.remedy
+
+
+def test_workers_that_are_there_are_not_asked_for_again() -> None:
+    orphans = [standing(0, None), standing(1, None)]
+    begun = lane("data", orphans, None, Workers(alive=["a"]))
+    assert begun.text == "nobody drains 2 of 2 partitions: 0, 1, while a worker is alive"
+    assert begun.remedy == "look again in a moment; if it stays so, read their logs"
+    reason = "the stream 'x' has subjects=[]: correct it with `nats stream edit`"
+    refusing = Workers(["a"], [Refusing("b", reason), Refusing("c", reason)])
+    for found in (lane("data", orphans, None, refusing), worker_lag("perform", None, 0, refusing)):
+        assert found.state == "red"
+        assert found.text.endswith("; 2 workers run and refuse: the stream 'x' has subjects=[]")
+        assert found.remedy == "correct it with `nats stream edit`"
+
+
+def test_verdicts_that_wait_for_the_pipeline_are_counted_and_red_after_a_while() -> None:
+    assert pipeline([]).state == "ok"
+    held = [
+        Held("data", 1, 3, _NOW - timedelta(seconds=2), _NOW),
+        Held("data", 5, 4, _NOW - timedelta(seconds=9), _NOW),
+    ]
+    found = pipeline(held)
+    assert found.state == "ok"
+    assert found.text == (
+        "7 verdicts wait (pipeline-behind), the oldest for 9.0 s; partitions: data 1, data 5"
+    )
+    found = pipeline([*held, Held("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
+    assert (found.state, found.text[:29]) == ("red", "10000 or more verdicts wait (")
+    assert "tocsin run worker" in found.remedy
+
+
+def test_retention_says_what_is_kept_and_what_the_last_run_did() -> None:
+    ages = {"records": 90.0, "audit": 730.5}
+    never = retention(PruneReport(None, None, {}, [], _NOW, False), ages)
+    assert never.text.startswith("records 90 days, audit 730.5 days; not looked at yet")
+    hour = timedelta(hours=1)
+    under_way = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, True), ages)
+    assert under_way.text.endswith("at it since 2026-03-08 06:00:00Z, removed 12,000 of alarm")
+    broken = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, False), ages)
+    assert broken.state == "ok"
+    assert broken.text.endswith(
+        "begun at 2026-03-08 06:00:00Z and interrupted, removed 12,000 of alarm; the clock goes on within an hour"
+    )
+    held = [{"what": "event_0", "why": "somebody uses it"}]
+    done = PruneReport(_NOW - hour, _NOW - hour, {}, held, _NOW, False)
+    assert retention(done, ages).state == "ok"
+    assert retention(done, ages).text.endswith(
+        "it removed nothing and had to leave event_0: somebody uses it"
+    )
+
+
+def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
+    day = timedelta(days=1)
+    refused = [{"what": "event_0", "why": "only the owner of the schema may drop it"}]
+    last = retention(PruneReport(_NOW, _NOW, {}, refused, _NOW, False), {})
+    assert (last.state, "as the owner" in last.remedy) == ("red", True)
+    failed = [{"what": "rule_state", "why": "it failed: invalid input syntax"}]
+    assert retention(PruneReport(_NOW, _NOW, {}, failed, _NOW, False), {}).state == "red"
+    old = retention(PruneReport(_NOW - 2 * day, _NOW - 2 * day, {}, [], _NOW, False), {})
+    assert (old.state, "a clock leads" in old.remedy) == ("red", True)
+    broken = retention(PruneReport(_NOW - 2 * day, None, {}, [], _NOW, False), {})
+    assert (broken.state, broken.text.endswith("interrupted, removed nothing")) == ("red", True)
+    assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW, False), {}).state == "ok"

@@ -1,0 +1,78 @@
+"""Acts from the command line are events of the record log; run-now is one without a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tocsin.cli.schedule import add as schedule_add
+from tocsin.core.settings import Settings
+
+
+def _add(tocsin: CommandLine, name: str, *words: str) -> None:
+    tocsin("schedule", "add", name, "--every", "1h", *words)
+
+
+def test_pause_resume_and_cancel_are_events_with_who_did_it(tocsin: CommandLine) -> None:
+    _add(tocsin, "one", "--owner", "plant")
+    for verb in ("pause", "pause", "resume", "cancel"):
+        tocsin("schedule", verb, "one", "--owner", "plant", "--by", "bob")
+    found = tocsin("events", "--json").json
+    assert [event["type"] for event in found] == ["schedule-paused", "schedule-resumed", "schedule-cancelled"]
+    assert tocsin("events", "--origin", "caused", "--schedule", "one", "--json").json == found
+
+
+def test_what_is_asked_for_is_checked_before_the_transaction(
+    tocsin: CommandLine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres ends a session that idles inside of one, and checking takes a while where everything is slow."""
+    seen: list[str] = []
+
+    def look(values: dict[str, Any]) -> Any:
+        with psycopg.connect(settings.postgres) as watch:
+            query = "select state from pg_stat_activity where application_name = 'tocsin command line'"
+            seen.extend(state for (state,) in watch.execute(query).fetchall())
+        return check(values)
+
+    check = schedule_add._document
+    monkeypatch.setattr(schedule_add, "_document", look)
+    _add(tocsin, "one")
+    assert seen == ["idle"]
+
+
+def test_cancelling_many_is_an_event_each(tocsin: CommandLine) -> None:
+    for name in ("a", "b"):
+        _add(tocsin, name, "--owner", "x")
+    tocsin("schedule", "cancel", "--all", "--owner", "x")
+    assert [event["type"] for event in tocsin("events", "--json").json] == ["schedule-cancelled"] * 2
+
+
+def test_a_refused_act_is_no_event(tocsin: CommandLine) -> None:
+    _add(tocsin, "one")
+    refused = tocsin("schedule", "pause", "one", "--if-generation", "7", exit_code=1)
+    assert "is at generation 1, not 7" in refused.err
+    assert tocsin("events").out == "no such events\n"
+
+
+def test_run_is_an_event_with_the_payload_and_leaves_the_next_fire(tocsin: CommandLine) -> None:
+    _add(tocsin, "one", "--owner", "plant", "--payload", '{"k": 1}')
+    before = tocsin("schedule", "get", "one", "--owner", "plant", "--json").json
+    ran = tocsin("schedule", "run", "one", "--owner", "plant", "--created-by", "bob")
+    assert ran.out == "ran schedule plant/one: schedule-triggered, seq 1\n"
+    again = tocsin("schedule", "run", "one", "--owner", "plant", "--json").json
+    assert again == {"schedule": "one", "owner": "plant", "type": "schedule-triggered", "seq": 2}
+    assert tocsin("schedule", "get", "one", "--owner", "plant", "--json").json == before
+    (event, _) = tocsin("events", "--type", "schedule-triggered", "--json").json
+    assert '"k": 1' in tocsin("events", "--json").out
+    assert event["schedule"] == "one"
+    acts = [(act["who"], act["via"], act["verb"]) for act in tocsin("audit", "one", "--json").json]
+    assert acts[1] == ("bob", "cli", "run-now")
+
+
+def test_running_an_unknown_schedule_is_refused(tocsin: CommandLine) -> None:
+    assert tocsin("schedule", "run", "nope", "--owner", "x", exit_code=1).err == (
+        "tocsin: there is no schedule 'nope' of owner 'x': `tocsin schedules` lists them\n"
+    )

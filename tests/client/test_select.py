@@ -1,0 +1,104 @@
+"""Choices of records become subjects that only those records have."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.stream import stream_config
+from schemas.wire.subjects import event_subject
+from tests.schemas.rows import event_row
+from tocsin.client import ActionStep, Event, Events, InvalidInput, Records, Steps, Tombstones, Verdicts
+from tocsin.client.select import Unreadable
+from tocsin.core.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("select", "subjects"),
+    [
+        (Events(), ["p.event.>"]),
+        (Events(origin="scheduled"), ["p.event.scheduled.*.*.*"]),
+        (Events(owner="plant 7"), ["p.event.*.*.*.plant%207"]),
+        (Events(owner=""), ["p.event.*.*.*._"]),
+        (Events(type="a", name=["x.y", "z", "x.y"]), ["p.event.*.a.x%2Ey.*", "p.event.*.a.z.*"]),
+        (Steps(), ["p.action.>"]),
+        (Steps(name="tell"), ["p.action.tell"]),
+        (Tombstones(), ["p.tombstone.>"]),
+        (Verdicts(), ["p.staleness.>", "p.health.>"]),
+        (Verdicts(owner="plant 7"), ["p.staleness.plant%207.>", "p.health.plant%207.>"]),
+        (Records(), ["p.event.>", "p.action.>", "p.staleness.>", "p.health.>", "p.tombstone.>"]),
+    ],
+)
+def test_a_choice_is_a_list_of_subjects(select: Any, subjects: list[str]) -> None:
+    assert select.subjects("p") == subjects
+
+
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(_texts, _texts, _texts, _texts)
+def test_a_chosen_owner_and_name_match_their_own_subject_and_no_other(
+    owner: str, name: str, other_owner: str, other_name: str
+) -> None:
+    (pattern,) = Events(owner=owner, name=name).subjects("p")
+    expression = re.compile(re.escape(pattern).replace(r"\*", r"[^.]+"))
+    assert expression.fullmatch(event_subject("p", "caused", "t", name, owner))
+    matches = bool(expression.fullmatch(event_subject("p", "caused", "t", other_name, other_owner)))
+    assert matches == ((owner, name) == (other_owner, other_name))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"origin": "schedule"}, "origin 'schedule' does not exist: use one of caught, caused"),
+        ({"origin": ["caused", "x"]}, "origin 'x' does not exist"),
+        ({"type": []}, r"type=\[\] selects nothing"),
+        ({"owner": 7}, "owner=7 is no text"),
+        ({"name": ["a", None]}, "name=None is no text"),
+    ],
+)
+def test_what_no_record_can_have_is_refused(parts: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Events(**parts)
+
+
+def test_a_body_is_read_as_what_its_subject_says() -> None:
+    row = event_row()
+    event = Events().read(row.subject("p.v1"), row.body("tocsin/p"))
+    assert isinstance(event, Event)
+    assert (event.id, event.seq) == (row.id, row.seq)
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "said"),
+    [
+        ("p.v1.event.caused.t._._", b"", "the body is no event: it is not JSON ("),
+        (
+            "p.v1.event.caused.t._._",
+            b'{"specversion": "1.0"}',
+            "the body is no event: id is missing: give it",
+        ),
+        ("p.v1.action.x", b"[]", "the body is no action"),
+        ("p.v1.fresh.x", b"{}", "'p.v1.fresh.x' is no subject of records that this version knows"),
+    ],
+)
+def test_a_body_that_is_none_of_ours_is_said_to_be(subject: str, body: bytes, said: str) -> None:
+    with pytest.raises(Unreadable, match=re.escape(said)):
+        Records().read(subject, body)
+
+
+def test_every_subject_of_the_stream_is_known() -> None:
+    """Otherwise a consumer of everything would miss a kind of record, or bury it."""
+    prefix = Settings().subjects
+    assert sorted(stream_config(Settings()).subjects or []) == sorted(Records().subjects(prefix))
+
+
+def test_a_body_may_have_more_than_this_version_knows() -> None:
+    row = event_row()
+    body = row.body("tocsin/p").replace(b'"specversion"', b'"later":1,"specversion"')
+    assert Events().read(row.subject("p.v1"), body).id == row.id
+    assert not isinstance(Events().read(row.subject("p.v1"), body), ActionStep)

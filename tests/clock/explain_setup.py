@@ -1,0 +1,36 @@
+"""A schedule named `job`, fired in virtual time, and what is said about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from clock.explain.explanation import Verdict
+from clock.explain.records import explain_schedule
+from clock.term import Term
+from tests.clock.heartbeats import T0, drain, schedule
+from timers.schedules import Act, ScheduleSpec, put_schedule
+from tocsin.core.db import Connection
+
+DAILY = {"cron": "0 8 * * *", "tz": "America/New_York"}
+# 08:00 in New York, which is at -05:00 on this day.
+DUE = datetime(2026, 3, 2, 13, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+async def put(connection: Connection, recurrence: dict[str, str], now: datetime = T0, **more: Any) -> None:
+    await put_schedule(connection, ScheduleSpec("job", recurrence, **more), Act("ann", "cli", now))
+
+
+async def fire(term: Term, connection: Connection, now: datetime, after: timedelta = timedelta(0)) -> None:
+    """What is due at `now`, recorded `after` it."""
+    await connection.execute("select set_config('tocsin.now', %s, false)", ((now + after).isoformat(),))
+    await drain(term, now)
+
+
+async def asked(connection: Connection, now: datetime, at: datetime | None = None) -> Verdict:
+    return await explain_schedule(connection, "", "job", now, at)
+
+
+async def timer_of(connection: Connection) -> str:
+    return f"schedule-tick/{(await schedule(connection, 'job'))['id']}"

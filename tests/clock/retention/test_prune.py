@@ -1,0 +1,290 @@
+"""Old partitions go, and nothing that anybody still needs."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date, timedelta
+
+import psycopg
+import pytest
+
+from cdc.log_reader import LogReader
+from clock.retention.hourly import keep_pruning
+from clock.retention.plan import DatapointDay, Limits, LogRange, plan_pruning
+from clock.retention.prune import Pruned, prune, read_plan
+from tests.clock.heartbeats import T0
+from tests.core.test_record_log import partitions, small_partitions
+from tests.records import events
+from tests.sessions import Sessions
+from tests.sql import all_rows, one_row
+from tests.waiting import eventually
+from tocsin.core.db import Connection, statement
+from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+DAY = timedelta(days=1)
+NOW = T0 + 400 * DAY
+
+
+@pytest.fixture
+def short(settings: Settings) -> Settings:
+    return settings.model_copy(update={"keep_events_per_rule": 3})
+
+
+async def fill(connection: Connection, count: int, rule: str = "", at: timedelta = timedelta(0)) -> None:
+    """One commit each, a second after the other."""
+    for number in range(count):
+        now = T0 + at + timedelta(seconds=number)
+        await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+        await append_events(connection, [NewEvent(now, "caused", "tested", {"number": number}, rule=rule)])
+        await connection.execute("select tocsin.extend_log()")
+
+
+async def all_have_read(connection: Connection, seq: int) -> None:
+    await connection.execute("update tocsin.cdc_report set last_seq = %s", (seq,))
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition, last_seq) values ('record', 0, %s)"
+        " on conflict (lane, partition) do update set last_seq = excluded.last_seq",
+        (seq,),
+    )
+
+
+async def at_the_end(connection: Connection) -> None:
+    await connection.execute("select set_config('tocsin.now', %s, false)", (NOW.isoformat(),))
+
+
+async def filled(connection: Connection, count: int = 25) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, count)
+    await all_have_read(connection, count)
+    await at_the_end(connection)
+
+
+async def starts(connection: Connection) -> list[int]:
+    names = await partitions(connection)
+    return sorted(int(name.rsplit("_", 1)[1]) for name in names if name.startswith("event_"))
+
+
+async def test_full_ranges_that_are_old_are_dropped_in_all_tables(
+    connection: Connection, short: Settings
+) -> None:
+    await filled(connection)
+    done = await prune(connection, short)
+    assert done.tables == [
+        f"{table}_{start}" for start in (0, 10) for table in ("action_step", "datapoint_calculated", "event")
+    ]
+    assert not {name.rsplit("_", 1)[1] for name in await partitions(connection)} & {"0", "10"}
+    assert await LogReader(connection).horizon() == 20
+    commits = await one_row(connection, "select min(last_seq), max(last_seq) from tocsin.log_commit")
+    assert commits == {"min": 20, "max": 26}
+    pruned = (await events(connection))[-1]
+    assert (pruned["type"], pruned["origin"], pruned["seq"]) == ("log-pruned", "derived", 26)
+    assert pruned["payload"]["horizon"] == 20
+    again = await prune(connection, short)
+    assert again == Pruned()
+
+
+async def test_what_is_young_stays(connection: Connection, short: Settings) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 15)
+    await fill(connection, 15, at=350 * DAY)
+    await all_have_read(connection, 30)
+    await at_the_end(connection)
+    planned = await read_plan(connection, short)
+    assert [one.start for one in planned.ranges] == [0]
+    assert planned.kept[0] == ("records 10 to 19", "younger than 90 days")
+
+
+@pytest.mark.parametrize(
+    ("who", "why"),
+    [
+        ("update tocsin.cdc_report set last_seq = 18", "the stream has them up to 18"),
+        ("update tocsin.cdc_report set last_seq = null", "the stream has them up to 0"),
+        ("update tocsin.ingest_partition set last_seq = 18", "workers have read up to 18"),
+        ("delete from tocsin.ingest_partition", "workers have read up to 0"),
+    ],
+)
+async def test_what_somebody_has_not_read_stays(
+    connection: Connection, short: Settings, who: str, why: str
+) -> None:
+    await filled(connection)
+    await connection.execute(who.encode())
+    await prune(connection, short)
+    planned = await read_plan(connection, short)
+    assert planned.kept[0].why == why
+    assert (await starts(connection))[0] == (10 if "18" in who else 0)
+
+
+async def test_what_an_action_under_way_began_with_stays(connection: Connection, short: Settings) -> None:
+    await filled(connection)
+    await connection.execute(
+        "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, started_at,"
+        " correlation_id) values (%(id)s, 'tell', 'page', %(id)s, 12, '{}', 'running', %(at)s, %(id)s)",
+        {"id": uuid.uuid4(), "at": T0},
+    )
+    await prune(connection, short)
+    planned = await read_plan(connection, short)
+    assert planned.kept[0] == ("records 10 to 19", "an action under way began with record 12")
+    await connection.execute("update tocsin.action set state = 'completed'")
+    assert (await prune(connection, short)).horizon == 20
+
+
+async def test_the_newest_events_of_a_rule_outlive_their_partition(
+    connection: Connection, short: Settings
+) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 5, "rare")
+    await fill(connection, 20, "chatty")
+    await all_have_read(connection, 25)
+    await at_the_end(connection)
+    done = await prune(connection, short)
+    assert done.events_kept == 3
+    kept = await all_rows(connection, "select seq, rule, payload from tocsin.event_kept order by seq")
+    assert [(row["seq"], row["rule"], row["payload"]["number"]) for row in kept] == [
+        (3, "rare", 2),
+        (4, "rare", 3),
+        (5, "rare", 4),
+    ]
+    everything = {"type": "tested", "schedule": None, "origin": None, "limit": 100}
+    for query, order in (("read_events_since", 1), ("read_newest_events", -1)):
+        listed = await connection.execute(statement(f"cdc/{query}"), {**everything, "since": 3})
+        seqs = [row[0] for row in await listed.fetchall()][::order]
+        assert [seq for seq in seqs if seq > 3] == [4, 5, 20, 21, 22, 23, 24, 25]
+
+
+async def test_kept_events_go_when_newer_ones_take_their_place(
+    connection: Connection, short: Settings
+) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 11, "rare")
+    await all_have_read(connection, 11)
+    await at_the_end(connection)
+    await prune(connection, short)
+    rows = await all_rows(connection, "select seq from tocsin.event_kept")
+    assert [row["seq"] for row in rows] == [9]
+    await fill(connection, 10, "rare", at=DAY)
+    await all_have_read(connection, 22)
+    await at_the_end(connection)
+    await prune(connection, short)
+    # Behind the horizon are 20, 21 and 22.
+    assert await all_rows(connection, "select seq from tocsin.event_kept") == []
+
+
+async def test_a_reader_delays_a_drop_and_no_append_waits_for_either(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await filled(connection)
+    reader = await sessions("reader")
+    async with reader.transaction():
+        await reader.execute("select * from tocsin.event where seq < 10")
+        done = await prune(connection, short)
+        assert done.tables == ["action_step_0", "datapoint_calculated_0"]
+        assert [one.what for one in done.left] == ["event_0"]
+        # Nobody reads what is below the horizon, whatever is left of it.
+        assert await LogReader(connection).horizon() == 10
+        writer = await sessions("writer")
+        await writer.execute("set lock_timeout = '5s'")
+        await append_events(writer, [NewEvent(T0, "caused", "meanwhile")])
+    done = await prune(connection, short)
+    assert done.tables[0] == "event_0"
+    assert (await starts(connection))[0] == 20
+
+
+async def test_days_of_datapoints_go_when_all_of_them_is_old_and_read(
+    connection: Connection, short: Settings
+) -> None:
+    first = date(2026, 3, 1)
+    await connection.execute("select tocsin.extend_datapoints(%s, %s)", (first, first + 3 * DAY))
+    now = T0.replace(hour=0) + 31 * DAY
+    await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+    assert [one.why for one in (await read_plan(connection, short)).kept][
+        -1
+    ] == "workers have not read them all"
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', 0, %s)", (now,)
+    )
+    done = await prune(connection, short)
+    assert done.tables == ["datapoint_20260301", "datapoint_20260302"]
+    assert [name for name in await partitions(connection) if name.startswith("datapoint_2")] == [
+        "datapoint_20260303",
+        "datapoint_20260304",
+    ]
+
+
+async def test_the_leading_clock_prunes_by_itself(connection: Connection, short: Settings) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 25)
+    await all_have_read(connection, 25)
+    await connection.execute("select set_config('tocsin.now', '', false)")
+    hasty = Service("retention", lambda: keep_pruning(short, first_s=0.0, every_s=0.1))
+
+    async def is_gone() -> bool:
+        return await starts(connection) == [20, 30, 40]
+
+    async with running(hasty):
+        await eventually(is_gone, "the old partitions are gone")
+
+
+async def test_a_range_stays_while_nothing_comes_after_it(connection: Connection, short: Settings) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 9)
+    await all_have_read(connection, 9)
+    await at_the_end(connection)
+    assert (await prune(connection, short)).horizon is None
+    assert (await read_plan(connection, short)).kept[0].why == "records are still added to it"
+
+
+async def test_the_horizon_never_passes_the_head(connection: Connection) -> None:
+    await small_partitions(connection, 10)
+    await fill(connection, 5)
+    with pytest.raises(psycopg.DatabaseError, match="the horizon cannot be raised to 10: the log is at 5"):
+        await connection.execute("select tocsin.raise_horizon(10, 100)")
+
+
+def test_a_range_in_the_middle_is_never_dropped_before_its_elders() -> None:
+    ranges = [
+        LogRange(0, 10, ("event_0",), 1, NOW - DAY),
+        LogRange(10, 20, ("event_10",), 1, T0),
+        LogRange(20, 30, ("event_20",), 1, None),
+    ]
+    limits = Limits(NOW, 100, 100, None, None, NOW)
+    planned = plan_pruning(
+        ranges, [DatapointDay(T0.date(), "datapoint_20260302", 5)], limits, 90 * DAY, 30 * DAY
+    )
+    assert (planned.ranges, planned.bytes) == ((), 5)
+    assert [one.why for one in planned.kept] == ["younger than 90 days"]
+    planned = plan_pruning(ranges[1:], [], limits, 90 * DAY, 30 * DAY)
+    assert [one.start for one in planned.ranges] == [10]
+    assert planned.kept[0].why == "records are still added to it"
+
+
+async def test_the_last_datapoint_of_each_series_outlives_its_day(
+    connection: Connection, short: Settings
+) -> None:
+    """A replay that begins on the first day that is left knows what was silent, and since when."""
+    days = [T0 + number * DAY for number in range(3)]
+    await connection.execute("select tocsin.extend_datapoints(%s, %s)", (days[0].date(), days[2].date()))
+    for seq, (owner, at) in enumerate(
+        [("old", days[0]), ("old", days[0] + timedelta(hours=1)), ("both", days[0]), ("both", days[1])], 1
+    ):
+        await connection.execute(
+            "insert into tocsin.datapoint (arrived_at, stream_seq, position, owner, key, ts, value)"
+            " values (%(at)s, %(seq)s, 0, %(owner)s, 'a', %(at)s, to_jsonb(%(seq)s::integer))",
+            {"at": at, "seq": seq, "owner": owner},
+        )
+    for owner in ("old", "both", "never"):
+        await connection.execute(
+            "insert into tocsin.current_value (owner, key, partition, value, ts, arrived_at, stream_seq,"
+            " first_arrived_at) values (%(owner)s, 'a', 0, '1', %(at)s, %(at)s, 1, %(at)s)",
+            {"owner": owner, "at": days[2]},
+        )
+    now = days[2] + 30 * DAY
+    await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', 0, %s)", (now,)
+    )
+    done = await prune(connection, short)
+    assert done.tables == ["datapoint_20260302", "datapoint_20260303"]
+    kept = await all_rows(connection, "select owner, value from tocsin.datapoint_kept order by owner")
+    assert [(row["owner"], row["value"]) for row in kept] == [("both", 4), ("old", 2)]

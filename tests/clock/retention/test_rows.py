@@ -1,0 +1,326 @@
+"""What hung on the log goes with it; what is open, under way, armed or still read by a replay stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from clock.retention.prune import prune, read_plan
+from rules.alarms.queries import events_of
+from tests.clock.heartbeats import T0
+from tests.clock.retention.test_prune import all_have_read, at_the_end, fill
+from tests.clock.retention_data import (
+    DAY,
+    NOW,
+    act,
+    action,
+    alarm,
+    alarm_event,
+    begin_log,
+    end_log,
+    keys_of,
+    schedule,
+    series,
+    state,
+    step,
+    version,
+)
+from tests.records import events
+from tests.sql import all_rows, one_row
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+@pytest.fixture
+def short(settings: Settings) -> Settings:
+    return settings.model_copy(update={"keep_events_per_rule": 0})
+
+
+async def pruned(connection: Connection, settings: Settings) -> dict[str, int]:
+    return (await prune(connection, settings)).rows
+
+
+async def test_alarms_go_with_their_last_event(connection: Connection, short: Settings) -> None:
+    await begin_log(connection)
+    gone = await alarm(connection, "gone")
+    await alarm_event(connection, gone)
+    half = await alarm(connection, "half")
+    await alarm_event(connection, half)
+    still_open = await alarm(connection, "open", state="open")
+    await alarm_event(connection, still_open)
+    await fill(connection, 10)
+    await alarm_event(connection, half)
+    await end_log(connection)
+    assert await pruned(connection, short) == {"alarm": 1}
+    assert await keys_of(connection, "alarm") == {half, still_open}
+
+
+async def test_an_alarm_stays_with_an_event_that_is_kept_aside(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    first = await alarm(connection, "hot")
+    await alarm_event(connection, first)
+    second = await alarm(connection, "hot")
+    await alarm_event(connection, second)
+    await fill(connection, 10)
+    await end_log(connection)
+    keeping = short.model_copy(update={"keep_events_per_rule": 1})
+    assert await pruned(connection, keeping) == {"alarm": 1}
+    assert await keys_of(connection, "alarm") == {second}
+    assert [event["seq"] for event in await events_of(connection, second)] == [2]
+
+
+async def test_actions_go_with_their_last_record_and_what_linked_them(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    gone = await action(connection, "completed", seq=1, waits=True)
+    await step(connection, gone)
+    slow = await action(connection, "completed", seq=2)
+    await step(connection, slow)
+    grouped = await action(connection, "completed", seq=2)
+    await fill(connection, 10)
+    await step(connection, slow)
+    await connection.execute(
+        "insert into tocsin.action_event (action_rule, event_id, event_seq, action_id)"
+        " values ('late', gen_random_uuid(), 11, %s)",
+        (grouped,),
+    )
+    await end_log(connection)
+    assert await pruned(connection, short) == {"action": 1}
+    assert await keys_of(connection, "action") == {slow, grouped}
+    assert {row["action_id"] for row in await all_rows(connection, "select * from tocsin.action_event")} == {
+        slow,
+        grouped,
+    }
+    assert await all_rows(connection, "select * from tocsin.action_wait") == []
+
+
+async def test_what_can_be_tried_again_keeps_its_records_until_its_own_age(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await fill(connection, 20)
+    await end_log(connection)
+    old = await action(connection, "failed", seq=1, ended_at=NOW - 31 * DAY)
+    young = await action(connection, "timed_out", seq=2, ended_at=NOW - 29 * DAY)
+    assert await pruned(connection, short) == {}
+    kept = (await read_plan(connection, short)).kept[0]
+    assert kept == ("records 0 to 9", "an action that can be tried again began with record 2")
+    assert await keys_of(connection, "action") == {old, young}
+    patient = short.model_copy(update={"dead_action_retention_d": 40.0})
+    assert (await read_plan(connection, patient)).kept[0].why.endswith("with record 1")
+    hasty = short.model_copy(update={"dead_action_retention_d": 28.0})
+    await connection.execute("update tocsin.action set ended_at = %s where id = %s", (T0, old))
+    assert await pruned(connection, hasty) == {"action": 1}
+    # It ended after the log began: its last record is there.
+    assert await keys_of(connection, "action") == {young}
+
+
+@pytest.mark.parametrize("state", ["running", "failed"])
+async def test_an_action_whose_event_is_gone_already_holds_nothing_more(
+    connection: Connection, short: Settings, state: str
+) -> None:
+    """It was dead for long, and somebody tried it again."""
+    await begin_log(connection)
+    await fill(connection, 25)
+    late = await action(connection, "failed", seq=2)
+    await step(connection, late)
+    await end_log(connection)
+    await connection.execute("select tocsin.raise_horizon(10, 0)")
+    await connection.execute("update tocsin.action set state = %s, ended_at = %s", (state, NOW - DAY))
+    assert (await prune(connection, short)).horizon == 20
+    assert await keys_of(connection, "action") == {late}
+
+
+@pytest.mark.parametrize("state", ["gathering", "queued", "running"])
+async def test_an_action_under_way_stays_however_old(
+    connection: Connection, short: Settings, state: str
+) -> None:
+    await begin_log(connection)
+    await fill(connection, 20)
+    held = await action(connection, state, seq=11)
+    await end_log(connection)
+    assert await pruned(connection, short) == {}
+    assert await keys_of(connection, "action") == {held}
+
+
+async def test_lineages_and_keys_go_with_their_event(connection: Connection, short: Settings) -> None:
+    await begin_log(connection)
+    await fill(connection, 12)
+    ids = [event["id"] for event in await events(connection)]
+    await connection.execute("select set_config('tocsin.now', %s, false)", (T0.isoformat(),))
+    for place in (0, 11):
+        given = {"id": ids[place], "key": f"key-{place}"}
+        await connection.execute(
+            "insert into tocsin.event_lineage (event_id, lineage) values (%(id)s, '{rule}')", given
+        )
+        await connection.execute(
+            "insert into tocsin.ingest_event (key, event_id, at) values (%(key)s, %(id)s, tocsin.instant())",
+            given,
+        )
+    await end_log(connection)
+    long = short.model_copy(update={"event_key_retention_d": 500.0})
+    assert await pruned(connection, long) == {"event_lineage": 1}
+    assert await pruned(connection, short) == {"ingest_event": 1}
+    left = await one_row(connection, "select key, event_id from tocsin.ingest_event")
+    assert left == {"key": "key-11", "event_id": ids[11]}
+
+
+async def test_the_audit_has_its_own_age_and_the_last_word_on_what_is_there(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await end_log(connection)
+    await schedule(connection, "there", "active")
+    for name, days in (("there", 900), ("there", 800), ("there", 1), ("gone", 900), ("young", 700)):
+        await act(connection, name, NOW - days * DAY)
+    assert await pruned(connection, short) == {"audit": 2}
+    left = await all_rows(connection, "select name, at from tocsin.audit order by at")
+    assert [(row["name"], (NOW - row["at"]).days) for row in left] == [
+        ("there", 800),
+        ("young", 700),
+        ("there", 1),
+    ]
+
+
+async def test_schedules_that_ended_go_unless_somebody_still_names_them(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    for name, status in (("a", "fired"), ("b", "cancelled"), ("c", "active"), ("d", "paused")):
+        await schedule(connection, name, status)
+    await schedule(connection, "named", "ended")
+    await version(connection, "schedule", "named", 1, 1, None, {"owner": ""})
+    await schedule(connection, "dead", "failed")
+    await schedule(connection, "young", "fired", at=NOW)
+    await fill(connection, 12)
+    await end_log(connection)
+    await action(connection, "failed", seq=11, rule="schedule:dead")
+    assert await pruned(connection, short) == {"schedule": 2}
+    left = await all_rows(connection, "select name from tocsin.schedule order by name")
+    assert [row["name"] for row in left] == ["c", "d", "dead", "named", "young"]
+
+
+async def test_versions_stay_as_long_as_anything_was_judged_by_them(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await fill(connection, 14)
+    await end_log(connection)
+    await connection.execute("select tocsin.extend_datapoints('2027-01-01', '2027-01-02')")
+    spans = [(1, 3), (3, 5), (5, 12), (12, None)]
+    for number, (begin, end) in enumerate(spans, 1):
+        await version(connection, "event_rule", "hot", number, begin, end)
+    await version(connection, "event_rule", "removed", 1, 2, 4)
+    for partition in (0, 1):
+        for seq, until in ((3, T0), (5, T0 if partition else NOW), (12, NOW)):
+            await connection.execute(
+                "insert into tocsin.rule_switch values ('data', %s, %s, 7, %s)", (partition, seq, until)
+            )
+    # Partition 0 still has datapoints that were judged before the apply at 5.
+    assert await pruned(connection, short) == {"rule_version": 2, "rule_switch": 1}
+    left = await all_rows(connection, "select name, version from tocsin.rule_version order by name, version")
+    assert [(row["name"], row["version"]) for row in left] == [("hot", 2), ("hot", 3), ("hot", 4)]
+    rows = await all_rows(connection, "select partition, rules_seq from tocsin.rule_switch order by 1, 2")
+    assert [(row["partition"], row["rules_seq"]) for row in rows] == [
+        (0, 3),
+        (0, 5),
+        (0, 12),
+        (1, 5),
+        (1, 12),
+    ]
+
+
+async def test_the_newest_apply_stays_known_although_it_only_removed(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await fill(connection, 14)
+    await end_log(connection)
+    await version(connection, "action_rule", "page", 1, 1, 5)
+    await connection.execute("insert into tocsin.action_limit values ('page', '{}'), ('forgotten', '{}')")
+    assert await pruned(connection, short) == {"action_limit": 1}
+    await version(connection, "action_rule", "other", 1, 6, None)
+    assert await pruned(connection, short) == {"rule_version": 1, "action_limit": 1}
+
+
+async def test_a_series_that_was_silent_for_a_year_is_forgotten_and_a_watched_one_not_without_a_word(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await end_log(connection)
+    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 0)")
+    await connection.execute(
+        "insert into tocsin.system_health (system, holds_from) values ('plant', tocsin.instant())"
+    )
+    year = NOW - 366 * DAY
+    await series(connection, "watched", "a", year, stale=True)
+    await series(connection, "watched", "b", year, stale=True)
+    await series(connection, "plain", "a", year)
+    await series(connection, "younger", "a", NOW - 364 * DAY)
+    await series(connection, "unheard", "a", year, stale=True, heard=False)
+    await series(connection, "armed", "a", year)
+    await connection.execute("select tocsin.arm('watchdog', 'armed', 'a', %s)", (NOW,))
+    await series(connection, "member", "a", year, stale=True)
+    await connection.execute(
+        "insert into tocsin.system_member (system, owner, key, required, covered)"
+        " values ('plant', 'member', 'a', true, true)"
+    )
+    await series(connection, "alarmed", "a", year, stale=True)
+    await alarm(connection, "hot", state="open", owner="alarmed")
+    for owner in ("watched", "plain", "younger"):
+        await state(connection, "hot", owner)
+    await state(connection, "held", "watched", phase="open")
+    assert await pruned(connection, short) == {"current_value": 3, "rule_state": 2}
+    left = await all_rows(connection, "select owner from tocsin.current_value order by owner")
+    assert [row["owner"] for row in left] == ["alarmed", "armed", "member", "unheard", "younger"]
+    told = [event for event in await events(connection) if event["type"] == "series-forgotten"]
+    (one,) = told
+    assert (one["owner"], one["origin"]) == ("watched", "derived")
+    assert one["payload"] == {"count": 2, "keys": ["a", "b"], "last_arrival": year.isoformat()}
+    states = await all_rows(connection, "select event_rule, owner from tocsin.rule_state order by 1")
+    assert [tuple(row.values()) for row in states] == [("held", "watched"), ("hot", "younger")]
+
+
+async def test_a_series_stays_while_it_has_a_datapoint(connection: Connection, short: Settings) -> None:
+    await begin_log(connection)
+    await end_log(connection)
+    year = NOW - 366 * DAY
+    await connection.execute("select tocsin.extend_datapoints(%(day)s, %(day)s)", {"day": year.date()})
+    await series(connection, "kept", "a", year)
+    await connection.execute(
+        "insert into tocsin.datapoint (arrived_at, stream_seq, position, owner, key, ts, value)"
+        " values (%(at)s, 1, 0, 'kept', 'a', %(at)s, '1')",
+        {"at": year},
+    )
+    # Nobody has read that day, so it is not dropped.
+    assert await pruned(connection, short) == {}
+
+
+async def test_what_rules_over_events_remember_goes_when_it_is_old(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await end_log(connection)
+    year = (NOW - 366 * DAY).isoformat()
+    month = (NOW - 30 * DAY).isoformat()
+    await state(connection, "hot", "old", lane="record", last_opened_at=year)
+    await state(connection, "hot", "young", lane="record", last_opened_at=month)
+    await state(connection, "hot", "tracked", lane="record", tracks={"": [1, month, []]})
+    assert await pruned(connection, short) == {"rule_state": 1}
+    left = await all_rows(connection, "select owner from tocsin.rule_state order by 1")
+    assert [row["owner"] for row in left] == ["tracked", "young"]
+
+
+async def test_nothing_that_hangs_on_the_log_goes_before_the_log_does(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await alarm(connection, "hot")
+    await action(connection, "completed", seq=1)
+    await schedule(connection, "once", "fired")
+    await fill(connection, 20)
+    await all_have_read(connection, 5)
+    await at_the_end(connection)
+    assert await pruned(connection, short) == {}

@@ -1,0 +1,215 @@
+"""Runs of retention: counted before, killed in the middle, beside others who hold what it would remove."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from clock.retention.prune import count_prunable, prune, read_plan
+from clock.retention.report import PruneReport, read_prune_report
+from clock.retention.rows import KINDS, read_bounds, remove_rows
+from tests.clock.heartbeats import T0
+from tests.clock.retention.test_prune import fill
+from tests.clock.retention.test_rows import pruned, short
+from tests.clock.retention_data import (
+    DAY,
+    NOW,
+    action,
+    alarm,
+    alarm_event,
+    begin_log,
+    end_log,
+    keys_of,
+    series,
+    state,
+    step,
+)
+from tests.sessions import Sessions
+from tests.sql import one_row
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+
+__all__ = ["short"]
+
+
+async def test_a_dry_run_counts_what_a_run_removes(connection: Connection, short: Settings) -> None:
+    await begin_log(connection)
+    for number in range(3):
+        gone = await alarm(connection, f"rule-{number}")
+        await alarm_event(connection, gone)
+        await action(connection, "completed", seq=1)
+    await fill(connection, 10)
+    await end_log(connection)
+    counted = await count_prunable(connection, short, await read_plan(connection, short))
+    assert counted == {"alarm": 3, "action": 3}
+    assert await keys_of(connection, "alarm") != set()
+    assert await pruned(connection, short) == counted
+    row = await one_row(connection, "select removed, left_over, ended_at from tocsin.prune_report")
+    assert row == {"removed": {"partitions": 3, **counted}, "left_over": [], "ended_at": NOW}
+
+
+async def test_a_run_that_is_killed_is_taken_up_where_it_was(
+    connection: Connection, short: Settings, sessions: Sessions, watch: Connection
+) -> None:
+    await begin_log(connection)
+    for number in range(7):
+        await action(connection, "completed", seq=1 + number % 3)
+    await fill(connection, 12)
+    await end_log(connection)
+    await prune_log_only(connection, short)
+    actions = next(kind for kind in KINDS if kind.table == "action")
+    victim = await sessions("victim")
+    bounds = await read_bounds(connection, short)
+    killed: list[int] = []
+
+    def kill(_table: str, gone: int) -> None:
+        if gone == 4:
+            killed.append(victim.info.backend_pid)
+            with psycopg.connect(short.postgres, autocommit=True) as other:
+                other.execute("select pg_terminate_backend(%s, 5000)", (killed[0],))
+
+    with pytest.raises(psycopg.OperationalError):
+        await remove_rows(victim, actions, bounds, at_once=2, tell=kill)
+    assert len(await keys_of(connection, "action")) == 3
+    assert await pruned(connection, short) == {"action": 3}
+    links = await one_row(connection, "select count(*) as n from tocsin.action_event")
+    assert links == {"n": 0}
+
+
+async def prune_log_only(connection: Connection, settings: Settings) -> None:
+    planned = await read_plan(connection, settings)
+    await connection.execute("select tocsin.raise_horizon(%s, 0)", (planned.ranges[-1].until,))
+
+
+async def test_it_steps_aside_for_a_row_and_for_a_table_that_somebody_holds(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await begin_log(connection)
+    held = await action(connection, "failed", seq=1)
+    free = await action(connection, "completed", seq=2)
+    await alarm(connection, "gone")
+    await fill(connection, 12)
+    await end_log(connection)
+    other = await sessions("other")
+    async with other.transaction():
+        await other.execute("select from tocsin.action where id = %s for update", (held,))
+        await other.execute("lock table tocsin.event_lineage")
+        # An endless wait would be ended by the test's patience, not by ours.
+        done = await prune(connection, short)
+        assert done.rows == {"alarm": 1, "action": 1}
+        assert [one.what for one in done.left] == ["event_lineage"]
+        assert await keys_of(connection, "action") == {held}
+    assert await pruned(connection, short) == {"action": 1}
+    assert free != held
+
+
+async def test_a_page_that_is_being_removed_holds_up_no_writer(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await begin_log(connection)
+    old = await action(connection, "completed", seq=1)
+    under_way = await action(connection, "running", seq=11)
+    await series(connection, "silent", "a", T0, stale=True)
+    await fill(connection, 12)
+    await end_log(connection)
+    bounds = vars(await read_bounds(connection, short))
+    frozen, writer = await sessions("frozen"), await sessions("writer")
+    async with frozen.transaction():
+        for name, *keys in (("delete_actions", "", str(old)), ("delete_series", "silent", "a")):
+            given = {**bounds, "key_1": [keys[0]], "key_2": [keys[1]]}
+            removed = await frozen.execute(statement(f"clock.retention/{name}"), given)
+            assert removed.rowcount == 1
+        await writer.execute("set lock_timeout = '5s'")
+        await writer.execute("update tocsin.action set version = 2 where id = %s", (under_way,))
+        await step(writer, under_way)
+        await series(writer, "other", "a", NOW)
+
+
+async def test_it_rests_after_each_page_also_after_one_of_which_nothing_goes(
+    connection: Connection, short: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        await series(connection, "young", f"{number}", NOW)
+    rests: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr("clock.retention.rows.asyncio.sleep", rest)
+    kind = next(kind for kind in KINDS if kind.table == "current_value")
+    bounds = await read_bounds(connection, short)
+    assert await remove_rows(connection, kind, bounds, at_once=2, rest=1.0) == 0
+    # Two full pages, and an empty one that says that there are no more.
+    assert [seconds > 0 for seconds in rests] == [True, True, True]
+
+
+async def test_one_run_at_a_time(connection: Connection, short: Settings, sessions: Sessions) -> None:
+    other = await sessions("other")
+    await other.execute("select pg_advisory_lock(hashtext('tocsin.prune'))")
+    with pytest.raises(Refused, match="being removed at this moment"):
+        await prune(connection, short)
+    await other.execute("select pg_advisory_unlock(hashtext('tocsin.prune'))")
+    await prune(connection, short)
+    await prune(connection, short)
+
+
+async def test_a_log_that_is_held_costs_the_word_about_it_and_nothing_more(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await begin_log(connection)
+    await alarm(connection, "gone")
+    await fill(connection, 12)
+    await end_log(connection)
+    other = await sessions("other")
+    await other.execute("select pg_advisory_lock(hashtext('tocsin.log'))")
+    done = await prune(connection, short)
+    assert done.rows == {"alarm": 1}
+    assert [one.what for one in done.left] == ["the event log-pruned"]
+    report = await read_prune_report(connection)
+    assert (report.ended_at, report.under_way) == (NOW, False)
+
+
+async def test_a_report_says_whether_a_run_is_under_way_was_interrupted_or_failed(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    await begin_log(connection)
+    await fill(connection, 12)
+    await end_log(connection)
+    victim, other = await sessions("victim"), await sessions("other")
+    seen: list[PruneReport] = []
+
+    def kill(_table: str, _rows: int) -> None:
+        with psycopg.connect(short.postgres, autocommit=True) as killer:
+            row = killer.execute(statement("clock.retention/read_report")).fetchone()
+            assert row is not None
+            seen.append(PruneReport(*row))
+            killer.execute("select pg_terminate_backend(%s, 5000)", (victim.info.backend_pid,))
+
+    with pytest.raises(psycopg.OperationalError):
+        await prune(victim, short, kill)
+    assert (seen[0].under_way, seen[0].ended_at) == (True, None)
+    report = await read_prune_report(connection)
+    assert (report.under_way, report.ended_at, report.left) == (False, None, [])
+    async with other.transaction():
+        await other.execute("lock table tocsin.log_head")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            await prune(connection, short)
+    report = await read_prune_report(connection)
+    assert (report.under_way, report.ended_at is not None) == (False, True)
+    assert [one["what"] for one in report.left] == ["what was still to do"]
+    assert report.left[0]["why"].startswith("it failed: canceling statement due to lock timeout")
+
+
+async def test_a_row_that_cannot_be_read_keeps_no_other_table_from_being_pruned(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    await end_log(connection)
+    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 0)")
+    await state(connection, "hot", "broken", lane="record", last_opened_at="never")
+    await series(connection, "silent", "a", NOW - 400 * DAY)
+    done = await prune(connection, short)
+    assert done.rows == {"current_value": 1}
+    (left,) = done.left
+    assert (left.what, left.why.startswith("it failed: invalid input syntax")) == ("rule_state", True)

@@ -1,0 +1,166 @@
+"""Real processes: of 2,000 series 50 stop, clocks and workers are killed, and exactly those 50 are stale."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import nats
+import pytest
+
+from rules.lanes.data_stream import ensure_data_stream
+from schemas.wire.subjects import datapoint_subject
+from tests.faults.processes import WITHIN_S, Processes
+from tests.rules.apply.apply_setup import put
+from tests.sql import all_rows
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+OWNERS = [f"plant-{number}" for number in range(200)]
+KEYS = [f"dsp.{number}" for number in range(10)]
+STOPPED = {(owner, "dsp.3") for owner in OWNERS[:50]}
+WITHIN = timedelta(seconds=4)
+RULES = "datapoint_type:\n  name: load\n  key: dsp.*\n  interval: 1600ms\n  tolerance: 2.5\n"
+ROUND_S = 0.6
+
+
+@pytest.fixture
+def processes(hasty: Settings) -> Iterator[Processes]:
+    running = Processes(hasty, ("clock a", "clock b", "cdc", "worker a", "worker b"))
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+class Producer:
+    """Sends every series that has not stopped, a round after the other, until it is told to end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.rounds = 0
+        self.is_stopped = False
+        self.ended = asyncio.Event()
+
+    async def run(self) -> None:
+        bus = await nats.connect(self._settings.nats)
+        try:
+            while not self.ended.is_set():
+                began = time.monotonic()
+                await self._round(bus.jetstream(timeout=20))
+                self.rounds += 1
+                rest = ROUND_S - (time.monotonic() - began)
+                if rest > 0:
+                    await _within(self.ended, rest)
+        finally:
+            await bus.close()
+
+    async def _round(self, js: Any) -> None:
+        sending = []
+        for owner in OWNERS:
+            keys = [key for key in KEYS if not (self.is_stopped and (owner, key) in STOPPED)]
+            body = json.dumps({"batch": [{"key": key, "value": self.rounds} for key in keys]}).encode()
+            sending.append(js.publish(datapoint_subject(self._settings.subjects, owner, ""), body))
+        await asyncio.gather(*sending)
+
+    async def wait_for_rounds(self, count: int) -> None:
+        wanted = self.rounds + count
+
+        async def are_sent() -> bool:
+            return self.rounds >= wanted
+
+        await eventually(are_sent, f"{count} rounds", WITHIN_S)
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+def silences(arrivals: list[dict[str, Any]], until: datetime) -> set[tuple[str, str, datetime]]:
+    """The oracle: from what is stored to the instants at which a series was silent for too long."""
+    found = set()
+    last: dict[tuple[str, str], datetime] = {}
+    for row in arrivals:
+        series = (row["owner"], row["key"])
+        before = last.get(series)
+        if before is not None and row["arrived_at"] - before >= WITHIN:
+            found.add((*series, before + WITHIN))
+        last[series] = row["arrived_at"]
+    return found | {(*series, at + WITHIN) for series, at in last.items() if at + WITHIN <= until}
+
+
+@pytest.mark.timeout(400)
+async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
+    settings: Settings, connection: Connection, processes: Processes
+) -> None:
+    await put(connection, RULES)
+    bus = await nats.connect(settings.nats)
+    await ensure_data_stream(bus.jetstream(timeout=20), settings, 1)
+    await bus.close()
+    producer = Producer(settings)
+    producing = asyncio.create_task(producer.run())
+
+    async def count(query: str) -> int:
+        row = await (await connection.execute(query.encode())).fetchone()
+        return int(row[0]) if row else 0
+
+    async def are_there() -> bool:
+        return await count("select count(*) from tocsin.current_value") == len(OWNERS) * len(KEYS)
+
+    await eventually(are_there, "every series is there", WITHIN_S)
+    processes.kill("clock a", "worker a")
+    await producer.wait_for_rounds(1)
+    producer.is_stopped = True
+    await producer.wait_for_rounds(2)
+    processes.kill("worker b", "clock b")
+
+    async def are_stale() -> bool:
+        stale = await count("select count(*) from tocsin.current_value where freshness = 'stale'")
+        return stale >= len(STOPPED)
+
+    await eventually(are_stale, "those that stopped are stale", WITHIN_S)
+    await producer.wait_for_rounds(2)
+    producer.ended.set()
+    await producing
+    await _everything_is_read(connection)
+
+    arrivals = await all_rows(
+        connection, "select owner, key, arrived_at from tocsin.datapoint order by arrived_at, stream_seq"
+    )
+    ended_at = arrivals[-1]["arrived_at"]
+    expected = sorted(silences(arrivals, ended_at))
+
+    async def said() -> list[tuple[str, str, datetime]]:
+        rows = await all_rows(
+            connection,
+            "select owner, key, ts from tocsin.datapoint_calculated where verdict = 'stale' and ts <= %s",
+            (ended_at,),
+        )
+        return sorted((row["owner"], row["key"], row["ts"]) for row in rows)
+
+    async def is_all_said() -> bool:
+        return len(await said()) >= len(expected)
+
+    await eventually(is_all_said, "every silence is said", WITHIN_S)
+    assert await said() == expected
+    assert {series[:2] for series in expected} >= STOPPED
+
+
+async def _everything_is_read(connection: Connection) -> None:
+    async def is_read() -> bool:
+        rows = await all_rows(
+            connection,
+            "select min(complete_until) > (select max(arrived_at) from tocsin.current_value) as is_read"
+            " from tocsin.ingest_partition where lane = 'data'",
+        )
+        return bool(rows[0]["is_read"])
+
+    await eventually(is_read, "every partition is read to its end", WITHIN_S)

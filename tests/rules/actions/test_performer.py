@@ -1,0 +1,216 @@
+"""The performer as a service: several steps at once, slow ones kept, nothing lost and one key whoever is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from typing import Any
+
+import psycopg
+import pytest
+from nats.aio.msg import Msg
+
+from cdc.publisher import Publisher
+from rules.actions import perform
+from rules.actions.performer import Performer
+from rules.actions.steps.task import World
+from rules.worker import Worker
+from tests.cdc.publishing import smaller
+from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.apply.apply_setup import actions, note, put, rule
+from tests.rules.delivery.receivers import Behaviour, answering
+from tests.rules.delivery.receivers import receiver as web_receiver
+from tests.sql import all_rows
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+
+def patient_webhook(go_on: asyncio.Event) -> Behaviour:
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await go_on.wait()
+        await answering()(reader, writer)
+
+    return behave
+
+
+def webhook(name: str, port: int) -> str:
+    return (
+        f'---\naction:\n  name: {name}\n  webhook: {{url: "http://127.0.0.1:{port}/x", timeout: 60s}}\n'
+        "  retries: {attempts: 1}\n"
+    )
+
+
+async def until_states(connection: Connection, wanted: dict[str, int], within: float = 60) -> None:
+    async def are_so() -> bool:
+        return Counter(row["state"] for row in await actions(connection)) == wanted
+
+    await eventually(are_so, f"actions are {wanted}", within)
+
+
+async def test_a_slow_step_holds_up_no_other(settings: Settings, connection: Connection) -> None:
+    go_on = asyncio.Event()
+    allowed = smaller(settings, egress_allow="127.0.0.1", worker_concurrency=2)
+    async with web_receiver(patient_webhook(go_on)) as world:
+        quick = "---\naction: {name: quick, log: {message: x}}\n"
+        await put(
+            connection,
+            webhook("slow", world.port) + quick + rule("a", "slow", 'type == "slow"') + rule("b", "quick"),
+        )
+        async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(allowed).run)):
+            await note(connection, type="slow")
+            for _ in range(10):
+                await note(connection)
+            await until_states(connection, {"completed": 10, "running": 1})
+            go_on.set()
+            await until_states(connection, {"completed": 11})
+    assert len(world.requests) == 1
+
+
+async def test_a_step_that_takes_longer_than_the_ack_wait_stays_with_its_worker(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ack wait that a machine that stalls for two seconds does not miss: it is told three times in each."""
+    go_on = asyncio.Event()
+    told: list[Msg] = []
+    original = Msg.in_progress
+
+    async def counted(self: Msg) -> None:
+        told.append(self)
+        await original(self)
+
+    monkeypatch.setattr(Msg, "in_progress", counted)
+    allowed = smaller(settings, egress_allow="127.0.0.1", worker_ack_wait_s=4.0)
+    async with web_receiver(patient_webhook(go_on)) as world:
+        await put(connection, webhook("slow", world.port) + rule("a", "slow"))
+        workers = [Service(f"worker {number}", Worker(allowed).run) for number in range(2)]
+        async with running(Service("cdc", Publisher(settings).run), *workers):
+            await note(connection)
+
+            async def longer_than_the_ack_wait() -> bool:
+                return len(told) >= 6
+
+            what = "it is kept six times, a third of the ack wait apart"
+            await eventually(longer_than_the_ack_wait, what, within=60)
+            go_on.set()
+            await until_states(connection, {"completed": 1})
+    assert len(world.requests) == 1
+
+
+async def test_what_a_worker_that_stops_has_not_done_is_taken_by_another_at_once(
+    settings: Settings, connection: Connection
+) -> None:
+    go_on = asyncio.Event()
+    # Far longer than the test waits: only what is given back comes in time.
+    allowed = smaller(settings, egress_allow="127.0.0.1", worker_ack_wait_s=3600.0)
+    async with web_receiver(patient_webhook(go_on)) as world:
+        await put(connection, webhook("slow", world.port) + rule("a", "slow"))
+        async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(allowed).run)):
+            await note(connection)
+
+            async def is_asked() -> bool:
+                return bool(world.requests)
+
+            await eventually(is_asked, "the first worker is at it")
+        async with running(
+            Service("cdc", Publisher(settings).run), Service("perform", Performer(allowed).run)
+        ):
+            go_on.set()
+            await until_states(connection, {"completed": 1})
+    assert len({one.headers["webhook-id"] for one in world.requests}) == 1
+
+
+async def test_a_step_that_failed_comes_back_long_before_the_ack_wait(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when Postgres restarts under it."""
+    original = perform.perform
+    failures: list[bytes] = []
+
+    async def failing_once(world: World, body: bytes) -> None:
+        if not failures:
+            failures.append(body)
+            raise psycopg.OperationalError("the server is away")
+        await original(world, body)
+
+    monkeypatch.setattr(perform, "perform", failing_once)
+    given = smaller(settings, worker_ack_wait_s=3600.0)
+    await put(connection, "---\naction: {name: quick, log: {message: x}}\n" + rule("a", "quick"))
+    async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(given).run)):
+        await note(connection)
+        await until_states(connection, {"completed": 1})
+    assert len(failures) == 1
+
+
+RUNBOOK = """
+action:
+  name: book
+  steps:
+    - publish: {subject: received.NAMESPACE.0, payload: {action: first}}
+    - parallel:
+        - [publish: {subject: received.NAMESPACE.2}]
+        - - publish: {subject: received.NAMESPACE.3}
+          - publish: {subject: received.NAMESPACE.4}
+    - publish: {subject: received.NAMESPACE.5}
+"""
+STEPS = {0, 1, 2, 3, 4, 5}
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    given = settings.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})
+    return {**os.environ, **{f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}}
+
+
+async def die_often(settings: Settings, deaths: int) -> None:
+    """Workers that die by themselves, one after the other."""
+    for seed in range(deaths):
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.rules.dying_worker",
+            str(seed),
+            env=environment(settings),
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(60):
+                assert await worker.wait() == -9, "it was to die by its own hand"
+        finally:
+            if worker.returncode is None:
+                worker.kill()
+                await worker.wait()
+
+
+async def test_runbooks_survive_workers_that_die_between_effect_and_outcome(
+    settings: Settings, hasty: Settings, connection: Connection
+) -> None:
+    await put(connection, RUNBOOK.replace("NAMESPACE", settings.namespace) + rule("each", "book"))
+    async with receiver(settings) as world, running(Service("cdc", Publisher(settings).run)):
+        for _ in range(20):
+            await note(connection)
+        await die_often(hasty, deaths=3)
+        async with running(Service("worker", Worker(hasty).run)):
+            await until_states(connection, {"completed": 20})
+    starts = Counter(row["event_id"] for row in await actions(connection))
+    assert set(starts.values()) == {1}
+    per_step = await all_rows(
+        connection,
+        "select action_id, step, count(*) filter (where state = 'completed') as completed,"
+        " count(*) filter (where state = 'due') as due from tocsin.action_step group by 1, 2",
+    )
+    assert {(row["completed"], row["due"]) for row in per_step} == {(1, 1)}
+    assert len(per_step) == 20 * len(STEPS)
+    assert_delivered(world, await actions(connection))
+
+
+def assert_delivered(world: Any, ran: list[dict[str, Any]]) -> None:
+    """Every step that reaches out was delivered at least once, each time with its one key."""
+    delivered = {
+        (message.subject.rpartition(".")[2], key)
+        for message, key in zip(world.messages, world.keys, strict=True)
+    }
+    assert delivered == {(str(step), f"{row['id']}/{step}") for row in ran for step in STEPS - {1}}
+    assert len(world.messages) > len(delivered), "somebody died after an effect"

@@ -1,0 +1,266 @@
+"""A batch's verdicts are written once, fit what is stored, and agree with the pure engine."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clock.term import Term, begin_term
+from rules.engine import BLANK, Open, Resolve, RuleState, advance, step
+from tests.clock.alarms import read_until
+from tests.clock.heartbeats import at, drain
+from tests.records import events
+from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, edges, judged, virtual_now
+from tests.sessions import Sessions
+from tests.sql import all_rows
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+
+RULES = compiled()
+FLAPPY = compiled(
+    """
+event_rule:
+  name: dsp-hot
+  datapoint: dsp.*
+  fire: 'value > 65.0'
+  clear: 'value < 60.0'
+  for: 5s
+  for_clear: 3s
+  cooldown: 12s
+"""
+)
+
+
+@pytest.fixture
+async def clock_session(sessions: Sessions) -> Connection:
+    session = await sessions("clock")
+    await virtual_now(session, at(0))
+    return session
+
+
+@pytest.fixture
+async def clock(clock_session: Connection) -> Term:
+    return await begin_term(clock_session, "test")
+
+
+@pytest.fixture(autouse=True)
+async def partition(connection: Connection) -> None:
+    await virtual_now(connection, at(0))
+    await read_until(connection, at(0))
+
+
+async def timers(connection: Connection) -> list[tuple[str, float]]:
+    rows = await all_rows(connection, "select key, nominal_at from tocsin.timer order by nominal_at")
+    return [(row["key"], (row["nominal_at"] - at(0)).total_seconds()) for row in rows]
+
+
+async def test_a_condition_that_begins_is_a_pending_alarm_with_a_timer(connection: Connection) -> None:
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    (row,) = await alarms(connection)
+    assert (row["state"], row["event_rule"], row["owner"], row["since"]) == (
+        "pending",
+        "dsp-hot",
+        "plant-7",
+        at(1),
+    )
+    assert row["correlation_id"] == row["id"]
+    assert await timers(connection) == [("open", 11)]
+    assert await edges(connection) == []
+
+
+async def test_an_alarm_that_opens_and_clears_in_one_batch_has_one_timer_left(connection: Connection) -> None:
+    await judged(connection, FLAPPY, [arrival(1, 71.2)])
+    await judged(connection, FLAPPY, [arrival(10, 50.0)])
+    assert await edges(connection) == [("alarm-opened", 6)]
+    assert await timers(connection) == [("clear", 13)]
+
+
+async def test_the_clock_leaves_a_state_as_the_engine_would(connection: Connection, clock: Term) -> None:
+    async def state() -> RuleState:
+        (row,) = await all_rows(connection, "select state from tocsin.rule_state")
+        return RuleState.from_json(row["state"])
+
+    for seconds, value in ((1, 71.2), (10, 50.0)):
+        await judged(connection, FLAPPY, [arrival(seconds, value)])
+        before = await state()
+        await read_until(connection, at(seconds + 8))
+        await drain(clock, at(seconds + 8))
+        after = await state()
+        assert after == advance(before, at(seconds + 8))[0]
+        assert after.phase == ("open" if seconds == 1 else "ok")
+
+
+async def test_what_clears_before_its_for_leaves_no_trace(connection: Connection) -> None:
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    await judged(connection, RULES, [arrival(2, 60)])
+    assert await alarms(connection) == []
+    assert await timers(connection) == []
+    await judged(connection, RULES, [arrival(3, 71.2), arrival(4, 60)])
+    assert (await alarms(connection), await timers(connection), await edges(connection)) == ([], [], [])
+
+
+async def test_the_clock_opens_and_the_worker_resolves(connection: Connection, clock: Term) -> None:
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    await judged(connection, RULES, [arrival(11, 72)])
+    await drain(clock, at(20))
+    await judged(connection, RULES, [arrival(21, 59)])
+    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 21)]
+    (row,) = await alarms(connection)
+    assert (row["state"], row["opened_at"], row["resolved_at"], row["resolved_reason"]) == (
+        "resolved",
+        at(11),
+        at(21),
+        "cleared",
+    )
+    opened, resolved = await events(connection)
+    assert opened["alarm_id"] == resolved["alarm_id"] == row["id"]
+    assert opened["correlation_id"] == resolved["correlation_id"] == row["id"]
+    assert "above 65" in opened["payload"]["message"]
+
+
+async def test_a_deadline_before_an_input_is_realised_first_by_the_worker(connection: Connection) -> None:
+    """The clock was away: what would have opened has opened, at its time, and is then resolved."""
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    await judged(connection, RULES, [arrival(30, 59)])
+    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 30)]
+    assert await timers(connection) == []
+
+
+async def test_several_alarms_of_one_batch_are_held_one_after_the_other(connection: Connection) -> None:
+    await judged(
+        connection,
+        RULES,
+        [arrival(1, 70), arrival(20, 50), arrival(21, 70), arrival(40, 50), arrival(41, 70)],
+    )
+    assert [row["state"] for row in await alarms(connection)] == ["resolved", "resolved", "pending"]
+    assert await edges(connection) == [
+        ("alarm-opened", 11),
+        ("alarm-resolved", 20),
+        ("alarm-opened", 31),
+        ("alarm-resolved", 40),
+    ]
+
+
+async def test_a_snooze_ends_with_its_alarm(connection: Connection, clock: Term) -> None:
+    await judged(connection, RULES, [arrival(1, 70), arrival(15, 70)])
+    (row,) = await alarms(connection)
+    await connection.execute("select tocsin.arm('for-sustain', %s, 'snooze', %s)", (str(row["id"]), at(99)))
+    await judged(connection, RULES, [arrival(16, 50)])
+    assert await timers(connection) == []
+
+
+async def test_the_clock_that_was_first_makes_the_worker_judge_again(
+    connection: Connection, clock: Term
+) -> None:
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    await read_until(connection, at(60))
+
+    async def clock_first() -> None:
+        await drain(clock, at(12))
+
+    assert await judged(connection, RULES, [arrival(12, 59)], before_write=clock_first) == 2
+    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
+
+
+async def test_the_worker_that_was_first_leaves_the_clock_nothing(
+    connection: Connection, clock: Term
+) -> None:
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    await judged(connection, RULES, [arrival(5, 59)])
+    await read_until(connection, at(60))
+    assert sum(batch.fires for batch in await drain(clock, at(30))) == 0
+    assert await edges(connection) == []
+
+
+async def test_a_fire_in_progress_makes_the_worker_wait_and_judge_again(
+    connection: Connection, sessions: Sessions, watch: Connection
+) -> None:
+    await judged(connection, RULES, [arrival(1, 71.2)])
+    await read_until(connection, at(60))
+    session = await sessions("clock")
+    await virtual_now(session, at(0))
+    worker: list[asyncio.Task[int]] = []
+
+    async def meanwhile(point: str) -> None:
+        if point == "appended":
+            worker.append(asyncio.create_task(judged(connection, RULES, [arrival(12, 59)])))
+            await eventually(lambda: _waits(watch), "the worker waits for the timer")
+
+    term = await begin_term(session, "test", hook=meanwhile)
+    await drain(term, at(11.5))
+    assert await worker[0] == 2
+    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
+
+
+async def _waits(watch: Connection) -> bool:
+    row = await (
+        await watch.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+    ).fetchone()
+    return bool(row and row[0])
+
+
+async def test_two_batches_from_one_state_have_one_winner(connection: Connection, sessions: Sessions) -> None:
+    """The partition's fence forbids it; should it fail, the versions still do."""
+    other = await sessions("other")
+    await virtual_now(other, at(0))
+
+    async def other_first() -> None:
+        await judged(other, RULES, [arrival(1, 71.2)])
+
+    assert await judged(connection, RULES, [arrival(1, 71.2)], before_write=other_first) == 2
+    assert len(await alarms(connection)) == 1
+
+
+def pure(arrivals: list[tuple[float, float, str]], until: float) -> list[tuple[str, float]]:
+    """What the engine alone says, with a look at every second."""
+    (rule,) = FLAPPY.rules.values()
+    state: RuleState = BLANK
+    found = []
+    for seconds, value, key in arrivals:
+        state, effects = step(rule, state, arrival(seconds, value, key=key))
+        found += list(effects)
+    for second in range(int(until) + 1):
+        state, effects = advance(state, at(second))
+        found += list(effects)
+    return [
+        (f"alarm-{'opened' if isinstance(one, Open) else 'resolved'}", (one.at - at(0)).total_seconds())
+        for one in found
+        if isinstance(one, Open | Resolve)
+    ]
+
+
+STEP = st.tuples(st.integers(0, 6), st.sampled_from([50.0, 62.0, 70.0]), st.sampled_from(["dsp.a", "dsp.b"]))
+BATCHES = st.lists(st.tuples(st.lists(STEP, min_size=1, max_size=3), st.booleans()), min_size=1, max_size=8)
+
+
+@settings(max_examples=25)
+@given(BATCHES)
+async def test_live_and_pure_agree_whoever_realises_the_deadlines(
+    connection: Connection,
+    clock_session: Connection,
+    batches: list[tuple[list[tuple[int, float, str]], bool]],
+) -> None:
+    await connection.execute(
+        "truncate tocsin.rule_state, tocsin.timer, tocsin.alarm, tocsin.event, tocsin.log_commit cascade"
+    )
+    await connection.execute("update tocsin.ingest_partition set complete_until = null")
+    clock = await begin_term(clock_session, "test")
+    now = 0.0
+    heard: list[tuple[float, float, str]] = []
+    for steps, clock_runs in batches:
+        batch = []
+        for gap, value, key in steps:
+            now += gap
+            batch.append((now, value, key))
+        heard += batch
+        await judged(connection, FLAPPY, [arrival(seconds, value, key=key) for seconds, value, key in batch])
+        if clock_runs:
+            await drain(clock, at(now))
+    await read_until(connection, at(now + 60))
+    await drain(clock, at(now + 60))
+    assert await edges(connection) == pure(heard, now + 60)

@@ -1,0 +1,70 @@
+"""Rules applied from text, events appended, and the bodies that the stream would carry."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from cdc.log_reader import LogReader
+from rules.apply import Applied, apply
+from rules.documents.load import load_text
+from rules.documents.rule_book import known_names
+from schemas.wire.event import EventRow
+from schemas.wire.step import StepRow
+from timers.schedules import Act
+from tocsin.core.db import Connection
+from tocsin.core.record_log import NewEvent, append_events
+
+T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+ACT = Act("tester", "test", T0)
+
+
+async def put(connection: Connection, text: str, act: Act = ACT) -> Applied:
+    return await apply(connection, load_text(text, known=await known_names(connection), anchor=T0), act)
+
+
+def action(name: str, message: str = "hello") -> str:
+    return f'---\naction:\n  name: {name}\n  log:\n    message: "{message}"\n'
+
+
+def publishing(name: str, subject: str, payload: str = "{}") -> str:
+    return f'---\naction:\n  name: {name}\n  publish:\n    subject: "{subject}"\n    payload: {payload}\n'
+
+
+def rule(name: str, action: str, when: str = 'type == "noted"', extra: str = "") -> str:
+    return f"---\naction_rule:\n  name: {name}\n  on: event\n  when: '{when}'\n  action: {action}\n{extra}"
+
+
+def schedule(name: str, every: str = "10s", extra: str = "") -> str:
+    return f"---\nschedule:\n  name: {name}\n  every: {every}\n{extra}"
+
+
+async def note(connection: Connection, **fields: Any) -> int:
+    """Append one event; its seq."""
+    given = {"ts": T0, "origin": "caused", "type": "noted", **fields}
+    return await append_events(connection, [NewEvent(**given)])
+
+
+async def event_bodies(connection: Connection, after: int = 0) -> list[bytes]:
+    return [r.body("s") for r in await LogReader(connection).read(after, 1000) if isinstance(r, EventRow)]
+
+
+async def step_bodies(connection: Connection) -> list[bytes]:
+    return [r.body("s") for r in await LogReader(connection).read(0, 1000) if isinstance(r, StepRow)]
+
+
+async def rows(connection: Connection, table: str, order: str = "1") -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(f"select * from tocsin.{table} order by {order}")
+        return await cursor.fetchall()
+
+
+async def actions(connection: Connection) -> list[dict[str, Any]]:
+    return await rows(connection, "action", "event_seq, action_rule")
+
+
+async def versions(connection: Connection) -> list[tuple[Any, ...]]:
+    found = await rows(connection, "rule_version", "kind, name, version")
+    return [(row["kind"], row["name"], row["version"], row["from_seq"], row["until_seq"]) for row in found]

@@ -1,0 +1,137 @@
+"""A plan says what an apply would do, and nothing more."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from rules.apply import preview
+from rules.apply.plan import Stored, plan
+from rules.apply.schedules import Foreseen
+from rules.documents.load import load_text
+from tests.rules.apply.apply_setup import ACT, T0, action, put, rows, rule, schedule
+from tests.rules.apply.test_apply_killed import everything
+from timers.schedules import Act, pause_schedule
+from tocsin.core.db import Connection
+from tocsin.core.errors import Refused
+
+
+def stored(text: str, version: int = 1, holds: bool = True, **changed: Any) -> list[Stored]:
+    return [
+        Stored(one.kind, one.name, version, {**one.data, **changed}, holds)
+        for one in load_text(text).documents
+    ]
+
+
+def outcomes(text: str, before: list[Stored], *, prune: bool = False) -> list[tuple[str, str, str, int]]:
+    found = plan(load_text(text), before, prune=prune)
+    return [(change.kind, change.name, change.outcome, change.version) for change in found.changes]
+
+
+def test_what_the_files_say_is_compared_with_what_is_stored() -> None:
+    before = (
+        stored(action("same")) + stored(action("other", "one"), 4) + stored(action("gone"), 2, holds=False)
+    )
+    text = action("new") + action("same") + action("other", "two") + action("gone")
+    assert outcomes(text, before) == [
+        ("action", "new", "added", 1),
+        ("action", "same", "unchanged", 1),
+        ("action", "other", "changed", 5),
+        ("action", "gone", "added", 3),
+    ]
+
+
+def test_only_pruning_removes_and_never_what_is_gone_already() -> None:
+    before = stored(schedule("b")) + stored(action("a"), 3) + stored(action("gone"), holds=False)
+    assert outcomes(action("new"), before) == [("action", "new", "added", 1)]
+    assert outcomes(action("new"), before, prune=True) == [
+        ("action", "new", "added", 1),
+        ("action", "a", "removed", 3),
+        ("schedule", "b", "removed", 1),
+    ]
+
+
+def test_a_key_that_is_new_in_this_version_of_tocsin_is_no_change() -> None:
+    (one,) = stored(schedule("beat"))
+    del one.document["max_catch_up"]
+    assert outcomes(schedule("beat"), [one]) == [("schedule", "beat", "unchanged", 1)]
+    assert outcomes(schedule("beat", extra="  max_catch_up: 3\n"), [one])[0][2] == "changed"
+
+
+def test_a_stored_document_that_cannot_be_read_any_more_differs() -> None:
+    before = stored(schedule("beat"), since_removed="x")
+    assert outcomes(schedule("beat"), before) == [("schedule", "beat", "changed", 2)]
+    assert (
+        outcomes(action("other"), [Stored("no_such_kind", "x", 1, {}, True)], prune=True)[1][2] == "removed"
+    )
+
+
+def test_true_is_not_one() -> None:
+    before = stored(schedule("beat", extra="  payload: {x: true}\n"))
+    assert outcomes(schedule("beat", extra="  payload: {x: 1}\n"), before)[0][2] == "changed"
+
+
+async def foreseen(connection: Connection, text: str, act: Act = ACT, *, prune: bool = False) -> Foreseen:
+    seen = await preview(connection, load_text(text, anchor=T0), act.now, prune=prune)
+    return seen.fires["schedule", "beat"]
+
+
+def seconds(*after: int) -> tuple[datetime, ...]:
+    return tuple(T0 + timedelta(seconds=number) for number in after)
+
+
+async def test_the_next_three_fires_are_those_that_applying_arms(connection: Connection) -> None:
+    seen = await foreseen(connection, schedule("beat"))
+    assert seen == Foreseen("UTC", (), seconds(10, 20, 30))
+    await put(connection, schedule("beat"))
+    assert await foreseen(connection, schedule("beat", "15s")) == Foreseen(
+        "UTC", seconds(10, 20, 30), seconds(15, 30, 45)
+    )
+    # An edit that leaves the recurrence alone keeps where it counts from.
+    later = Act("tester", "test", T0 + timedelta(seconds=13))
+    again = await foreseen(connection, schedule("beat", extra="  type: beaten\n"), later)
+    assert again == Foreseen("UTC", seconds(10, 20, 30), seconds(20, 30, 40))
+    applied = await put(connection, schedule("beat", extra="  type: beaten\n"), later)
+    assert applied.next_at["schedule", "beat"] == again.after[0]
+
+
+async def test_what_is_paused_disabled_or_removed_has_no_next_fires(connection: Connection) -> None:
+    await put(connection, schedule("beat"))
+    assert await foreseen(connection, action("x"), prune=True) == Foreseen("UTC", seconds(10, 20, 30), ())
+    assert await foreseen(connection, schedule("beat", extra="  enabled: false\n")) == Foreseen(
+        "UTC", seconds(10, 20, 30), ()
+    )
+    async with connection.transaction():
+        await pause_schedule(connection, "", "beat", ACT)
+    assert await foreseen(connection, schedule("beat", "15s")) == Foreseen("UTC", (), seconds(15, 30, 45))
+
+
+async def test_the_last_fires_of_a_schedule_that_ends_are_all_there_are(connection: Connection) -> None:
+    ending = f'  ends_at: "{(T0 + timedelta(seconds=25)).isoformat()}"\n'
+    assert (await foreseen(connection, schedule("beat", extra=ending))).after == seconds(10, 20)
+
+
+async def test_a_schedule_that_moves_to_another_owner_shows_both(connection: Connection) -> None:
+    await put(connection, schedule("beat", extra="  owner: a\n"))
+    later = Act("tester", "test", T0 + timedelta(seconds=5))
+    moved = await foreseen(connection, schedule("beat", extra="  owner: b\n"), later)
+    assert moved == Foreseen("UTC", seconds(10, 20, 30), seconds(15, 25, 35))
+
+
+async def test_a_plan_is_refused_where_applying_would_be(connection: Connection) -> None:
+    past = '---\nschedule:\n  name: beat\n  at: "2026-03-02T07:00:00Z"\n'
+    with pytest.raises(Refused, match="would never fire again"):
+        await foreseen(connection, past)
+
+
+async def test_a_plan_writes_nothing(connection: Connection) -> None:
+    await put(connection, schedule("beat") + action("tell") + rule("each", "tell"))
+    before = await everything(connection)
+    text = schedule("beat", "15s") + action("tell", "other")
+    await connection.execute("set default_transaction_read_only = on")
+    await preview(connection, load_text(text, anchor=T0), ACT.now, prune=True)
+    await connection.execute("set default_transaction_read_only = off")
+    assert await everything(connection) == before
+    assert len(await rows(connection, "rule_version")) == 3

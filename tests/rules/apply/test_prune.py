@@ -1,0 +1,328 @@
+"""Removed, renamed and re-typed documents: schedules end, what has not begun is cancelled, what runs finishes."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from rules.apply import Applied, apply, preview
+from rules.apply.actions import UnderWay
+from rules.documents.load import RulesInvalid, load_text
+from tests.records import events
+from tests.rules.apply.apply_setup import (
+    ACT,
+    T0,
+    action,
+    actions,
+    event_bodies,
+    note,
+    put,
+    rows,
+    rule,
+    schedule,
+)
+from tests.rules.dispatch.dispatch_setup import dispatch
+from tests.rules.lanes.arrivals import assert_nothing_is_orphaned, timers
+from tests.sessions import Sessions
+from tests.sql import all_rows, blocked, one_row
+from tests.waiting import eventually
+from timers.schedules import Act, ScheduleSpec, find_schedule, put_schedule
+from timers.working_set import arm
+from tocsin.core.db import Connection
+from tocsin.core.errors import Refused
+from tocsin.core.settings import Settings
+
+LATER = replace(ACT, now=T0 + timedelta(minutes=1))
+
+
+async def only(connection: Connection, text: str, act: Act = LATER) -> Applied:
+    """These documents, and no others."""
+    loaded = load_text(text, anchor=T0)
+    seen = await preview(connection, loaded, act.now, prune=True)
+    applied = await apply(connection, loaded, act, removing=seen.plan.removed)
+    await assert_nothing_is_orphaned(connection)
+    return applied
+
+
+async def begin(connection: Connection, action_rule: str, state: str, group: str = "") -> uuid.UUID:
+    """An action in some state, as dispatch would have put it; one that gathers has its timer."""
+    identity = uuid.uuid4()
+    active = '{"0": {"attempt": 1, "state": "due"}}' if state == "running" else "{}"
+    await connection.execute(
+        "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, active,"
+        " started_at, correlation_id, group_key) values (%s, 'tell', %s, %s, 1, '{}', %s, %s, %s, %s, %s)",
+        (identity, action_rule, uuid.uuid4(), state, active, T0, uuid.uuid4(), group),
+    )
+    if state == "gathering":
+        await arm(connection, "runbook-wait", str(identity), "group", T0 + timedelta(hours=1))
+    return identity
+
+
+async def states(connection: Connection) -> dict[uuid.UUID, str]:
+    return {row["id"]: row["state"] for row in await rows(connection, "action")}
+
+
+async def test_a_removed_schedule_is_cancelled_with_its_tick(connection: Connection) -> None:
+    await put(connection, schedule("beat") + schedule("other"))
+    applied = await only(connection, schedule("other"))
+    assert [(change.key, change.outcome) for change in applied.plan.effective] == [
+        (("schedule", "beat"), "removed")
+    ]
+    row = await find_schedule(connection, "", "beat")
+    assert row is not None
+    assert (row["status"], row["nominal_at"]) == ("cancelled", None)
+    assert await timers(connection) == [("schedule-tick", "")]
+    audit = await one_row(connection, "select * from tocsin.audit where verb = 'cancel'")
+    assert (audit["name"], audit["who"]) == ("beat", "tester")
+    version = await one_row(connection, "select * from tocsin.rule_version where name = 'beat'")
+    assert version["until_seq"] == applied.seq
+    payload = (await events(connection))[-1]["payload"]
+    assert payload["documents"] == [{"kind": "schedule", "name": "beat", "version": 1, "outcome": "removed"}]
+
+
+async def test_what_was_removed_comes_back_as_its_next_version(connection: Connection) -> None:
+    await put(connection, schedule("beat") + action("tell"))
+    await only(connection, action("tell"))
+    again = await only(connection, schedule("beat") + action("tell"))
+    assert [(change.outcome, change.version) for change in again.plan.effective] == [("added", 2)]
+    row = await find_schedule(connection, "", "beat")
+    assert row is not None
+    assert (row["status"], row["nominal_at"]) == ("active", LATER.now + timedelta(seconds=10))
+
+
+async def test_pruning_what_is_pruned_changes_nothing(connection: Connection) -> None:
+    await put(connection, schedule("beat") + action("tell"))
+    await only(connection, action("tell"))
+    before = [await rows(connection, table) for table in ("schedule", "event", "rule_version", "audit")]
+    assert (await only(connection, action("tell"))).seq is None
+    assert before == [
+        await rows(connection, table) for table in ("schedule", "event", "rule_version", "audit")
+    ]
+
+
+async def test_a_schedule_of_a_former_owner_is_cancelled_for_that_owner(connection: Connection) -> None:
+    await put(connection, schedule("beat", extra="  owner: a\n"))
+    await only(connection, schedule("beat", extra="  owner: b\n"))
+    await only(connection, action("tell"))
+    assert {row["status"] for row in await rows(connection, "schedule")} == {"cancelled"}
+    assert await timers(connection) == []
+
+
+async def test_a_schedule_that_somebody_took_over_stays_theirs(connection: Connection) -> None:
+    await put(connection, schedule("beat") + action("tell"))
+    async with connection.transaction():
+        await put_schedule(connection, ScheduleSpec("beat", {"every": "1h"}), ACT)
+    await only(connection, action("tell"))
+    row = await find_schedule(connection, "", "beat")
+    assert row is not None
+    assert (row["status"], row["source"]) == ("active", "api")
+
+
+async def test_an_action_that_somebody_schedules_is_not_removed(connection: Connection) -> None:
+    await put(connection, action("tell") + action("other"))
+    async with connection.transaction():
+        spec = ScheduleSpec("mine", {"every": "1h"}, owner="ann", action="tell")
+        await put_schedule(connection, spec, ACT)
+    with pytest.raises(
+        Refused, match="action 'tell' cannot be removed, schedule 'mine' of owner 'ann' runs it"
+    ):
+        await only(connection, action("other"))
+    loaded = load_text(action("other"))
+    with pytest.raises(Refused, match="cannot be removed"):
+        await apply(connection, loaded, ACT, removing=frozenset({("action", "tell")}))
+
+
+async def test_what_is_left_must_stand_on_its_own(connection: Connection) -> None:
+    await put(connection, action("tell"))
+    with pytest.raises(RulesInvalid, match="unknown action 'tell'"):
+        load_text(rule("each", "tell"))
+
+
+async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_runs_finishes(
+    connection: Connection,
+) -> None:
+    await put(connection, action("tell") + rule("each", "tell") + rule("kept", "tell"))
+    gathering = await begin(connection, "each", "gathering", "g1")
+    queued = await begin(connection, "each", "queued")
+    running = await begin(connection, "each", "running")
+    kept = await begin(connection, "kept", "gathering")
+    loaded = load_text(action("tell") + rule("kept", "tell"))
+    seen = await preview(connection, loaded, ACT.now, prune=True)
+    assert seen.under_way == {("action_rule", "each"): UnderWay(cancelled=2, finishing=1)}
+    applied = await only(connection, action("tell") + rule("kept", "tell"))
+    assert applied.cancelled == 2
+    assert await states(connection) == {
+        gathering: "cancelled",
+        queued: "cancelled",
+        running: "running",
+        kept: "gathering",
+    }
+    assert await timers(connection) == [("runbook-wait", "group")]
+    steps = await rows(connection, "action_step")
+    assert {step["action_id"] for step in steps} == {gathering, queued}
+    assert [(step["state"], step["result"]) for step in steps] == [
+        ("cancelled", {"reason": "the rule was removed"})
+    ] * 2
+    # The versions end at the event, not at a step behind it.
+    assert [(event["type"], event["seq"]) for event in await events(connection)][-1] == (
+        "rules-applied",
+        applied.seq,
+    )
+    row = await one_row(connection, "select * from tocsin.action where id = %s", (queued,))
+    assert (row["error"], row["active"]) == ("the rule was removed", {})
+    assert row["ended_at"] is not None
+
+
+async def test_what_dispatch_really_gathered_and_queued_is_cancelled(
+    connection: Connection, settings: Settings
+) -> None:
+    grouped = rule("grouped", "tell", extra="  group_by: [type]\n  group_wait: 1h\n")
+    queueing = rule("queueing", "tell", extra="  overlap: queue\n")
+    await put(connection, action("tell") + grouped + queueing)
+    for _ in range(3):
+        await note(connection)
+    await dispatch(settings, connection, await event_bodies(connection))
+    before = sorted((row["action_rule"], row["state"]) for row in await actions(connection))
+    assert before == [
+        ("grouped", "gathering"),
+        ("queueing", "queued"),
+        ("queueing", "queued"),
+        ("queueing", "running"),
+    ]
+    assert (await only(connection, action("tell"))).cancelled == 3
+    after = sorted((row["action_rule"], row["state"]) for row in await actions(connection))
+    assert after == [
+        ("grouped", "cancelled"),
+        ("queueing", "cancelled"),
+        ("queueing", "cancelled"),
+        ("queueing", "running"),
+    ]
+    assert await timers(connection) == []
+
+
+async def test_a_disabled_rule_begins_nothing_either(connection: Connection) -> None:
+    await put(connection, action("tell") + rule("each", "tell"))
+    await begin(connection, "each", "gathering")
+    await put(connection, rule("each", "tell", extra="  enabled: false\n"))
+    (row,) = await rows(connection, "action")
+    assert (row["state"], row["error"]) == ("cancelled", "the rule was disabled")
+    await assert_nothing_is_orphaned(connection)
+
+
+async def test_a_changed_rule_lets_its_group_go_on(connection: Connection) -> None:
+    await put(connection, action("tell") + rule("each", "tell"))
+    await begin(connection, "each", "gathering")
+    await put(connection, rule("each", "tell", "true"))
+    assert list((await states(connection)).values()) == ["gathering"]
+    assert await timers(connection) == [("runbook-wait", "group")]
+
+
+async def test_a_group_that_the_clock_begins_at_that_moment_is_not_cancelled(
+    connection: Connection, watch: Connection, sessions: Sessions
+) -> None:
+    await put(connection, action("tell") + rule("each", "tell"))
+    await begin(connection, "each", "gathering")
+    clock, applier = await sessions("clock"), await sessions("apply")
+    async with clock.transaction():
+        await clock.execute("delete from tocsin.timer where kind = 'runbook-wait'")
+        loaded, removing = load_text(action("tell")), frozenset({("action_rule", "each")})
+        applying = asyncio.create_task(apply(applier, loaded, LATER, removing=removing))
+        await eventually(lambda: blocked(watch, applier), "the apply waits for the clock")
+        await clock.execute("update tocsin.action set state = 'running'")
+    assert (await applying).cancelled == 0
+    assert list((await states(connection)).values()) == ["running"]
+    await assert_nothing_is_orphaned(connection)
+
+
+async def test_a_running_action_keeps_the_document_it_was_started_with(
+    connection: Connection, settings: Settings
+) -> None:
+    await put(connection, action("tell", "one") + rule("each", "tell"))
+    await note(connection)
+    await dispatch(settings, connection, await event_bodies(connection))
+    await put(connection, action("tell", "two"))
+    assert await _under_way(connection, action("tell", "three") + rule("each", "tell")) == UnderWay(0, 1)
+    await only(connection, action("other"))
+    (row,) = await actions(connection)
+    assert (row["state"], row["document"]["log"]["message"]) == ("running", "one")
+
+
+async def _under_way(connection: Connection, text: str) -> UnderWay:
+    seen = await preview(connection, load_text(text), ACT.now, prune=False)
+    return seen.under_way["action", "tell"]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        rule("renamed", "tell"),
+        schedule("each"),
+        rule("each", "tell", "false"),
+    ],
+    ids=["renamed", "re-typed", "changed"],
+)
+async def test_an_event_of_before_is_judged_by_the_rules_of_before_and_once(
+    connection: Connection, settings: Settings, after: str
+) -> None:
+    """Delivered before the apply, and again after it: nothing is started twice, nor under another name."""
+    await put(connection, action("tell") + rule("each", "tell"))
+    await note(connection)
+    bodies = await event_bodies(connection)
+    assert await dispatch(settings, connection, bodies) == 1
+    await only(connection, after + action("tell"))
+    assert await dispatch(settings, connection, bodies) == 0
+    late = await note(connection)
+    started = await dispatch(settings, connection, await event_bodies(connection, after=late - 1))
+    assert started == (1 if "renamed" in after else 0)
+    found = [row["action_rule"] for row in await actions(connection)]
+    assert found == ["each"] + ["renamed"] * started
+
+
+async def test_an_event_of_before_that_comes_late_still_starts_the_action_of_its_time(
+    connection: Connection, settings: Settings
+) -> None:
+    await put(connection, action("tell", "one") + rule("each", "tell"))
+    await note(connection)
+    bodies = await event_bodies(connection)
+    await only(connection, action("other"))
+    assert await dispatch(settings, connection, bodies) == 1
+    (row,) = await actions(connection)
+    assert (row["action_rule"], row["document"]["log"]["message"]) == ("each", "one")
+    await assert_nothing_is_orphaned(connection)
+
+
+async def test_nobody_removes_more_than_somebody_agreed_to(connection: Connection) -> None:
+    await put(connection, action("tell") + action("other"))
+    loaded = load_text(action("other"))
+    seen = await preview(connection, loaded, ACT.now, prune=True)
+    await put(connection, action("third"))
+    with pytest.raises(Refused, match="the rules were changed since you looked"):
+        await apply(connection, loaded, ACT, removing=seen.plan.removed)
+    assert len(await rows(connection, "rule_version")) == 3
+
+
+async def test_applies_that_remove_take_turns(connection: Connection, sessions: Sessions) -> None:
+    """Each sees all of what the other did, or nothing of it."""
+    await put(connection, "".join(action(f"a{n}") for n in range(3)))
+    texts = [action("a0") + action(f"mine{n}") for n in range(4)]
+
+    async def one(text: str) -> bool:
+        own = await sessions("apply")
+        loaded = load_text(text)
+        seen = await preview(own, loaded, ACT.now, prune=True)
+        try:
+            await apply(own, loaded, ACT, removing=seen.plan.removed)
+        except Refused:
+            return False
+        return True
+
+    done = await asyncio.gather(*map(one, texts))
+    holding = await all_rows(connection, "select name from tocsin.rule_version where until_seq is null")
+    assert any(done)
+    names = sorted(row["name"] for row in holding)
+    assert names[0] == "a0"
+    assert len(names) == 2

@@ -1,0 +1,156 @@
+"""Which of the events that match a rule become a run of their own: limits, groups and overlaps, by instants alone."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.dispatch.admission import Admission, Standing, admit, group_key
+from schemas.documents.action_rule import ActionRuleDocument
+from tests.clock.heartbeats import at
+
+IDS = [uuid.UUID(int=number) for number in range(1, 40)]
+
+
+def rule(**keys: Any) -> ActionRuleDocument:
+    return ActionRuleDocument.model_validate(
+        {"name": "page", "on": "event", "when": "true", "action": "call", **keys}
+    )
+
+
+def admitted(
+    document: ActionRuleDocument, *seconds: float, standing: Standing | None = None
+) -> list[Admission]:
+    standing = standing or Standing()
+    starts: list[datetime] = []
+    return [admit(document, IDS[place], at(second), standing, starts) for place, second in enumerate(seconds)]
+
+
+def states(admissions: list[Admission]) -> list[str]:
+    return ["joins" if one.joins else one.state for one in admissions]
+
+
+def test_by_default_every_event_has_a_run() -> None:
+    assert states(admitted(rule(), 0, 0, 1)) == ["running"] * 3
+
+
+def test_a_limit_counts_starts_within_its_duration_and_forgets_older_ones() -> None:
+    limited = rule(limit={"most": 2, "per": "10s"})
+    found = admitted(limited, 0, 1, 5, 9.9, 10, 10.5, 11)
+    assert states(found) == ["running", "running", "skipped", "skipped", "running", "skipped", "running"]
+    assert found[2].reason == "limit: 2 starts were reached"
+
+
+def test_what_overlap_skips_does_not_count_towards_the_limit() -> None:
+    careful = rule(limit={"most": 2, "per": "10s"}, overlap="skip")
+    standing, starts = Standing(), list[datetime]()
+    found = [admit(careful, IDS[place], at(place), standing, starts) for place in range(2)]
+    standing.under_way.clear()
+    found.append(admit(careful, IDS[2], at(2), standing, starts))
+    assert states(found) == ["running", "skipped", "running"]
+
+
+def test_a_group_behind_a_run_gathers_before_it_queues() -> None:
+    queued = rule(overlap="queue", group_wait="5s")
+    standing = Standing(under_way=[IDS[30]])
+    assert states(admitted(queued, 0, 1, standing=standing)) == ["gathering", "joins"]
+
+
+def test_what_is_skipped_does_not_count_towards_the_limit() -> None:
+    assert states(admitted(rule(limit={"most": 1, "per": "10s"}), 0, 9, 10)) == [
+        "running",
+        "skipped",
+        "running",
+    ]
+
+
+def test_overlap_skip_says_which_run_is_under_way() -> None:
+    (one,) = admitted(rule(overlap="skip"), 0, standing=Standing(under_way=[IDS[9]]))
+    assert one == Admission("skipped", reason=f"overlap: run {IDS[9]} is under way")
+
+
+def test_overlap_queue_takes_turns() -> None:
+    assert states(admitted(rule(overlap="queue"), 0, 1, 2)) == ["running", "queued", "queued"]
+
+
+def test_overlap_replace_cancels_what_is_under_way() -> None:
+    first, second, third = admitted(rule(overlap="replace"), 0, 1, 2)
+    assert (first.replaces, second.replaces, third.replaces) == ((), (IDS[0],), (IDS[1],))
+
+
+def test_a_group_gathers_and_the_others_join_it() -> None:
+    found = admitted(rule(group_by=["owner"], group_wait="30s"), 0, 1, 2)
+    assert states(found) == ["gathering", "joins", "joins"]
+    assert {one.joins for one in found[1:]} == {IDS[0]}
+
+
+def test_a_limit_counts_groups_and_not_their_events() -> None:
+    grouped = rule(group_by=["owner"], group_wait="30s", limit={"most": 1, "per": "1h"})
+    standing, starts = Standing(), list[datetime]()
+    assert admit(grouped, IDS[0], at(0), standing, starts).state == "gathering"
+    assert admit(grouped, IDS[1], at(1), standing, starts).joins == IDS[0]
+    standing = Standing(under_way=[IDS[0]])
+    assert admit(grouped, IDS[2], at(40), standing, starts).state == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("by", "facts", "key"),
+    [
+        ([], {"owner": "a"}, ""),
+        (["owner"], {"owner": "a"}, '["a"]'),
+        (["owner", "severity"], {"owner": 'a"', "severity": 4}, '["a\\"", 4]'),
+        (["payload.zone.id"], {"payload": {"zone": {"id": "n"}}}, '["n"]'),
+        (["payload.zone.id"], {"payload": {"zone": 7}}, "[null]"),
+        (["payload.zone"], {"payload": {"zone": {"b": 1, "a": 2}}}, '[{"a": 2, "b": 1}]'),
+    ],
+)
+def test_events_of_one_group_have_one_key(by: list[str], facts: dict[str, Any], key: str) -> None:
+    grouped = rule(group_by=by, group_wait="1s") if by else rule()
+    assert group_key(grouped, facts) == key
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=30),
+    st.integers(1, 4),
+    st.sampled_from(["allow", "skip", "queue", "replace"]),
+)
+def test_never_more_than_the_limit_starts_within_its_duration(
+    gaps: list[int], most: int, overlap: str
+) -> None:
+    limited = rule(limit={"most": most, "per": "10s"}, overlap=overlap)
+    now, instants = 0, []
+    for gap in gaps:
+        now += gap
+        instants.append(now)
+    found = admitted(limited, *instants)
+    started = [second for second, one in zip(instants, found, strict=True) if one.state != "skipped"]
+    for first in started:
+        assert sum(first <= second < first + 10 for second in started) <= most
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"edges": ["resolved"]}, "has 'edges', which belongs to 'on: alarm'"),
+        ({"group_by": ["owner"]}, "has 'group_by' without effect"),
+        ({"group_wait": "0s"}, "has 'group_wait: 0s' without effect"),
+        ({"limit": {"most": 1, "per": "0s"}}, "has 'limit' per 0s"),
+        ({"group_by": ["ownr"], "group_wait": "1s"}, "'ownr' cannot group events: use origin, type"),
+        ({"group_by": ["id"], "group_wait": "1s"}, "'id' cannot group events"),
+    ],
+)
+def test_keys_without_effect_are_refused(keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        rule(**keys)
+
+
+def test_a_rule_over_events_needs_a_condition_and_one_over_alarms_does_not() -> None:
+    with pytest.raises(ValueError, match="would start for every event: add 'when'"):
+        ActionRuleDocument.model_validate({"name": "a", "on": "event", "action": "b"})
+    alarms = ActionRuleDocument.model_validate({"name": "a", "on": "alarm", "action": "b"})
+    assert (alarms.condition, alarms.edges) == ("true", ("opened",))

@@ -1,0 +1,42 @@
+"""What led to an event travels with it, and stops what would start itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.lanes.lineage import MAX_DEPTH, lineage_of_text, lineage_text, suppression
+
+
+def test_a_rule_is_not_started_by_what_it_led_to() -> None:
+    assert suppression("a", []) is None
+    assert suppression("a", ["b", "c"]) is None
+    assert suppression("a", ["b", "a", "c"]) == "suppressed: it would start itself again, b -> a -> c -> a"
+
+
+def test_nothing_is_started_at_the_end_of_a_long_chain() -> None:
+    chain = [f"rule-{number}" for number in range(MAX_DEPTH)]
+    assert suppression("next", chain[1:]) is None
+    assert (
+        suppression("next", chain)
+        == "suppressed: 16 rules led to this event, at most 16 may follow each other"
+    )
+
+
+@given(
+    st.lists(st.text(st.characters(codec="ascii", min_codepoint=32), min_size=1, max_size=20), max_size=10)
+)
+def test_a_lineage_survives_its_way_through_a_header(lineage: list[str]) -> None:
+    text = lineage_text(lineage)
+    assert "\n" not in text
+    assert lineage_of_text(text) == tuple(lineage)
+
+
+@pytest.mark.parametrize("text", ["", ",,,", "a b", "%zz", "\n", "é"])
+def test_what_is_no_lineage_of_ours_says_nothing(text: str) -> None:
+    assert lineage_of_text(text) == ()
+
+
+def test_a_header_of_any_length_is_cut() -> None:
+    assert len(lineage_of_text(",".join(["a"] * 10_000))) == MAX_DEPTH

@@ -1,0 +1,60 @@
+"""Work that counts: one row per datapoint that a transaction was about, in a table that refuses nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rules.engine.inputs import Arrival
+from rules.lanes.batch import Writes
+from rules.lanes.data_lane import DataBatch
+from tests.sql import all_rows
+from tocsin.core.db import Connection
+
+Hook = Callable[[str], Awaitable[None]]
+
+
+async def make_effects(connection: Connection) -> None:
+    await connection.execute(
+        "create table public.effect (number bigserial, pid integer, partition integer, owner text, seq bigint,"
+        " value integer)"
+    )
+
+
+async def effects(connection: Connection) -> list[dict[str, Any]]:
+    return await all_rows(connection, "select * from public.effect order by number")
+
+
+class Counting:
+    """`hook` is called when a batch is planned, and when it is written and not committed."""
+
+    def __init__(self, hook: Hook | None = None) -> None:
+        self._hook = hook
+
+    async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
+        if self._hook is not None:
+            await self._hook("planned")
+        return _Count(batch, self._hook)
+
+
+class _Count(Writes):
+    def __init__(self, batch: DataBatch, hook: Hook | None) -> None:
+        self._batch = batch
+        self._hook = hook
+
+    async def entities(self, connection: Connection) -> None:
+        arrivals = [one for one in self._batch.inputs if isinstance(one, Arrival)]
+        await connection.execute(
+            "insert into public.effect (pid, partition, owner, seq, value)"
+            " select %s, %s, d.* from unnest(%s::text[], %s::bigint[], %s::integer[]) as d",
+            (
+                os.getpid(),
+                self._batch.partition,
+                [one.owner for one in arrivals],
+                [one.seq for one in arrivals],
+                [one.value for one in arrivals],
+            ),
+        )
+        if self._hook is not None:
+            await self._hook("written")

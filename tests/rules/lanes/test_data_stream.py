@@ -1,0 +1,149 @@
+"""The server partitions by owner; verdicts of the record stream join the same partition, once each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from nats.js.client import JetStreamContext
+from nats.js.errors import NoStreamResponseError
+
+from cdc.publisher import Publisher
+from rules.lanes.batch import Writes
+from rules.lanes.data_lane import DataBatch, Verdict
+from rules.lanes.data_stream import data_stream_config, ensure_data_stream
+from tests.cdc.publishing import smaller
+from tests.rules.lanes.lane_setup import lane_worker
+from tests.waiting import eventually
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection
+from tocsin.core.errors import Refused
+from tocsin.core.record_log import NewCalculated, Records, append_records
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+async def js(settings: Settings) -> AsyncIterator[JetStreamContext]:
+    bus = await connect_bus(settings, "test")
+    yield bus.jetstream(timeout=10)
+    await bus.close()
+
+
+async def stored_subject(js: JetStreamContext, settings: Settings, subject: str) -> str:
+    ack = await js.publish(f"{settings.subjects}.{subject}", b'{"value": 1}')
+    return str((await js.get_msg(settings.data_stream, ack.seq)).subject)
+
+
+async def test_an_owner_has_one_partition_whatever_its_keys(settings: Settings, js: JetStreamContext) -> None:
+    await ensure_data_stream(js, settings, 1)
+    found = {
+        owner: {await stored_subject(js, settings, f"datapoint.{owner}.{key}") for key in ("a", "a.b.c", "_")}
+        for owner in ("plant-1", "plant%207", "_", "x")
+    }
+    for owner, subjects in found.items():
+        assert len({subject.split(".")[3] for subject in subjects}) == 1
+        assert {subject.split(".", 5)[4:][0] for subject in subjects} == {owner}
+        assert {subject.split(".", 5)[5] for subject in subjects} == {"a", "a.b.c", "_"}
+    assert len({next(iter(subjects)).split(".")[3] for subjects in found.values()}) > 1
+
+
+async def test_a_subject_without_a_key_is_nobodys(settings: Settings, js: JetStreamContext) -> None:
+    await ensure_data_stream(js, settings, 1)
+    with pytest.raises(NoStreamResponseError):
+        await js.publish(f"{settings.subjects}.datapoint.plant", b'{"value": 1}')
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"max_msgs": 5}, {"no_ack": True}, {"sources": None}, {"subject_transform": None}, {"subjects": ["x"]}],
+    ids=lambda changed: next(iter(changed)),
+)
+async def test_another_configuration_is_refused_by_name(
+    settings: Settings, js: JetStreamContext, changed: dict[str, Any]
+) -> None:
+    if "subjects" in changed:
+        changed = {"subjects": [f"{settings.namespace}.other"], "subject_transform": None}
+    await js.add_stream(replace(data_stream_config(settings), **changed))
+    with pytest.raises(Refused, match=next(iter(changed))):
+        await ensure_data_stream(js, settings, 1)
+
+
+async def test_another_number_of_partitions_is_refused(settings: Settings, js: JetStreamContext) -> None:
+    await ensure_data_stream(js, settings, 1)
+    with pytest.raises(Refused, match=r"partition\(8,1\).* tocsin needs .*partition\(4,1\)"):
+        await ensure_data_stream(js, smaller(settings, data_partitions=4), 1)
+
+
+async def test_the_age_is_a_setting(settings: Settings, js: JetStreamContext) -> None:
+    await ensure_data_stream(js, smaller(settings, data_max_age_h=5.0), 1)
+    info = await js.stream_info(settings.data_stream)
+    assert info.config.max_age == 5 * 3600
+    await ensure_data_stream(js, settings, 1)
+
+
+async def test_a_stream_of_an_older_version_learns_of_newer_verdicts(
+    settings: Settings, js: JetStreamContext
+) -> None:
+    wanted = data_stream_config(settings)
+    (source,) = wanted.sources or []
+    older = replace(source, subject_transforms=(source.subject_transforms or [])[:1])
+    await js.add_stream(replace(wanted, sources=[older]))
+    await ensure_data_stream(js, settings, 1)
+    assert (await js.stream_info(settings.data_stream)).config.sources == wanted.sources
+
+
+class Listening:
+    """Writes down the verdicts that the lane brings."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, str, str]] = []
+
+    async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
+        for one in batch.inputs:
+            if isinstance(one, Verdict):
+                self.heard.append((batch.partition, one.calculated.owner, one.calculated.key))
+        return Writes()
+
+
+async def say_stale(connection: Connection, owner: str, key: str) -> None:
+    verdict = NewCalculated(owner, key, T0, "stale", {"n": 1}, uuid4())
+    await append_records(connection, Records(calculated=[verdict]))
+
+
+async def test_verdicts_come_once_in_the_partition_of_their_owner_even_if_they_are_sourced_again(
+    settings: Settings, connection: Connection, js: JetStreamContext
+) -> None:
+    """As after a rebuild of the record stream, where the server needs ten seconds to begin again: a data stream that is
+    made anew sources everything from the beginning as well."""
+    listening = Listening()
+    async with (
+        running(Service("cdc", Publisher(settings).run)),
+        running(lane_worker("one", settings, listening)),
+    ):
+        await say_stale(connection, "plant 1", "a")
+        await say_stale(connection, "plant 2", "b.c")
+
+        async def are_heard() -> bool:
+            return len(listening.heard) >= 2
+
+        await eventually(are_heard, "two verdicts are heard", within=30)
+        await js.delete_stream(settings.data_stream)
+        await say_stale(connection, "plant 1", "d")
+
+        async def is_heard() -> bool:
+            return len(listening.heard) >= 3
+
+        await eventually(is_heard, "the new verdict is heard", within=60)
+        assert (await js.stream_info(settings.data_stream)).state.messages == 3, "all were sourced again"
+    assert sorted(key for _, _, key in listening.heard) == ["a", "b.c", "d"]
+    partitions = {owner: partition for partition, owner, _ in listening.heard}
+    for owner, token in (("plant 1", "plant%201"), ("plant 2", "plant%202")):
+        subject = await stored_subject(js, settings, f"datapoint.{token}.x")
+        assert subject.split(".")[3] == str(partitions[owner])

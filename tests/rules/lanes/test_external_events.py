@@ -1,0 +1,205 @@
+"""Events of others enter the log once per key, whatever is sent twice, killed or wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from rules.lanes.dead_letters import read_dead_letters
+from rules.lanes.external_events import Catcher, append_caught, ingest_stream_config
+from schemas.wire.ingest_event import read_ingest_event
+from tests.records import events
+from tests.rules.apply.apply_setup import rows
+from tests.rules.lanes.lane_setup import jetstream
+from tests.sessions import Sessions
+from tests.sql import blocked
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+from tocsin.core.record_log import NewEvent
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+from tocsin.core.streams import ensure
+
+T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+
+
+async def hand_in(settings: Settings, *bodies: Any) -> None:
+    async with jetstream(settings) as js:
+        await ensure(js, ingest_stream_config(settings))
+        for body in bodies:
+            raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+            await js.publish(f"{settings.subjects}.ingest.event", raw)
+
+
+async def wait_until_empty(settings: Settings) -> None:
+    async def is_empty() -> bool:
+        async with jetstream(settings) as js:
+            return bool((await js.stream_info(settings.ingest_stream)).state.messages == 0)
+
+    await eventually(is_empty, "everything is taken", within=60)
+
+
+def catcher(settings: Settings) -> Service:
+    return Service("catch", Catcher(settings).run)
+
+
+def note(key: str, **more: Any) -> dict[str, Any]:
+    return {"id": key, "type": "order-shipped", **more}
+
+
+async def test_an_event_is_appended_as_caught(settings: Settings, connection: Connection) -> None:
+    correlation = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21"
+    async with running(catcher(settings)):
+        given = note("a", owner="plant 7", payload={"n": 1}, ts="2026-03-02T08:00:00Z", severity="high")
+        await hand_in(settings, {**given, "correlation_id": correlation}, note("b"))
+        await wait_until_empty(settings)
+    first, second = await events(connection)
+    assert (first["origin"], first["type"], first["owner"]) == ("caught", "order-shipped", "plant 7")
+    assert (first["payload"], first["ts"], first["severity"]) == ({"n": 1}, T0, 4)
+    assert (first["correlation_id"], first["seq"]) == (UUID(correlation), 1)
+    assert first["id"] == read_ingest_event(json.dumps(note("a")).encode()).event_id
+    assert (second["owner"], second["severity"], second["correlation_id"]) == ("", None, second["id"])
+    assert abs((second["ts"] - second["recorded_at"]).total_seconds()) < 60, "when it arrived"
+
+
+async def test_the_same_key_is_one_event_in_one_batch_in_two_and_for_two_workers(
+    settings: Settings, connection: Connection
+) -> None:
+    given = [note(f"k{number % 7}", payload={"n": number}) for number in range(60)]
+    await hand_in(settings, *given[:30])
+    async with running(catcher(settings), catcher(settings), catcher(settings)):
+        await hand_in(settings, *given[30:])
+        await wait_until_empty(settings)
+    found = await events(connection)
+    # Which of several workers is the first to commit a key is a race; that one of them is, is not.
+    assert sorted(row["payload"]["n"] % 7 for row in found) == list(range(7))
+    assert len(await rows(connection, "ingest_event")) == 7
+
+
+async def test_a_batch_is_appended_in_the_order_in_which_it_was_sent(
+    settings: Settings, connection: Connection
+) -> None:
+    await hand_in(settings, *(note(f"k{9 - number}", payload={"n": number}) for number in range(10)))
+    async with running(catcher(settings)):
+        await wait_until_empty(settings)
+    assert [row["payload"]["n"] for row in await events(connection)] == list(range(10))
+
+
+async def test_what_is_no_event_is_set_aside_with_the_reason_and_holds_nothing_up(
+    settings: Settings, connection: Connection
+) -> None:
+    # Postgres writes numbers out: this payload is small when sent and too large when stored.
+    swollen = {"id": "s", "type": "t", "payload": {"n": [1e300] * 1_000}}
+    bad = [b"\xff", {"id": "x"}, note("y", type="a b"), note("z", payload={"a": "\0"}), swollen]
+    await hand_in(settings, note("a"), *bad, note("b"))
+    async with running(catcher(settings)):
+        await wait_until_empty(settings)
+    assert len(await events(connection)) == 2
+    async with jetstream(settings) as js:
+        letters = (await read_dead_letters(js, settings, "event", 10))[::-1]
+    assert [letter["subject"] for letter in letters] == [f"{settings.subjects}.ingest.event"] * 5
+    reasons = [letter["reason"] for letter in letters]
+    for reason, said in zip(
+        reasons,
+        ("is not JSON (", "type is missing", "type is 'a b'", "U+0000", "it cannot be stored"),
+        strict=True,
+    ):
+        assert said in reason
+
+
+async def test_of_two_transactions_with_one_key_the_second_waits_and_appends_nothing(
+    sessions: Sessions, connection: Connection
+) -> None:
+    one, other = await sessions("one"), await sessions("other")
+    event = NewEvent(T0, "caught", "noted", {"n": 1})
+    async with one.transaction():
+        assert await append_caught(one, ["k"], [event]) == 1
+        second = asyncio.create_task(append_caught(other, ["k"], [event]))
+
+        async def waits() -> bool:
+            return await blocked(connection, other)
+
+        await eventually(waits, "the second waits")
+    assert await second == 0
+    assert len(await events(connection)) == 1
+
+
+async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
+    hasty: Settings, connection: Connection
+) -> None:
+    await hand_in(hasty, note("a"), note("b"))
+    given = hasty.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})
+    environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
+    victim = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.rules.lanes.external_events_process",
+        env={**os.environ, **environment},
+        stdout=PIPE,
+    )
+    try:
+        assert victim.stdout is not None
+        async with asyncio.timeout(60):
+            while b"appended" not in (line := await victim.stdout.readline()):
+                assert line, "the worker ended by itself"
+    finally:
+        victim.kill()
+        await victim.wait()
+    appended = await events(connection)
+    assert len(appended) > 0
+    async with running(catcher(hasty)):
+        await wait_until_empty(hasty)
+    found = await events(connection)
+    assert found[: len(appended)] == appended
+    assert len({row["id"] for row in found}) == len(found) == 2
+
+
+async def test_a_queue_made_anew_is_read_again(settings: Settings, connection: Connection) -> None:
+    async with running(catcher(settings)):
+        await hand_in(settings, note("a"))
+        await wait_until_empty(settings)
+        async with jetstream(settings) as js:
+            await js.delete_stream(settings.ingest_stream)
+            await _made(js, settings)
+        await hand_in(settings, note("a"), note("b"))
+        await wait_until_empty(settings)
+    assert len(await events(connection)) == 2
+
+
+async def _made(js: JetStreamContext, settings: Settings) -> None:
+    async def is_made() -> bool:
+        try:
+            await js.consumer_info(settings.ingest_stream, "events")
+        except NotFoundError:
+            return False
+        return True
+
+    await eventually(is_made, "the worker makes it again", within=30)
+
+
+async def test_an_event_that_answers_a_message_of_an_action_knows_where_it_came_from(
+    settings: Settings, connection: Connection
+) -> None:
+    cause = "11111111-1111-4111-8111-111111111111"
+    headers = {"Tocsin-Lineage": "each,schedule%3Anightly", "Tocsin-Correlation-Id": cause}
+    async with jetstream(settings) as js, running(catcher(settings)):
+        await ensure(js, ingest_stream_config(settings))
+        subject = f"{settings.subjects}.ingest.event"
+        await js.publish(subject, json.dumps(note("a")).encode(), headers=headers)
+        rubbish = {"Tocsin-Lineage": "no token, %zz", "Tocsin-Correlation-Id": "none"}
+        await js.publish(subject, json.dumps(note("b")).encode(), headers=rubbish)
+        await wait_until_empty(settings)
+    first, second = await events(connection)
+    assert first["correlation_id"] == UUID(cause)
+    assert second["correlation_id"] == second["id"]
+    (lineage,) = await rows(connection, "event_lineage")
+    assert (lineage["event_id"], lineage["lineage"]) == (first["id"], ["each", "schedule:nightly"])

@@ -1,0 +1,155 @@
+"""The record lane: one worker at a time, in commit order, from a position that no stream can take back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from cdc.publisher import Publisher
+from rules.dispatch.dispatcher import Dispatcher
+from rules.lanes.lane import Message
+from rules.lanes.record_lane import RecordLane
+from rules.lanes.service import Lanes
+from tests.cdc.publishing import append_steps, head, live, published
+from tests.rules.apply.apply_setup import T0, action, actions, note, put, rows, rule
+from tests.rules.lanes.lane_setup import partitions
+from tests.sessions import Sessions
+from tests.sql import one_row
+from tests.waiting import eventually
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+
+def lane_worker(settings: Settings, name: str = "lane") -> Service:
+    return Service(name, Lanes(settings, [RecordLane(settings, [Dispatcher()])]).run)
+
+
+async def position(connection: Connection) -> int:
+    rows = await partitions(connection, "record")
+    return int(rows[0]["last_seq"]) if rows else -1
+
+
+async def wait_until_read(connection: Connection) -> None:
+    async def is_read() -> bool:
+        return await position(connection) == await head(connection)
+
+    await eventually(is_read, "the lane is at the head of the log", within=60)
+
+
+async def test_the_position_follows_the_log_and_everything_in_it(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, action("tell") + rule("each", "tell"))
+    async with running(Service("cdc", Publisher(settings).run), lane_worker(settings)):
+        await note(connection)
+        await append_steps(connection, 3)
+        await wait_until_read(connection)
+        assert len(await actions(connection)) == 1
+
+
+@pytest.mark.parametrize("how", ["removed", "rebuilt with less"])
+async def test_a_stream_made_anew_starts_nothing_old_even_if_nothing_remembers_the_actions(
+    settings: Settings, connection: Connection, how: str
+) -> None:
+    await put(connection, action("tell") + rule("each", "tell"))
+    async with running(Service("cdc", Publisher(settings).run), lane_worker(settings)):
+        for _ in range(5):
+            await note(connection)
+        await wait_until_read(connection)
+        assert len(await actions(connection)) == 5
+        await connection.execute("delete from tocsin.action_event")
+        await connection.execute("delete from tocsin.action")
+        async with live(settings) as other:
+            await other.js.delete_stream(settings.stream)
+        if how == "removed":
+            await published(settings, connection)
+        seq = await note(connection)
+        await wait_until_read(connection)
+        await published(settings, connection)
+        assert [row["event_seq"] for row in await actions(connection)] == [seq]
+    async with running(Service("cdc", Publisher(settings).run), lane_worker(settings)):
+        later = await note(connection)
+        await wait_until_read(connection)
+    assert [row["event_seq"] for row in await actions(connection)] == [seq, later]
+
+
+async def test_a_new_lane_begins_where_the_oldest_rule_does(
+    settings: Settings, connection: Connection
+) -> None:
+    await note(connection)
+    await note(connection)
+    await put(connection, action("tell") + rule("each", "tell"))
+    applied = await head(connection)
+    seq = await note(connection)
+    async with running(Service("cdc", Publisher(settings).run), lane_worker(settings)):
+        await wait_until_read(connection)
+    assert [row["event_seq"] for row in await actions(connection)] == [seq]
+    await connection.execute("delete from tocsin.ingest_partition")
+    async with live(settings) as other:
+        await RecordLane(settings, []).open(connection, other.js)
+    assert await position(connection) == applied
+
+
+async def test_without_any_rule_a_new_lane_begins_at_the_head(
+    settings: Settings, connection: Connection
+) -> None:
+    await note(connection)
+    await note(connection)
+    async with live(settings) as other:
+        await RecordLane(settings, []).open(connection, other.js)
+        assert await position(connection) == 2
+        await note(connection)
+        await RecordLane(settings, []).open(connection, other.js)
+    assert await position(connection) == 2, "one that has begun stays where it is"
+
+
+async def test_a_standby_takes_over_where_the_first_stopped(
+    settings: Settings, connection: Connection
+) -> None:
+    """Both are there from the start; one drains, and the other goes on when it stops."""
+    await put(connection, action("tell") + rule("each", "tell"))
+    first, second = lane_worker(settings, "first"), lane_worker(settings, "second")
+    async with running(Service("cdc", Publisher(settings).run), second):
+        async with running(first):
+            for _ in range(3):
+                await note(connection)
+            await wait_until_read(connection)
+            holder = (await partitions(connection, "record"))[0]["holder"]
+        await note(connection)
+        await wait_until_read(connection)
+        assert (await partitions(connection, "record"))[0]["holder"] is not None
+    assert holder is not None
+    assert len(await actions(connection)) == 4
+    assert len(await rows(connection, "action_step")) == 4
+
+
+async def test_complete_until_is_just_before_the_newest_record(
+    settings: Settings, connection: Connection
+) -> None:
+    lane = RecordLane(settings, [])
+    body = b'{"recordedat": "2026-03-02T08:00:00Z", "time": "2020-01-01T00:00:00Z"}'
+    just_before = T0 - timedelta(microseconds=1)
+    assert lane.complete_at(Message(1, T0, "s", body)) == just_before
+    assert lane.complete_at(Message(1, T0, "s", b'{"time": "2026-03-02T08:00:00Z"}')) == just_before
+    for unknown in (b"", b"[]", b"{}", b'{"time": "x"}', b'{"time": 5}'):
+        assert lane.complete_at(Message(1, T0, "s", unknown)) is None
+
+
+async def test_a_quiet_lane_is_complete_until_now_unless_somebody_is_about_to_commit(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    lane = RecordLane(settings, [])
+    await note(connection)
+    before = (await one_row(connection, "select tocsin.instant() as now"))["now"]
+    quiet = await lane.quiet_at(connection, 1, None)
+    assert quiet is not None
+    assert quiet >= before - timedelta(microseconds=1)
+    assert await lane.quiet_at(connection, 0, None) is None, "a record is not read yet"
+    writer = await sessions("writer")
+    async with writer.transaction():
+        await note(writer)
+        assert await lane.quiet_at(connection, 1, None) is None, "what is being written may be older than now"
+    assert await lane.quiet_at(connection, 1, None) is None
+    assert await lane.quiet_at(connection, 2, None) is not None

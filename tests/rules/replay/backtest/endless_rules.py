@@ -1,0 +1,38 @@
+"""A backtest that never ends, with its bar, for a terminal to interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+from rules.engine import Arrival
+from rules.replay.backtest.parallel import backtest
+from rules.replay.backtest.recording.model import Arrivals, OwnerBegins, Part, Story
+from tocsin.cli.rules.progress import part_bar
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Endless:
+    async def story(self) -> Story:
+        return Story(_START, _START, _START + timedelta(days=1), True, [], [], [], [])
+
+    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+        yield 0.0, OwnerBegins("plant", 0, (), ())
+        while True:
+            yield 0.5, Arrivals([Arrival(_START, 1, "plant", "a", 1.0, _START, {})] * 1000)
+
+
+async def _run() -> None:
+    source = Endless()
+    with part_bar("replaying") as report:
+        await backtest(source, await source.story(), jobs=2, report=report)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(_run())
+    except KeyboardInterrupt:
+        sys.exit(130)

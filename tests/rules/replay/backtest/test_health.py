@@ -1,0 +1,216 @@
+"""Health in a backtest: with other rules it is what a world with them has; what was recorded otherwise is found."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rules.documents.load import Loaded, load_text
+from rules.documents.members import Members
+from rules.replay.backtest.health import levels
+from rules.replay.backtest.owner_replay import Found
+from rules.replay.backtest.parallel import backtest
+from rules.replay.backtest.recording import recording
+from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from schemas.documents.system import SystemDocument
+from tests.clock.heartbeats import at
+from tests.rules.alarms.alarm_batches import virtual_now
+from tests.rules.replay.backtest.test_candidates import START, live, replay
+from tests.rules.replay.backtest.test_health_identity import Systems
+from tests.sessions import Sessions
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+RULES = """
+datapoint_type: {name: load, key: dsp.*, interval: 4100ms}
+---
+event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, clear: value < 60.0, for: 3030ms, severity: high}
+---
+event_rule: {name: quiet, datapoint: dsp.*, absent: true}
+---
+event_rule: {name: ill, datapoint: system.health, fire: value != "ok", for: 1010ms, severity: high}
+---
+system:
+  name: hall
+  members:
+    - {owner: plant-1, key: dsp.a}
+    - {owner: plant-2, type: load, required: false}
+---
+system:
+  name: site
+  members:
+    - {owner: hall, key: system.health}
+    - {owner: plant-2, key: dsp.a, required: false}
+"""
+STEPS = st.lists(
+    st.tuples(
+        st.integers(1, 9),
+        st.sampled_from(["plant-1", "plant-2"]),
+        st.sampled_from([50.0, 62.0, 66.0, 80.0]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@cache
+def loaded() -> Loaded:
+    return load_text(RULES, anchor=START)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_rules_over_health_do_in_a_backtest_what_they_do_in_a_world(
+    steps: list[tuple[int, str, float | str]],
+) -> None:
+    """A site has the health of the hall among its members."""
+    lived = live(loaded(), steps)
+    found = replay(loaded(), lived)
+    assert {(one.rule, one.owner, one.edge, one.at) for one in found.now} == lived.alarms()
+    assert any(one.owner == "hall" for one in found.now)
+
+
+HOT = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.*\n  above: 65\n  severity: high\n"
+ILL = '---\nevent_rule:\n  name: ill\n  datapoint: system.health\n  fire: value == "outage"\n'
+SYSTEM = "---\nsystem:\n  name: hall\n  members:\n    - {owner: near, key: dsp.a}\n    - {owner: x-far, key: dsp.a}\n"
+
+
+@pytest.fixture
+async def live_systems(connection: Connection, sessions: Sessions) -> Systems:
+    """Two outages, the first one of the partition that is read last."""
+    found = Systems(connection, await sessions("clock"))
+    await found.begin()
+    found.owners, found.now = ["near", "x-far"], [1.0, 1.0]
+    await found.only(HOT + ILL + SYSTEM, 0)
+    for far in (False, True):
+        await found.step("send", (far, [(1, 50.0, "a"), (10 - 5 * far, 71.0, "a"), (1, 50.0, "a")]))
+    await found.rest()
+    return found
+
+
+async def replayed(settings: Settings, until: float) -> Found:
+    async with recorded(settings, at(0), at(until)) as source:
+        return await backtest(source, await source.story())
+
+
+async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_processes(
+    settings: Settings, live_systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_SMALLEST_GROUP", 0)
+    until = live_systems.now[0]
+    alone = await replayed(settings, until)
+    assert alone.differences == []
+    assert alone.health == 6
+    assert [edge.edge for edge in alone.now if edge.rule == "ill"] == ["opened", "resolved"] * 2
+    source = RecordingSource(tmp_path / "recording.ndjson.gz")
+    async with recorded(settings, at(0), at(until)) as database:
+        await write_recording(database, source.path)
+    story = await source.story()
+    assert await backtest(source, story) == alone
+    assert await backtest(source, story, jobs=2) == alone
+    candidate = [one for one in story.versions if one.name != "hot"]
+    others = await backtest(source, story, candidate)
+    assert not any(edge.rule == "ill" for edge in others.now)
+    assert [edge.rule for edge in others.then] == [edge.rule for edge in alone.then]
+    same = await backtest(source, story, story.versions, jobs=2)
+    assert same.now == same.then, "health that is the same arrives when it did"
+
+
+@pytest.mark.parametrize(
+    ("damage", "cause"),
+    [
+        (
+            "update tocsin.datapoint_calculated set ts = ts - interval '1 s' where payload @> %s",
+            "no such health",
+        ),
+        ("update tocsin.datapoint_calculated set owner = 'other' where payload @> %s", "it was not recorded"),
+        (
+            'update tocsin.datapoint_calculated set payload = payload || \'{"health": "ok"}\' where payload @> %s',
+            "another health",
+        ),
+    ],
+)
+async def test_health_that_was_recorded_otherwise_is_found(
+    settings: Settings, connection: Connection, live_systems: Systems, damage: str, cause: str
+) -> None:
+    await connection.execute(damage.encode(), ('{"health": "outage"}',))
+    found = await replayed(settings, live_systems.now[0])
+    assert found.differences
+    assert any(cause in one.cause for one in found.differences), found.differences
+    assert {one.what for one in found.differences} == {"system.health"}
+
+
+async def test_a_window_that_begins_in_the_middle_knows_how_members_stood(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """Hours before, one member had opened an alarm and another one had fallen silent."""
+    day = 86_400.0
+    live = Systems(connection, await sessions("clock"))
+    await live.begin()
+    live.owners, live.now = ["near", "x-far"], [1.0, 1.0]
+    watched = "---\ndatapoint_type:\n  name: load\n  key: dsp.b\n  interval: 4s\n"
+    member = "    - {owner: near, type: load, required: false}\n"
+    await live.only(watched + HOT + ILL + SYSTEM + member, 0)
+    await live.step("send", (False, [(1, 71.0, "a"), (1, 50.0, "b")]))
+    await live.step("send", (True, [(1, 50.0, "a")]))
+    await live.rest()
+    live.now = [day + 60, day + 60]
+    for session in (live.worker, live._clock):
+        await virtual_now(session, at(day))
+    await live.step("send", (False, [(1, 50.0, "a"), (1, 50.0, "b")]))
+    await live.step("send", (True, [(5, 71.0, "a"), (5, 50.0, "a")]))
+    await live.rest()
+    async with recorded(settings, at(day), at(live.now[0])) as source:
+        story = await source.story()
+        found = await backtest(source, story)
+    assert not story.is_whole
+    assert not found.differences, "\n".join(map(str, found.differences))
+    assert found.health == 5
+    assert [edge.edge for edge in found.now if edge.rule == "ill"] == ["resolved", "opened", "resolved"]
+
+
+async def test_health_that_differs_because_the_window_begins_in_the_middle_says_so(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """Two series hold the alarm, and only one of them is told with it; the other is the member."""
+    day = 86_400.0
+    live = Systems(connection, await sessions("clock"))
+    await live.begin()
+    live.owners, live.now = ["near", "x-far"], [1.0, 1.0]
+    await live.only(HOT + SYSTEM.replace("near, key: dsp.a", "near, key: dsp.b"), 0)
+    await live.step("send", (False, [(1, 71.0, "a"), (1, 71.0, "b")]))
+    await live.step("send", (True, [(1, 50.0, "a")]))
+    await live.rest()
+    live.now = [day + 60, day + 60]
+    for session in (live.worker, live._clock):
+        await virtual_now(session, at(day))
+    await live.step("send", (False, [(1, 50.0, "a"), (9, 50.0, "b")]))
+    await live.rest()
+    async with recorded(settings, at(day), at(live.now[0])) as source:
+        found = await backtest(source, await source.story())
+    health = [one for one in found.differences if one.what == "system.health"]
+    assert health
+    assert all("an alarm of a member was open before the replay begins" in one.cause for one in health)
+    await connection.execute("update tocsin.datapoint_calculated set owner = 'other' where owner = 'hall'")
+    whole = await replayed(settings, live.now[0])
+    assert whole.differences
+    assert not any("before the replay begins" in one.cause for one in whole.differences)
+
+
+def test_a_system_comes_after_those_whose_health_it_has() -> None:
+    def members(**owners: str) -> Members:
+        return Members(
+            SystemDocument.model_validate(
+                {"name": name, "members": [{"owner": owner, "key": "system.health"}]}
+            )
+            for name, owner in owners.items()
+        )
+
+    assert levels(members(site="hall", hall="pump", pump="x")) == [["pump"], ["hall"], ["site"]]
+    circle = levels(members(a="b", b="a", c="c"))
+    assert sorted(name for level in circle for name in level) == ["a", "b", "c"]

@@ -1,0 +1,61 @@
+"""The page of a report: every alarm in words while they are few, how many at a time when they are many."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from rules.replay.backtest.owner_replay import Found
+from rules.replay.backtest.recording.model import Edge, Story
+from rules.replay.backtest.report.compare import compare
+from rules.replay.backtest.report.html import report_page
+
+START = datetime(2026, 10, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+STORY = Story(START, START, START + timedelta(days=30), True, [], [], [], [])
+
+
+def edges(rule: str, count: int, open_for: timedelta, every: timedelta = HOUR) -> list[Edge]:
+    """Alarms of as many owners, one after the other."""
+    found = []
+    for number in range(count):
+        opened_at = START + every * (number % 700)
+        payload = {"key": "dsp.a", "message": f"{rule} & {number}"}
+        id = UUID(int=hash((rule, number)) % 2**128)
+        for edge, at in (("opened", opened_at), ("resolved", opened_at + open_for)):
+            found.append(Edge(rule, f"plant-{number}", edge, at, id, 3, payload))  # type: ignore[arg-type]
+    return found
+
+
+def page(then: list[Edge], now: list[Edge]) -> str:
+    found = Found(then=then, now=now)
+    found.sort()
+    return report_page(STORY, found, compare(STORY, found), "prospective")
+
+
+def test_a_few_alarms_are_drawn_one_by_one_with_their_words() -> None:
+    then, now = (edges("hot", count, HOUR, every=9 * HOUR) for count in (3, 2))
+    drawn = page(then, now)
+    assert drawn.count("<rect class='then'") == 3
+    assert drawn.count("<rect class='now'") == 2
+    assert "<title>plant-0: hot &amp; 0</title>" in drawn
+    assert "<path" not in drawn
+
+
+def test_many_are_drawn_as_how_many_there_were_at_a_time() -> None:
+    drawn = page([], edges("hot", 700, 10 * HOUR))
+    ((path, most),) = re.findall(r"<path class='now' d='([^']*)'><title>at most (\d+) at a time<", drawn)
+    assert 10 <= int(most) <= 12
+    heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
+    assert max(heights) - min(heights) == 11, "the busiest time is as high as the strip"
+    assert len(set(heights)) > 5
+    assert "<rect class='now'" not in drawn
+
+
+def test_fifty_rules_and_thousands_of_alarms_are_a_small_page() -> None:
+    then = [edge for rule in range(50) for edge in edges(f"rule-{rule}", 500, HOUR)]
+    drawn = page(then, [])
+    assert len(drawn) < 400_000
+    assert "and 24,800 more" in drawn
+    assert not re.search(r"https?://|<script|@import|url\(", drawn)

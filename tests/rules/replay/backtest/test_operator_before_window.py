@@ -1,0 +1,200 @@
+"""What people did to an alarm that was open before the window is known in it, from the database and from a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from clock.retention.prune import prune
+from rules.alarms.operator import acknowledge, snooze
+from rules.alarms.queries import list_alarms
+from rules.replay.backtest.candidates import candidate_documents
+from rules.replay.backtest.owner_replay import Found
+from rules.replay.backtest.parallel import backtest
+from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.model import OwnerBegins, RecordedEvent, Source
+from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from tests.clock.heartbeats import at
+from tests.clock.retention.test_prune import all_have_read, fill
+from tests.core.test_record_log import small_partitions
+from tests.rules.alarms.alarm_batches import virtual_now
+from tests.rules.apply.apply_setup import note
+from tests.rules.replay.backtest.recorded_instance import Living
+from tests.sessions import Sessions
+from tests.sql import one_row
+from timers.schedule_spec import Act
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+DAY = 86_400.0
+RULES = """
+event_rule: {name: hot, datapoint: dsp.a, fire: value > 65.0, clear: value < 60.0, notify: [ops]}
+---
+channel: {name: ops, webhook: {url: "https://hooks.example.com/1"}, send_resolved: false}
+---
+action:
+  name: say
+  steps:
+    - branch: {when: alarm.snoozed && alarm.acknowledged, then: [channel: {name: ops, text: x}]}
+---
+action_rule: {name: resolved, on: alarm, edges: [resolved], action: say}
+"""
+
+
+@pytest.fixture
+async def live(settings: Settings, connection: Connection, sessions: Sessions) -> Living:
+    """Four alarms, all of which resolve on the third day. The first is snoozed until the fourth, and acknowledged; the
+    snooze of the second was ended by somebody, and that of the third by itself, before the window; the fourth is
+    snoozed in it, and what an action emits about it before is no act."""
+    await small_partitions(connection, 8)
+    found = Living(settings, sessions)
+    await found.begin()
+    await found.only(RULES, 0)
+    for number in (1, 2, 3, 4):
+        await found.arrive([found.arrival(10, 80.0, "dsp.a", f"plant-{number}")])
+        await connection.execute("select tocsin.extend_log()")
+    alarms = {row["owner"]: row for row in await list_alarms(connection)}
+
+    async def acted(second: float, owner: str, until: float | None) -> None:
+        await virtual_now(connection, at(second))
+        await connection.execute("select tocsin.extend_log()")
+        instant = None if until is None else at(until)
+        await snooze(connection, alarms[owner], Act("ann", "test", at(second)), instant)
+
+    await acted(20, "plant-1", 30)
+    await acted(21, "plant-1", 4 * DAY)
+    await acknowledge(connection, alarms["plant-1"], Act("bob", "test", at(22)), "on it")
+    await acted(23, "plant-2", 4 * DAY)
+    await acted(24, "plant-2", None)
+    await acted(25, "plant-3", 60)
+    await note(connection, alarm_id=alarms["plant-4"]["id"], owner="plant-4")
+    await note(
+        connection, type="alarm-snoozed", action="say", alarm_id=alarms["plant-4"]["id"], owner="plant-4"
+    )
+    await found.come_to_rest(100)
+    await fill(connection, 16, at=timedelta(minutes=5))
+    await acted(2.2 * DAY, "plant-4", 2.3 * DAY)
+    await found.be_at(2.3 * DAY)
+    await found.run_clock(2.3 * DAY)
+    await found.be_at(2.5 * DAY)
+    await found.arrive([found.arrival(2.5 * DAY, 50.0, "dsp.a", f"plant-{n}") for n in (1, 2, 3, 4)])
+    await found.come_to_rest(5 * DAY)
+    return found
+
+
+@asynccontextmanager
+async def window(settings: Settings) -> AsyncIterator[Source]:
+    async with recorded(settings, at(2 * DAY), at(5 * DAY)) as source:
+        yield source
+
+
+async def acts(source: Source) -> dict[str, list[RecordedEvent]]:
+    parts = [part async for _, part in source.parts(0, 1)]
+    return {
+        part.owner: [act for alarm in part.open for act in alarm.acts]
+        for part in parts
+        if isinstance(part, OwnerBegins) and part.open
+    }
+
+
+KNOWN = {
+    "plant-1": ["alarm-snoozed", "alarm-snoozed", "alarm-acknowledged"],
+    "plant-2": ["alarm-snoozed", "alarm-unsnoozed"],
+    "plant-3": ["alarm-snoozed"],
+    "plant-4": [],
+}
+
+
+async def found_in(source: Source, tmp_path: Path, text: str | None = None) -> Found:
+    story = await source.story()
+    if text is None:
+        return await backtest(source, story)
+    (tmp_path / "other.yaml").write_text(text)
+    return await backtest(source, story, candidate_documents(story, [tmp_path / "other.yaml"], story.start))
+
+
+async def test_acts_are_read_with_the_alarms_that_were_open(
+    live: Living, settings: Settings, connection: Connection, tmp_path: Path
+) -> None:
+    path = tmp_path / "recording.ndjson.gz"
+    async with window(settings) as source:
+        known = await acts(source)
+        await write_recording(source, path)
+    assert {owner: [act.type for act in of_owner] for owner, of_owner in known.items()} == KNOWN
+    assert known["plant-1"][2].payload == {"who": "bob", "via": "test", "note": "on it"}
+    assert await acts(RecordingSource(path)) == known
+    async with recorded(settings, at(3 * DAY), at(5 * DAY)) as later:
+        assert await acts(later) == {}, "they had all resolved"
+
+
+async def test_a_snooze_from_before_the_window_ends_in_it_if_the_alarm_is_still_open(
+    live: Living, settings: Settings, tmp_path: Path
+) -> None:
+    async with window(settings) as source:
+        same = await found_in(source, tmp_path, RULES)
+        longer = await found_in(source, tmp_path, RULES.replace("60.0", "40.0"))
+        then = await found_in(source, tmp_path)
+    assert same.pages_now["notify:hot:ops", "hot"] == then.pages_then["notify:hot:ops", "hot"] == 1
+    assert longer.pages_now["notify:hot:ops", "hot"] == 2, "of plant-4, and of plant-1 on the fourth day"
+    assert not then.differences
+
+
+async def test_a_snooze_that_was_over_before_the_window_does_not_end_again(
+    live: Living, settings: Settings, tmp_path: Path
+) -> None:
+    late = (
+        "---\naction: {name: late, steps: [wait: {for: 3d}, channel: {name: ops, text: x}]}\n"
+        "---\naction_rule: {name: late, on: alarm, edges: [snooze-ended], action: late}\n"
+    )
+    async with window(settings) as source:
+        found = await found_in(source, tmp_path, RULES.replace("60.0", "40.0") + late)
+    assert found.pages_now["late", "hot"] == 0, "three days after the first minute is in the window"
+
+
+async def test_rules_over_events_hear_of_that_end_and_not_of_the_acts_before(
+    live: Living, settings: Settings, tmp_path: Path
+) -> None:
+    loud = "---\nevent_rule: {name: loud, event: alarm-*, fire: 'type in [%s]'}\n"
+    own = [("plant-4", at(2.3 * DAY)), ("plant-1", at(4 * DAY))]
+    acts = [("plant-4", at(2.2 * DAY))]
+    for types, heard in (('"alarm-snooze-ended"', own), ('"alarm-snoozed", "alarm-unsnoozed"', acts)):
+        async with window(settings) as source:
+            text = RULES.replace("60.0", "40.0") + loud % types
+            found = await found_in(source, tmp_path, text)
+        opened = [one for one in found.now if (one.rule, one.edge) == ("loud", "opened")]
+        assert [(one.owner, one.at) for one in opened] == heard
+
+
+async def test_steps_in_the_window_know_what_was_done_before_it(
+    live: Living, settings: Settings, tmp_path: Path
+) -> None:
+    async with window(settings) as source:
+        for found in (await found_in(source, tmp_path), await found_in(source, tmp_path, RULES)):
+            assert (found.pages_then["resolved", "hot"], found.pages_now["resolved", "hot"]) == (1, 1)
+
+
+async def test_acts_outlive_the_retention_of_the_log_with_their_rule(
+    live: Living, settings: Settings, connection: Connection
+) -> None:
+    await fill(connection, 8, at=timedelta(days=5))
+    await all_have_read(connection, 1_000)
+    await virtual_now(connection, at(9 * DAY))
+    acted = await one_row(
+        connection, "select max(seq) as seq from tocsin.event where recorded_at < %s", (at(99),)
+    )
+    await connection.execute("select tocsin.raise_horizon(%s, 1000)", (acted["seq"] + 1,))
+    await assert_known(settings)
+    short = settings.model_copy(update={"record_retention_d": 7, "keep_events_per_rule": 1_000})
+    done = await prune(connection, short)
+    assert done.tables
+    await assert_known(settings)
+
+
+async def assert_known(settings: Settings) -> None:
+    async with window(settings) as source:
+        known = await acts(source)
+    assert {owner: [act.type for act in of_owner] for owner, of_owner in known.items()} == KNOWN

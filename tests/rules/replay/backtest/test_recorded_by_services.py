@@ -1,0 +1,147 @@
+"""What real services recorded under load, with an apply in the middle, replays to the same alarms and staleness."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from cdc.publisher import Publisher
+from clock.service import Clock
+from rules.apply import apply
+from rules.documents.load import load_text
+from rules.worker import Worker
+from tests.rules.replay.backtest.recorded_instance import counted, replayed
+from tests.sql import one_row
+from tests.waiting import eventually
+from timers.schedules import Act
+from timers.working_set import database_now
+from tocsin.client.producer import Producer
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+FIRST = """
+datapoint_type:
+  name: load
+  key: dsp.*
+  interval: 200ms
+---
+event_rule:
+  name: hot
+  datapoint: dsp.*
+  fire: value > 65.0
+  clear: value < 60.0
+  for: 300ms
+---
+event_rule:
+  name: quiet
+  datapoint: dsp.*
+  absent: true
+  for: 200ms
+---
+event_rule:
+  name: tripped
+  event: trip
+  fire: payload.on == true
+  for: 100ms
+---
+event_rule:
+  name: alarming
+  event: alarm-*
+  fire: type == "alarm-opened" && rule == "hot"
+---
+event_rule:
+  name: ill
+  datapoint: system.health
+  fire: value == "degraded"
+---
+system:
+  name: plants
+  members:
+    - {owner: plant-0, type: load}
+    - {owner: plant-1, key: dsp.a}
+    - {owner: plant-2, key: dsp.b, required: false}
+    - {owner: plant-3, type: load, required: false}
+    - {owner: plant-4, key: dsp.a, required: false}
+"""
+SECOND = FIRST.replace("200ms", "150ms").replace("65.0", "68.0").replace("for: 100ms", "for: 250ms")
+OWNERS = [f"plant-{number}" for number in range(12)]
+KEYS = ("dsp.a", "dsp.b", "dsp.c")
+
+
+async def put(connection: Connection, text: str) -> None:
+    await apply(connection, load_text(text), Act("tester", "test", await database_now(connection)))
+
+
+async def load(settings: Settings, rounds: int, seed: int) -> int:
+    """How many datapoints. All series speak in the first round, and some of them in each of the others."""
+    chance = random.Random(seed)
+    sent = 0
+    async with Producer(settings) as producer:
+        for number in range(rounds):
+            for owner in OWNERS:
+                for key in KEYS:
+                    if number == 0 or chance.random() < 0.7:
+                        sent += 1
+                        await producer.send(owner, key, chance.choice([50.0, 62.0, 66.0, 71.0, 80.0]))
+                if chance.random() < 0.2:
+                    await producer.emit("trip", owner=owner, payload={"on": chance.random() < 0.5})
+            await producer.flush()
+    return sent
+
+
+async def test_what_services_recorded_under_load_replays_identically(
+    settings: Settings, connection: Connection
+) -> None:
+    begun = await database_now(connection)
+    await put(connection, FIRST)
+    async with running(
+        Service("clock", Clock(settings).run),
+        Service("cdc", Publisher(settings).run),
+        Service("worker", Worker(settings).run),
+        Service("another worker", Worker(settings).run),
+    ):
+        await eventually(lambda: has_lanes(connection), "the lanes are read")
+        sent = await load(settings, 25, 1)
+        await put(connection, SECOND)
+        sent += await load(settings, 25, 2)
+        await eventually(lambda: is_quiet(connection), "everything that was sent is judged", within=60)
+        sent += await load(settings, 5, 3)
+        await eventually(lambda: is_quiet(connection), "it is silent again", within=60)
+    until = await database_now(connection)
+    _, found = await replayed(settings, begun, until)
+    assert not found.differences, "\n".join(map(str, found.differences))
+    edges, verdicts = await counted(connection)
+    assert (len(found.then), found.staleness + found.health) == (edges, verdicts), "everything was compared"
+    rules = {edge.rule for edge in found.now}
+    assert rules == {"hot", "quiet", "tripped", "alarming", "ill"}
+    assert found.datapoints == sent + found.health, "health is a datapoint, too"
+    assert found.health >= 4
+    silences = Counter((one.owner, one.key) for one in found.gaps if one.verdict == "stale")
+    assert len(silences) == len(OWNERS) * len(KEYS)
+    assert min(silences.values()) >= 2, "each fell silent twice, on any machine"
+    assert {edge.owner for edge in found.now if edge.rule == "quiet"} == set(OWNERS)
+
+
+async def has_lanes(connection: Connection) -> bool:
+    row = await one_row(
+        connection, "select count(*) as n from tocsin.ingest_partition where complete_until is not null"
+    )
+    return bool(row["n"] == 9)
+
+
+async def is_quiet(connection: Connection) -> bool:
+    """All series are stale and heard, nothing pends, and every lane has read past the last conclusion. All health has
+    come back, and is never stale."""
+    row = await one_row(
+        connection,
+        "select not exists (select from tocsin.timer) and not exists (select from tocsin.member_fact)"
+        " and (select count(*) from tocsin.datapoint_calculated c where c.verdict = 'health')"
+        " = (select count(*) from tocsin.datapoint d where d.owner = 'plants')"
+        " and not exists (select from tocsin.current_value c where c.freshness = 'fresh' and c.owner <> 'plants'"
+        " or c.heard_stale_since is distinct from c.stale_since)"
+        " and (select bool_and(p.complete_until > (select max(e.recorded_at) from tocsin.event e)"
+        " and p.complete_until > (select max(e.recorded_at) from tocsin.datapoint_calculated e))"
+        " from tocsin.ingest_partition p) as quiet",
+    )
+    return bool(row["quiet"])

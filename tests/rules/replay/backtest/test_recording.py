@@ -1,0 +1,307 @@
+"""A recording is read back as it was written, replays as the database does, and is refused when anything is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from datetime import UTC
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_core import from_json
+
+from rules.engine import Arrival
+from rules.replay.backtest.parallel import backtest
+from rules.replay.backtest.recording import container as recording_file
+from rules.replay.backtest.recording import recording
+from rules.replay.backtest.recording.codec import datapoints_line, encoded, part_of
+from rules.replay.backtest.recording.container import MemberWriter
+from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.model import Arrivals, LastSeen, OwnerBegins, Part, Source, Story
+from rules.replay.backtest.recording.parquet import write_parquet
+from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from tests.clock.heartbeats import at
+from tests.rules.apply.apply_setup import note
+from tests.rules.replay.backtest.recorded_instance import Living
+from tests.rules.replay.backtest.test_identity import HOT, QUIET, TYPE
+from tests.sessions import Sessions
+from tocsin.core.db import Connection
+from tocsin.core.errors import InvalidInput
+from tocsin.core.settings import Settings
+
+CHANNEL = '---\nchannel: {name: ops, webhook: {url: "https://hooks.example.com/1"}}\n'
+RULES = TYPE.format("4s") + HOT + "  for: 3s\n  notify: [ops]\n" + QUIET + CHANNEL
+
+
+@pytest.fixture
+async def lived(settings: Settings, connection: Connection, sessions: Sessions) -> Living:
+    live = Living(settings, sessions)
+    await live.begin()
+    await live.only(RULES, 0)
+    for second in range(0, 60, 3):
+        value = 50.0 + second % 30
+        await live.arrive([live.arrival(second, value, "dsp.a", f"plant-{n}", zone="é") for n in (1, 2, 3)])
+    await note(connection, owner="plant-2", payload={"deep": [1, {"x": None}]})
+    await live.come_to_rest(200)
+    return live
+
+
+@pytest.fixture
+async def file(lived: Living, settings: Settings, tmp_path: Path) -> Path:
+    path = tmp_path / "recording.ndjson.gz"
+    async with recorded(settings, at(0), at(200)) as source:
+        await write_recording(source, path)
+    return path
+
+
+async def test_a_file_holds_what_the_database_does(settings: Settings, file: Path) -> None:
+    async with recorded(settings, at(0), at(200)) as source:
+        assert await RecordingSource(file).story() == await source.story()
+        from_database = [part async for _, part in source.parts(0, 1)]
+    found = [part async for _, part in RecordingSource(file).parts(0, 1)]
+    assert flat(found) == flat(from_database)
+
+
+def flat(parts: list[Part]) -> list[Any]:
+    """Row by row: how many come at once is the source's affair."""
+    return [row for part in parts for row in ([part] if isinstance(part, OwnerBegins) else part.rows)]
+
+
+async def test_both_replay_alike_in_any_number_of_processes(
+    settings: Settings, lived: Living, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_SMALLEST_GROUP", 0)
+    source = RecordingSource(tmp_path / "in-groups.ndjson.gz")
+    async with recorded(settings, at(0), at(200)) as database:
+        await write_recording(database, source.path)
+    story = await source.story()
+    alone = await backtest(source, story)
+    shares = [[part async for _, part in source.parts(share, 2)] for share in (0, 1)]
+    assert [sum(isinstance(part, OwnerBegins) for part in share) for share in shares] == [2, 2]
+    assert alone.differences == []
+    assert alone.datapoints == 60
+    assert len(alone.then) >= 6
+    assert alone.pages_now["notify:hot:ops", "hot"] >= 6
+    assert await backtest(source, story, jobs=2) == alone
+    async with recorded(settings, at(0), at(200)) as database:
+        assert await backtest(database, story, jobs=2) == alone
+
+
+INSTANTS = st.datetimes(timezones=st.just(UTC)) | st.just(at(0))
+ARRIVALS = st.builds(
+    Arrival,
+    at=INSTANTS,
+    seq=st.integers(0, 2**63 - 1),
+    owner=st.just("plant"),
+    key=st.sampled_from(["a", "a.b", "é"]),
+    value=st.floats(allow_nan=False, allow_infinity=False)
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+    | st.booleans(),
+    ts=INSTANTS,
+    labels=st.dictionaries(st.sampled_from(["zone", "line"]), st.text("abé", max_size=3)),
+)
+
+
+@given(st.lists(ARRIVALS, min_size=1, max_size=30), st.booleans())
+def test_datapoints_are_read_as_they_were_written(rows: list[Arrival], is_measured_at_arrival: bool) -> None:
+    if is_measured_at_arrival:
+        rows = [row._replace(ts=row.at) for row in rows]
+    found = part_of(from_json(encoded(datapoints_line(rows))), "plant")
+    assert isinstance(found, Arrivals)
+    assert found.rows == rows
+    assert [type(row.value) for row in found.rows] == [type(row.value) for row in rows]
+
+
+def members(file: Path) -> list[bytes]:
+    """The rules, the only group, and the index."""
+    whole, found = file.read_bytes(), []
+    while whole:
+        member = zlib.decompressobj(wbits=31)
+        found.append(member.decompress(whole))
+        whole = member.unused_data
+    assert found.pop() == b""
+    return found
+
+
+def spoil_lines(file: Path, spoil: Callable[[list[bytes]], list[bytes]]) -> None:
+    """The container stays whole: what is wrong is in the lines."""
+    rules, owners, index = members(file)
+    lines = spoil((rules + owners).splitlines(keepends=True))
+    assert lines != (rules + owners).splitlines(keepends=True)
+    first = next((n for n, line in enumerate(lines) if line.startswith(b'{"owner"')), len(lines))
+    with file.open("wb") as output:
+        written = MemberWriter(output)
+        written.write(b"".join(lines[:first]))
+        written.begin()
+        told = json.loads(index)
+        told["end"][0]["offset"] = written.offset
+        written.write(b"".join(lines[first:]))
+        written.begin()
+        written.write(encoded(told))
+        written.close()
+
+
+def on_datapoints(before: bytes, after: bytes) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda lines: [
+        line.replace(before, after, 1) if line.startswith(b'["d"') else line for line in lines
+    ]
+
+
+def one_less(lines: list[bytes]) -> list[bytes]:
+    place = next(n for n, line in enumerate(lines) if line.startswith(b'["d"'))
+    return lines[:place] + lines[place + 1 :]
+
+
+def newer(lines: list[bytes]) -> list[bytes]:
+    return [lines[0].replace(b'"version":2', b'"version":3'), *lines[1:]]
+
+
+def of_no_owner(lines: list[bytes]) -> list[bytes]:
+    nobody = next(line for line in lines if line.startswith(b'["d"'))
+    return [line for line in lines if not line.startswith((b'{"owner"', b"["))] + [b'{"owner":1}', nobody]
+
+
+SPOILED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
+    (one_less, r"the index counts .*datapoints=60, .* holds .*datapoints=40, "),
+    (newer, "version 3, this Tocsin reads version 2"),
+    (on_datapoints(b"50.0", b"NaN"), "not a line of a recording"),
+    (on_datapoints(b"50.0", b"1e999"), "not a line of a recording"),
+    (on_datapoints(b"50.0", b"null"), "not a line of a recording"),
+    (on_datapoints(b"[50.0,", b"["), "not a line of a recording"),
+    (on_datapoints(b'"d"', b'"x"'), "not a line of a recording"),
+    (of_no_owner, "not a line of a recording"),
+    (lambda lines: [*lines, b'["v",' + b"[" * 100_000 + b"\n"], "not a line of a recording"),
+    (lambda lines: [*lines, b"[]\n"], "not a line of a recording"),
+    (lambda lines: [b"{}\n"], "not a line of a recording"),
+    (lambda lines: lines[:1], "ends before its rules do"),
+    (lambda lines: [*lines, b"x" * 5_000_000], "longer than"),
+]
+DAMAGED: list[tuple[Callable[[bytes], bytes], str]] = [
+    (lambda whole: whole[:-1], "does not end as a recording does"),
+    (lambda whole: whole[:20], "cut short here"),
+    (lambda whole: b"PK" + whole[2:], ":0: the file is not gzip"),
+    (lambda whole: whole + whole, "is damaged here"),
+    (lambda whole: whole + b"\n", "does not end as a recording does"),
+    (lambda whole: b"", "cut short here"),
+]
+
+
+async def replay(file: Path) -> list[Any]:
+    source = RecordingSource(file)
+    return [await source.story(), *flat([part async for _, part in source.parts(0, 1)])]
+
+
+async def test_a_file_that_is_not_whole_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_file, "_LONGEST_LINE", 4 * 1024 * 1024)
+    whole = await asyncio.to_thread(file.read_bytes)
+    for spoil, why in SPOILED:
+        spoil_lines(file, spoil)
+        with pytest.raises(InvalidInput, match=why):
+            await replay(file)
+        await asyncio.to_thread(file.write_bytes, whole)
+    for damage, why in DAMAGED:
+        await asyncio.to_thread(file.write_bytes, damage(whole))
+        with pytest.raises(InvalidInput, match=why):
+            await replay(file)
+
+
+class Many:
+    """A source of one owner with very many series, of a window that begins in the middle."""
+
+    last = tuple(
+        LastSeen(f"disk.{number}", at(0), 1.5, at(0), {"device": f"/dev/{number}" * 5})
+        for number in range(60_000)
+    )
+
+    async def story(self) -> Story:
+        return Story(at(0), at(0), at(0), False, [], [], [], [])
+
+    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+        yield 0.0, OwnerBegins("plant", 0, (), self.last)
+
+
+async def test_an_owner_may_have_very_many_series(tmp_path: Path) -> None:
+    path = tmp_path / "recording.ndjson.gz"
+    await write_recording(Many(), path)
+    _, begins = await replay(path)
+    assert tuple(begins.last) == Many.last
+
+
+async def test_a_byte_that_changed_is_refused_or_means_nothing(file: Path) -> None:
+    whole, told = await asyncio.to_thread(file.read_bytes), await replay(file)
+    refused = 0
+    # The places at the end, where the index is found, and a share of all others.
+    for place in {*range(0, len(whole), 7), *range(len(whole) - 40, len(whole))}:
+        changed = bytes([whole[place] ^ 0x55])
+        await asyncio.to_thread(file.write_bytes, whole[:place] + changed + whole[place + 1 :])
+        try:
+            assert await replay(file) == told
+        except InvalidInput:
+            refused += 1
+    assert refused > 100
+
+
+class Interrupted(Exception):
+    pass
+
+
+def opened(source: Source) -> AsyncGenerator[tuple[float, Part], None]:
+    return cast(AsyncGenerator[tuple[float, Part], None], source.parts(0, 1))
+
+
+class Given(NamedTuple):
+    """A source whose parts are closed by whoever opened them, also when their reader fails."""
+
+    told: Story
+    given: AsyncIterator[tuple[float, Part]]
+
+    async def story(self) -> Story:
+        return self.told
+
+    def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+        return self.given
+
+
+@pytest.mark.parametrize("write", [write_recording, write_parquet])
+async def test_an_export_that_is_interrupted_leaves_the_recording_that_was_there(
+    settings: Settings, file: Path, write: Callable[..., Any]
+) -> None:
+    def interrupt(done: float) -> None:
+        raise Interrupted
+
+    def found() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in file.parent.iterdir()}
+
+    before = found()
+
+    async def export() -> None:
+        async with recorded(settings, at(0), at(200)) as source, aclosing(opened(source)) as parts:
+            with pytest.raises(Interrupted):
+                await write(Given(await source.story(), parts), file, interrupt)
+
+    await export()
+    assert found() == before
+
+
+async def test_a_recording_of_the_first_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "old.ndjson.gz"
+    file.write_bytes(gzip.compress(b'{"format":"tocsin-recording","version":1,"start":0}\n["d",0]\n'))
+    with pytest.raises(InvalidInput, match=r"old.ndjson.gz:1: .* version 1, .*: export the recording again"):
+        await RecordingSource(file).story()
+
+
+async def test_a_changed_value_is_found(file: Path) -> None:
+    """The identity is no formality: another value of one datapoint is another alarm."""
+    spoil_lines(file, on_datapoints(b",68.0,", b",64.0,"))
+    source = RecordingSource(file)
+    found = await backtest(source, await source.story())
+    assert {one.what for one in found.differences} == {"hot"}
+    assert "the nearest that the replay has is at" in found.differences[0].cause

@@ -1,0 +1,91 @@
+"""I5 within retention: nothing that a window reads was dropped with what is older."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from clock.retention.prune import prune
+from tests.clock.heartbeats import at
+from tests.clock.retention.test_prune import fill
+from tests.core.test_record_log import small_partitions
+from tests.rules.alarms.alarm_batches import virtual_now
+from tests.rules.apply.apply_setup import put
+from tests.rules.replay.backtest.recorded_instance import Living, replayed
+from tests.rules.replay.backtest.test_identity import HOT, QUIET, TYPE
+from tests.sessions import Sessions
+from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
+
+
+async def test_what_lies_within_retention_is_replayed_alike_after_older_records_were_dropped(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """Rules from before the horizon, an alarm that was open all the time, and one on each side of it."""
+    day = 86_400.0
+    await small_partitions(connection, 8)
+    await virtual_now(connection, at(0))
+    for text in (TYPE.format("8s") + HOT, TYPE.format("4s") + HOT, TYPE.format("4s") + HOT + QUIET):
+        await put(connection, text)
+    # The lane begins after the rules: it has no switch that names them.
+    live = Living(settings, sessions)
+    await live.begin()
+    for second, value, owner in ((10, 71.0, "plant-1"), (10, 71.0, "plant-2"), (12, 50.0, "plant-2")):
+        await live.arrive([live.arrival(second, value, "dsp.a", owner)])
+        await connection.execute("select tocsin.extend_log()")
+    await live.come_to_rest(30)
+    await fill(connection, 8, at=timedelta(minutes=1))
+    await live.be_at(20 * day)
+    await live.arrive([live.arrival(20 * day + 1, 71.0, "dsp.a", "plant-3")])
+    await live.arrive([live.arrival(20 * day + 60, 50.0, "dsp.a", "plant-1")])
+    await live.come_to_rest(20 * day + 200)
+    before = await replayed(settings, at(20 * day - 600), at(20 * day + 200))
+    assert not before[1].differences
+    assert len(before[1].now) >= 4
+    await connection.execute("update tocsin.cdc_report set last_seq = 1000")
+    await connection.execute(
+        "insert into tocsin.ingest_partition (lane, partition, last_seq) values ('record', 0, 1000)"
+    )
+    short = settings.model_copy(
+        update={"record_retention_d": 10, "datapoint_retention_d": 10, "keep_events_per_rule": 0}
+    )
+    await virtual_now(connection, at(20 * day + 300))
+    done = await prune(connection, short)
+    assert {"alarm", "rule_version"} <= done.rows.keys()
+    story, after = await replayed(settings, at(20 * day - 600), at(20 * day + 200))
+    assert not story.is_whole
+    assert not after.differences, "\n".join(map(str, after.differences))
+    assert (after.now, after.then, after.gaps) == (before[1].now, before[1].then, before[1].gaps)
+
+
+async def test_a_window_at_the_edge_of_retention_begins_with_what_was_silent_before_it(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """The replay would set out in a day that is gone: its last datapoint is not lost for that."""
+    midnight = 16 * 3600.0
+    await virtual_now(connection, at(0))
+    await put(connection, TYPE.format("16m") + HOT + QUIET)
+    live = Living(settings, sessions)
+    await live.begin()
+    for seconds, value, owner in (
+        (-7200, 50.0, "plant-1"),
+        (-1200, 50.0, "plant-1"),
+        (-1200, 71.0, "plant-2"),
+        (300, 50.0, "plant-2"),
+    ):
+        await live.be_at(midnight + seconds)
+        await live.arrive([live.arrival(midnight + seconds, value, "dsp.a", owner)])
+    await live.be_at(midnight + 10_000)
+    await live.come_to_rest(midnight + 10_000)
+    window = at(midnight + 600), at(midnight + 10_000)
+    before = await replayed(settings, *window)
+    assert not before[1].differences
+    assert len(before[1].now) == 2
+    await virtual_now(connection, at(midnight + 11 * 86_400))
+    await connection.execute("update tocsin.ingest_partition set complete_until = tocsin.instant()")
+    done = await prune(connection, settings.model_copy(update={"datapoint_retention_d": 10.5}))
+    assert done.tables == ["datapoint_20260302"]
+    story, after = await replayed(settings, *window)
+    assert story.start == at(midnight)
+    assert not after.differences, "\n".join(map(str, after.differences))
+    assert (after.now, after.then, after.gaps) == (before[1].now, before[1].then, before[1].gaps)
+    assert not (await replayed(settings, at(-86_400), window[1]))[0].is_whole

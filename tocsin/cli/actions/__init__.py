@@ -1,0 +1,1 @@
+"""`tocsin actions`, `tocsin history` and `tocsin stats`."""

@@ -1,0 +1,185 @@
+"""`tocsin actions`: what runs, what waits and what is dead; one of them with all its attempts; retry and cancel.
+
+Guarantee: listing reads only. A retry or a cancel is one transaction, with its steps in the log and a row in the audit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.actions.render import STATE_HELP, actions_table, print_action, states_option
+from tocsin.cli.errors import finish
+from tocsin.cli.options import CreatedBy, Json, instant_or_ago, person
+from tocsin.cli.output import print_json, printable
+from tocsin.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rules.actions.history import Attempt
+
+ActionId = Annotated[str, typer.Argument(help="Id of the action, or its beginning.", metavar="ID")]
+State = Annotated[str | None, typer.Option("--state", help=STATE_HELP)]
+Name = Annotated[str | None, typer.Option("--action", help="Only of this action.")]
+Rule = Annotated[str | None, typer.Option("--rule", help="Only of this action_rule.")]
+OfOwner = Annotated[str | None, typer.Option("--owner", help="Only of this owner.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", help="Only begun since: 2h ago, or an instant such as 2026-03-07T00:00Z."),
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most this many.")]
+
+
+def actions(
+    context: typer.Context,
+    state: State = None,
+    name: Name = None,
+    rule: Rule = None,
+    owner: OfOwner = None,
+    since: Since = None,
+    limit: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """List actions, the newest first; show, retry or cancel one.
+
+    \b
+    Examples:
+      tocsin actions --state dead
+      tocsin actions show 3f2a91c0
+      tocsin actions retry 3f2a91c0
+    """
+    if context.invoked_subcommand is not None:
+        return
+    now, rows = finish(_list(states_option(state), name, rule, owner, since, limit))
+    if as_json:
+        print_json(rows)
+        return
+    actions_table(rows, now, "no action is dead" if state == "dead" else "no such actions")
+
+
+def show(action: ActionId, as_json: Json = False) -> None:
+    """Show an action with every attempt of every step: when, how long, what came of it.
+
+    \b
+    Example:
+      tocsin actions show 3f2a91c0
+    """
+    row, attempts = finish(_show(action))
+    print_action(row, attempts, as_json)
+
+
+def retry(action: ActionId, by: CreatedBy = None, as_json: Json = False) -> None:
+    """Try an action on the dead-letter list again, from where it failed.
+
+    \b
+    Example:
+      tocsin actions retry 3f2a91c0
+    """
+    row, steps = finish(_retry(action, by or person()))
+    if as_json:
+        print_json({"action": row["id"], "steps": steps})
+        return
+    tried = "step " + ", ".join(map(str, steps))
+    typer.echo(printable(f"action {str(row['id'])[:8]} ({row['name']}) runs again, {tried} is due"))
+
+
+def cancel(action: ActionId, by: CreatedBy = None, as_json: Json = False) -> None:
+    """Cancel an action that is under way: what it waits for is forgotten, what it does now takes no effect.
+
+    \b
+    Example:
+      tocsin actions cancel 3f2a91c0
+    """
+    row = finish(_cancel(action, by or person()))
+    if as_json:
+        print_json({"action": row["id"], "state": "cancelled"})
+        return
+    typer.echo(printable(f"cancelled action {str(row['id'])[:8]} ({row['name']})"))
+
+
+def history(
+    state: State = None,
+    name: Name = None,
+    rule: Rule = None,
+    owner: OfOwner = None,
+    since: Since = None,
+    limit: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """Show actions that have ended, the newest first: how, after how many attempts, and how long they took.
+
+    \b
+    Examples:
+      tocsin history --state failed --since 2h
+      tocsin history --action email-digest --limit 10
+    """
+    from rules.actions.history import ENDED
+
+    states = states_option(state) or ENDED
+    if not set(states) <= set(ENDED):
+        raise InvalidInput(
+            f"an action that is {state} has not ended: `tocsin actions --state {state}` lists those"
+        )
+    now, rows = finish(_list(states, name, rule, owner, since, limit))
+    if as_json:
+        print_json(rows)
+        return
+    actions_table(rows, now, "no action has ended")
+
+
+async def _list(
+    states: tuple[str, ...] | None,
+    name: str | None,
+    rule: str | None,
+    owner: str | None,
+    since: str | None,
+    limit: int,
+) -> tuple[datetime, list[dict[str, Any]]]:
+    from rules.actions.history import list_actions
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        now = await database_now(connection)
+        from_at = None if since is None else instant_or_ago(since, "--since", now)
+        rows = await list_actions(
+            connection, states=states, name=name, rule=rule, owner=owner, since=from_at, limit=limit
+        )
+        return now, rows
+
+
+async def _show(action: str) -> tuple[dict[str, Any], list[Attempt]]:
+    from rules.actions.history import attempts, find_action
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        row = await find_action(connection, action)
+        return row, await attempts(connection, row)
+
+
+async def _retry(action: str, who: str) -> tuple[dict[str, Any], list[int]]:
+    from rules.actions.history import find_action
+    from rules.actions.retry import retry_action
+    from timers.schedules import Act
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        row = await find_action(connection, action)
+        act = Act(who, "cli", await database_now(connection))
+        return row, await retry_action(connection, row["id"], act)
+
+
+async def _cancel(action: str, who: str) -> dict[str, Any]:
+    from rules.actions.cancel import cancel_action
+    from rules.actions.history import find_action
+    from timers.schedules import Act
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        row = await find_action(connection, action)
+        await cancel_action(connection, row["id"], Act(who, "cli", await database_now(connection)))
+        return row

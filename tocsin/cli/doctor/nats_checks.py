@@ -1,0 +1,104 @@
+"""What the doctor asks NATS: version, leaders, the stream against the log, the workers' consumers, dead letters."""
+
+from __future__ import annotations
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from cdc.log_reader import LogReader
+from clock.lease import current_holder
+from migrations.runner import refuse_unmigrated
+from rules.lanes.dead_letters import count_dead_letters
+from rules.lanes.status import list_lanes, list_refusing, list_workers
+from tocsin.cli.doctor.checks import Finding, Workers, dead_letters, lane, leader, log_lag, worker_lag
+from tocsin.cli.output import utc_text
+from tocsin.core.db import Connection, statement
+from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
+
+_TIMEOUT_S = 3.0
+# The durable consumers that workers share: on the record stream, and on the queue of events.
+_PERFORM = "actions"
+_CATCH = "events"
+
+
+async def look_at_bus(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
+    js = bus.jetstream(timeout=_TIMEOUT_S)
+    address = bus.connected_url.netloc.rpartition("@")[2] if bus.connected_url else "?"
+    found = [Finding("ok", "nats", f"{_version(bus)} at {address}")]
+    try:
+        await js.account_info()
+    except (NatsError, TimeoutError):
+        remedy = "start nats-server with JetStream (-js), or in the right account"
+        return [*found, Finding("red", "jetstream", "it does not answer", remedy)]
+    workers = Workers()
+    if connection is not None and await _migrated(connection):
+        workers = Workers(await list_workers(connection), await list_refusing(connection))
+        found += await _log(js, bus, settings, connection, workers)
+    found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
+    found.append(await _shared(js, "perform", settings.stream, _PERFORM, workers))
+    found.append(await _shared(js, "catch", settings.ingest_stream, _CATCH, workers))
+    found.append(dead_letters(await count_dead_letters(js, settings)))
+    return found
+
+
+async def _shared(
+    js: JetStreamContext, purpose: str, stream: str, consumer: str, workers: Workers
+) -> Finding:
+    try:
+        info = await js.consumer_info(stream, consumer)
+    except NotFoundError:
+        return worker_lag(purpose, None, 0, workers)
+    return worker_lag(purpose, info.num_pending, info.num_ack_pending or 0, workers)
+
+
+def _version(bus: Client) -> str:
+    found = bus.connected_server_version
+    return f"{found.major}.{found.minor}.{found.patch}"
+
+
+async def _log(
+    js: JetStreamContext, bus: Client, settings: Settings, connection: Connection, workers: Workers
+) -> list[Finding]:
+    # The stream before the head: a commit between the two readings must not look like a stream that is ahead.
+    try:
+        last = int((await js.stream_info(settings.stream)).state.last_seq)
+    except NotFoundError:
+        last = None
+    head = await LogReader(connection).head()
+    row = await (await connection.execute(statement("cdc/read_leader"))).fetchone()
+    assert row is not None
+    epoch, _, taken_at = row
+    holder = await current_holder(bus, settings, "clock")
+    since = f" since {utc_text(taken_at)}" if holder is not None and taken_at is not None else ""
+    return [
+        leader("clock", holder, f", epoch {epoch}{since}"),
+        log_lag(head, last, settings.stream),
+        *await _lanes(js, settings, connection, head, workers),
+    ]
+
+
+async def _lanes(
+    js: JetStreamContext, settings: Settings, connection: Connection, head: int, workers: Workers
+) -> list[Finding]:
+    standings = await list_lanes(connection)
+    record = [one for one in standings if one.lane == "record"]
+    data = [one for one in standings if one.lane == "data"]
+    try:
+        waiting = sum(info.num_pending or 0 for info in await js.consumers_info(settings.data_stream))
+    except NotFoundError:
+        waiting = None
+    return [
+        lane("record", record, max((head - one.last_seq for one in record), default=None), workers),
+        lane("data", data, waiting, workers),
+    ]
+
+
+async def _migrated(connection: Connection) -> bool:
+    try:
+        await refuse_unmigrated(connection)
+    except TocsinError:
+        return False
+    return True

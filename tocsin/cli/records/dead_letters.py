@@ -1,0 +1,62 @@
+"""`tocsin dead`: messages that could not be taken, with the reason, newest first."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli.errors import finish
+from tocsin.cli.options import Json
+from tocsin.cli.output import print_json, print_table
+from tocsin.core.errors import InvalidInput
+
+_KINDS = ("datapoint", "event", "record", "report")
+_SHOWN = 60
+
+
+def dead(
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Only datapoint, event, record or report.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """List dead letters, newest first.
+
+    \b
+    Example:
+      tocsin dead --kind datapoint --limit 5
+    """
+    if kind is not None and kind not in _KINDS:
+        raise InvalidInput(f"unknown kind {kind!r}: use one of {', '.join(_KINDS)}")
+    letters = finish(_dead(kind, limit))
+    if as_json:
+        print_json(letters)
+        return
+    if not letters:
+        typer.echo("no dead letters")
+        return
+    print_table(
+        ("SEQ", "ARRIVED", "KIND", "SENT TO", "REASON", "BODY"),
+        (
+            (
+                str(letter["seq"]),
+                letter["at"],
+                letter["kind"],
+                letter["subject"],
+                letter["reason"],
+                letter["body"][:_SHOWN],
+            )
+            for letter in letters
+        ),
+    )
+
+
+async def _dead(kind: str | None, limit: int) -> list[dict[str, Any]]:
+    from rules.lanes.dead_letters import read_dead_letters
+    from tocsin.cli.session import command_settings, message_bus
+
+    settings = command_settings()
+    async with message_bus(settings) as bus:
+        return await read_dead_letters(bus.jetstream(), settings, kind, limit)

@@ -1,0 +1,79 @@
+"""`tocsin export`: what was recorded, as a file that a backtest reads without a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli.errors import finish
+from tocsin.cli.options import Json, check_output, instant_or_ago
+from tocsin.cli.output import print_json, utc_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Since = Annotated[str, typer.Option("--since", help="From when: a duration ago, such as 30d, or an instant.")]
+Until = Annotated[
+    str | None, typer.Option("--until", help="Until when: a duration ago, or an instant; now by default.")
+]
+
+
+def export(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write; Parquet if it is named so.")
+    ] = Path("recording.ndjson.gz"),
+    since: Since = "30d",
+    until: Until = None,
+    as_json: Json = False,
+) -> None:
+    """Write datapoints, events, people's acts and rule versions to a file; changes nothing.
+
+    \b
+    Example:
+      tocsin export --since 7d -o recording.ndjson.gz
+    """
+    check_output(output, "--output")
+    counts, begin, end = finish(_export(output, since, until))
+    if as_json:
+        print_json({"file": str(output), "since": begin, "until": end, **counts})
+        return
+    listed = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    typer.echo(f"{output}: {listed}, {utc_text(begin)} to {utc_text(end)}")
+
+
+async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str, int], datetime, datetime]:
+    from rules.replay.backtest.recording.database import recorded
+    from rules.replay.backtest.recording.parquet import write_parquet
+    from rules.replay.backtest.recording.recording import write_recording
+    from tocsin.cli.rules.progress import part_bar
+    from tocsin.cli.session import command_settings
+
+    settings = command_settings()
+    begin, end = await window(since, until)
+    async with recorded(settings, begin, end) as source:
+        with part_bar("exporting") as report:
+            write = write_parquet if output.suffix == ".parquet" else write_recording
+            counts = await write(source, output, report)
+    return counts, begin, end
+
+
+async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
+    """What reaches beyond retention is said: what was dropped would look as if it had not happened."""
+    from rules.replay.backtest.recording.database import whole_from
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+    from tocsin.core.errors import InvalidInput
+
+    async with database() as connection:
+        now = await database_now(connection)
+        kept_from = await whole_from(connection)
+    end = now if until is None else instant_or_ago(until, "--until", now)
+    begin = instant_or_ago(since, "--since", now)
+    if begin >= end:
+        raise InvalidInput(f"--since {since} is not before --until {until or 'now'}: choose an earlier one")
+    if kept_from is not None and begin < kept_from:
+        gone = f"retention has dropped what is from before {utc_text(kept_from)}"
+        typer.echo(f"{gone}, and alarms of then may be missing: choose a later --since", err=True)
+    return begin, end

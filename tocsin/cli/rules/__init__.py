@@ -1,0 +1,1 @@
+"""Commands on rule files: check, plan, apply, test, schema; and on channels."""

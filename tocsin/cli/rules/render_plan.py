@@ -1,0 +1,161 @@
+"""A plan as people read it, and as machines do. Pure.
+
+    + action_rule night-page
+        when: "severity >= high"
+    ~ schedule daily-digest
+        cron: "0 8 * * *" -> "0 9 * * *"
+        next fires: Mon 2026-03-02 09:00:00 EST, Tue 2026-03-03 09:00:00 EST, Wed 2026-03-04 09:00:00 EST
+        instead of: Mon 2026-03-02 08:00:00 EST, Tue 2026-03-03 08:00:00 EST, Wed 2026-03-04 08:00:00 EST
+    - event_rule dsp-hot
+        resolves the alarm of plant-7 (since 2026-03-02 07:10:00Z): rule-removed
+    1 added, 1 changed, 1 removed, 12 unchanged
+
+Guarantee: every difference is there, whole: what does not fit on one line is shown below its key, line by line. No
+text of a document can move the cursor: control characters are escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from difflib import ndiff
+from typing import Any
+
+import yaml
+
+from rules.apply.diff import ABSENT, Difference
+from rules.apply.plan import Change, Plan
+from rules.apply.preview import AlarmEnd, Preview
+from rules.apply.schedules import Foreseen
+from tocsin.cli.output import json_text, local_text, printable, utc_text
+
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
+_ONE_LINE = 100
+_NOTHING = "nothing to do"
+
+
+def plan_lines(preview: Preview) -> Iterator[str]:
+    """Changes in the order of the files, each with what follows from it; then the counts."""
+    told: set[AlarmEnd] = set()
+    for change in preview.plan.effective:
+        yield f"{_SIGNS[change.outcome]} {change.kind} {change.name}"
+        ends = [end for end in preview.alarms if _is_of(end, change)]
+        told.update(ends)
+        yield from _indented([*_content(change), *_consequences(change, preview), *map(_end_text, ends)])
+    yield from map(_end_text, (end for end in preview.alarms if end not in told))
+    yield counts_text(preview.plan)
+
+
+def plan_json(preview: Preview) -> dict[str, Any]:
+    return {
+        "changes": [_change_json(change, preview) for change in preview.plan.effective],
+        "alarms": [asdict(end) for end in preview.alarms],
+        "counts": preview.plan.counts(),
+    }
+
+
+def counts_text(plan: Plan) -> str:
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in plan.counts().items())
+    return counts if plan.effective else f"{_NOTHING}: {counts or 'no documents'}"
+
+
+def _change_json(change: Change, preview: Preview) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": change.kind, "name": change.name, "outcome": change.outcome}
+    if change.outcome == "changed":
+        found["differences"] = [one.as_json() for one in change.differences]
+    elif change.outcome == "added":
+        found["document"] = change.after
+    if change.key in preview.fires:
+        foreseen = preview.fires[change.key]
+        found["fires"] = {"old": foreseen.before, "new": foreseen.after}
+    if change.key in preview.under_way:
+        found["actions"] = preview.under_way[change.key]._asdict()
+    return found
+
+
+def _content(change: Change) -> Iterator[str]:
+    if change.outcome == "changed":
+        for difference in change.differences:
+            yield from _difference_lines(difference)
+    elif change.model is not None and change.outcome == "added":
+        # What is left out of a file says nothing.
+        said = change.model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for key, value in said.items():
+            if key != "name":
+                yield from _value_lines(key, value)
+
+
+def _difference_lines(difference: Difference) -> Iterator[str]:
+    path, old, new = difference
+    if old is ABSENT or new is ABSENT:
+        yield from _value_lines(f"{'+' if old is ABSENT else '-'} {path}", new if old is ABSENT else old)
+        return
+    line = f"{path}: {_compact(old)} -> {_compact(new)}"
+    if len(line) <= _ONE_LINE and not any(_has_lines(value) for value in (old, new)):
+        yield line
+        return
+    yield f"{path}:"
+    for line in ndiff(_lines(old), _lines(new)):
+        if not line.startswith("?"):
+            yield f"  {line}".rstrip()
+
+
+def _value_lines(key: str, value: Any) -> Iterator[str]:
+    line = f"{key}: {_compact(value)}"
+    if len(line) <= _ONE_LINE and not _has_lines(value):
+        yield line
+    else:
+        yield f"{key}:"
+        yield from _indented(_lines(value), "  ")
+
+
+def _lines(value: Any) -> list[str]:
+    """A text by its own lines, and one long line by its clauses; anything else as the files have it, in YAML."""
+    if not isinstance(value, str):
+        text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
+        return [printable(line) for line in text.splitlines()]
+    if not _has_lines(value):
+        value = value.replace(" && ", "\n&& ").replace(" || ", "\n|| ")
+    return [printable(line) for line in value.splitlines()]
+
+
+def _has_lines(value: Any) -> bool:
+    return isinstance(value, str) and "\n" in value.strip("\n")
+
+
+def _compact(value: Any) -> str:
+    return printable(json_text(value))
+
+
+def _consequences(change: Change, preview: Preview) -> Iterator[str]:
+    foreseen = preview.fires.get(change.key)
+    if foreseen is not None:
+        yield f"next fires: {_fires(foreseen, foreseen.after)}"
+        if change.outcome == "changed" and foreseen.before != foreseen.after:
+            yield f"instead of: {_fires(foreseen, foreseen.before)}"
+    under_way = preview.under_way.get(change.key)
+    if under_way is not None and under_way.cancelled:
+        yield f"cancels actions that have not begun: {under_way.cancelled}"
+    if under_way is not None and under_way.finishing:
+        yield f"actions under way, which finish as they were started: {under_way.finishing}"
+
+
+def _fires(foreseen: Foreseen, instants: Sequence[datetime]) -> str:
+    return ", ".join(local_text(instant, foreseen.tz) for instant in instants) or "never"
+
+
+def _end_text(end: AlarmEnd) -> str:
+    verb = "resolves the alarm" if end.outcome == "resolved" else "drops the pending alarm"
+    of_owner = f" of {printable(end.owner)}" if end.owner else ""
+    return f"{verb}{of_owner} (since {utc_text(end.since)}): {end.reason}"
+
+
+def _is_of(end: AlarmEnd, change: Change) -> bool:
+    if change.kind == "datapoint_type":
+        return end.event_rule == f"stale:{change.name}"
+    return (change.kind, change.name) == ("event_rule", end.event_rule)
+
+
+def _indented(lines: Iterable[str], by: str = "    ") -> Iterator[str]:
+    return (f"{by}{line}" for line in lines)

@@ -1,0 +1,1 @@
+"""`tocsin schedules` and `tocsin schedule`."""

@@ -1,0 +1,145 @@
+"""`tocsin up`: everything in one process, on servers of its own, data kept in a directory.
+
+Guarantees: SIGINT and SIGTERM stop everything, at any moment of the start too, and leave no process behind;
+a second `up` on the same directory is refused; starting again continues where the log ends. A setting that is
+wrong and a rules file that is not there are said before anything is started; rules files that are wrong are all listed,
+and nothing more is started.
+
+Why this order: the servers are spawned from the main thread before the event loop, because the kernel ties
+a child's life to the thread that forked it. The logs of the services go to a file: they would tear the live
+view. On failure of one of the servers it ends with the place of that server's log.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, noted_addresses
+from tocsin.cli.errors import finish
+
+if TYPE_CHECKING:
+    from tocsin.core.settings import Settings
+
+_LOG_BYTES_KEPT = 8_000_000
+
+
+def up(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="More rules files.", metavar="[FILES]...")
+    ] = None,
+    data: Annotated[
+        Path, typer.Option("--data", envvar=DATA_VARIABLE, help="Directory that keeps the data.")
+    ] = DEFAULT_DATA,
+    rules: Annotated[
+        list[Path] | None, typer.Option("--rules", help="Rules file to apply; may be repeated.")
+    ] = None,
+) -> None:
+    """Run everything here, with its own Postgres and NATS, and show each fire as it happens.
+
+    Other commands find it from the same directory, or by TOCSIN_DATA.
+
+    \b
+    Example:
+      tocsin up --rules examples/quickstart.yaml
+    """
+    from tocsin.core.import_names import refuse_shadowed_names
+
+    refuse_shadowed_names()
+    try:
+        with _interruptible() as interrupted:
+            _up(data, [*(rules or ()), *(files or ())], interrupted)
+    except KeyboardInterrupt:
+        pass
+    typer.echo("stopped", err=True)
+
+
+def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
+    from tocsin.cli.up.services import database_url, serve
+    from tocsin.core.settings import read_settings
+    from tocsin.embedded import embedded_servers
+
+    read_settings()
+    _refuse_missing(rules)
+    typer.echo(f"starting postgres and nats in '{data}' ...", err=True)
+    with embedded_servers(data) as servers:
+        try:
+            postgres = database_url(servers.postgres_url)
+            settings = read_settings(postgres=postgres, nats=servers.nats_url)
+            directory = data.expanduser().resolve()
+            with (
+                _logging_to(directory / "tocsin.log", settings),
+                noted_addresses(directory, postgres, servers.nats_url),
+            ):
+                finish(serve(servers, settings, directory, rules, interrupted))
+        finally:
+            # Both servers stop within moments; an impatient second Ctrl-C must not cut that short.
+            _ignore_signals()
+
+
+def _refuse_missing(rules: Sequence[Path]) -> None:
+    """What is wrong before anything is started is said before anything is started."""
+    from rules.documents.load.files import read_files
+    from rules.documents.load.problems import RulesInvalid
+
+    _, problems = read_files(rules)
+    if problems:
+        raise RulesInvalid(problems)
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Until the event loop takes the signals over, SIGTERM is what Ctrl-C is.
+
+    The list remembers it: an exception raised inside a destructor or an import's callback is dropped by
+    Python, and with it the wish to stop.
+    """
+    interrupted: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def _logging_to(path: Path, settings: Settings) -> Iterator[None]:
+    """structlog, and whatever libraries log, into one file; JSON lines unless the settings say console."""
+    import structlog
+
+    from tocsin.core.logs import configure_logs
+
+    if path.exists() and path.stat().st_size > _LOG_BYTES_KEPT:
+        path.replace(path.with_suffix(".log.1"))
+    with path.open("a", encoding="utf-8", buffering=1) as file:
+        form = "json" if settings.log_format == "auto" else settings.log_format
+        configure_logs(settings.model_copy(update={"log_format": form}))
+        structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=file))
+        handler = logging.StreamHandler(file)
+        logging.getLogger().addHandler(handler)
+        try:
+            yield
+        finally:
+            logging.getLogger().removeHandler(handler)
+            structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=sys.stderr))

@@ -1,0 +1,144 @@
+"""What `up` looks at while it runs: the stream for what happened, the working set for what comes.
+
+Guarantee: every record behind the head at the start is given to the screen once, in order, also when a server restarts
+under it: the place in the stream is kept here. A message that is no record of ours is said to be none, and
+passed. It only reads; the services know nothing of being watched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from clock.time_source import DatabaseTime, steady_s
+from rules.actions.history import find_action, step_names
+from rules.alarms.queries import list_alarms
+from schemas.values.severities import level_name
+from timers.schedules import find_schedule, list_schedules
+from timers.working_set import database_now
+from tocsin.cli.output import title
+from tocsin.cli.records.foreign_messages import NO_RECORD
+from tocsin.cli.schedule.render import coming_fires, tz_of
+from tocsin.cli.up.lines import Record, foreign_line, line_of
+from tocsin.cli.up.screen import Screen
+from tocsin.cli.up.view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, Restarts, State
+from tocsin.client._follow import follow
+from tocsin.core.bus import connect_bus
+from tocsin.core.db import Connection, connect
+from tocsin.core.errors import TocsinError
+from tocsin.core.service import Service
+from tocsin.core.settings import Settings
+
+_FRAME_S = 0.25
+_FRAMES_PER_READING = 4
+_PAUSED_COUNTED = 1000
+
+
+class Feed:
+    def __init__(self, settings: Settings, screen: Screen, state: State, after: int) -> None:
+        self._settings = settings
+        self._screen = screen
+        self._state = state
+        self._after = after
+        self._zones: dict[tuple[str, str], str] = {}
+        self._steps: dict[str, Sequence[str]] = {}
+        self.closed = asyncio.Event()
+
+    async def follow_stream(self) -> None:
+        connection = await connect(self._settings, "up")
+        try:
+            bus = await connect_bus(self._settings, "up")
+            try:
+                async for message in follow(bus, self._settings.stream, self._after):
+                    await self._take(connection, message.metadata.sequence.stream, message.data)
+            finally:
+                await bus.close()
+        finally:
+            await connection.close()
+
+    async def _take(self, connection: Connection, seq: int, data: bytes) -> None:
+        try:
+            record = Record(seq, json.loads(data))
+            await self._learn_zone(connection, record)
+            await self._learn_steps(connection, record)
+            line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step)
+        except NO_RECORD:
+            line = foreign_line(seq, data)
+        if line is not None:
+            shown = line
+            self._screen_call(lambda: self._screen.show(shown))
+        self._after = seq
+
+    async def look_ahead(self, services: Sequence[Service]) -> None:
+        time = DatabaseTime()
+        connection = await connect(self._settings, "up")
+        try:
+            frame = 0
+            while True:
+                if frame % _FRAMES_PER_READING == 0:
+                    await self._read_coming(connection, time)
+                frame += 1
+                self._state.now = time.now()
+                self._state.waiting = {
+                    one.name: Restarts(one.restarts, one.last_error, one.problem is None)
+                    for one in services
+                    if one.restarts
+                }
+                self._screen_call(lambda: self._screen.refresh(self._state))
+                await asyncio.sleep(_FRAME_S)
+        finally:
+            await connection.close()
+
+    async def _read_coming(self, connection: Connection, time: DatabaseTime) -> None:
+        asked_s = steady_s()
+        now = await database_now(connection)
+        time.observe(now, asked_s, steady_s())
+        rows = await list_schedules(connection, status="active", limit=SHOWN_FIRES)
+        for row in rows:
+            self._zones[row["owner"], row["name"]] = tz_of(row)
+        self._state.coming = coming_fires(rows, len(rows))
+        held = await list_alarms(connection, states=("open",), limit=SHOWN_ALARMS + 1)
+        self._state.alarms = [_held(row, now) for row in held]
+        self._state.paused = len(await list_schedules(connection, status="paused", limit=_PAUSED_COUNTED))
+
+    async def _learn_zone(self, connection: Connection, record: Record) -> None:
+        if record.key[1] and record.key not in self._zones:
+            row = await find_schedule(connection, *record.key)
+            self._zones[record.key] = "UTC" if row is None else tz_of(row)
+
+    async def _learn_steps(self, connection: Connection, record: Record) -> None:
+        """Of each action once, until rules are applied; an action of one step needs no name for it."""
+        if record.body["type"] == "rules-applied":
+            self._steps.clear()
+        action = str(record.body.get("action", ""))
+        if not record.is_event and action not in self._steps:
+            try:
+                row = await find_action(connection, record.body["actionid"])
+            except TocsinError:
+                return
+            names = step_names(row["document"])
+            self._steps[action] = names if len(names) > 1 else ()
+
+    def _step(self, action: str, step: int) -> str:
+        names = self._steps.get(action, ())
+        return names[step] if step < len(names) else ""
+
+    def _screen_call(self, call: Any) -> None:
+        try:
+            call()
+        except BrokenPipeError:
+            self.closed.set()
+
+
+def _held(row: dict[str, Any], now: datetime) -> HeldAlarm:
+    snoozed = row["snoozed_until"] is not None and row["snoozed_until"] > now
+    return HeldAlarm(
+        level_name(row["severity"]),
+        title(row["owner"], row["event_rule"]),
+        row["since"],
+        str(row["payload"].get("message", "")),
+        row["acknowledged_at"] is not None or snoozed,
+    )

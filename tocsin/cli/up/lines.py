@@ -1,0 +1,161 @@
+"""What `up` says about each record of the stream: one line, as a pure function of the message and what is
+known.
+
+Guarantee: every fire, miss, edge of an alarm, verdict about a series, health of a system and outcome of a step gives
+one line; the other half of a step (its being due) gives none. A line holds no control characters, whatever a payload
+contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from rules.alarms.explain import EDGES
+from schemas.values.severities import level_name
+from tocsin.cli.output import compact, countdown, local_text, printable, title, utc_text
+from tocsin.cli.records.foreign_messages import foreign_text
+
+TzOf = Callable[[str, str], str]
+StepOf = Callable[[str, int], str]
+_LONGEST = 100
+
+
+class Line(NamedTuple):
+    """`kind` decides the colour: fired, missed, alarm, stale, fresh, health, action, failed or event."""
+
+    kind: str
+    text: str
+    seq: int
+    is_over: bool = False
+    """Of an alarm and of health: good news."""
+
+    def plain(self) -> str:
+        return f"{self.kind:<6}  {self.text}  seq {self.seq}"
+
+
+@dataclass(frozen=True)
+class Record:
+    seq: int
+    body: Mapping[str, Any]
+
+    @property
+    def is_event(self) -> bool:
+        return "state" not in self.body
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return str(self.body.get("owner", "")), str(self.body.get("schedule", ""))
+
+
+def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: "") -> Line | None:
+    body = record.body
+    if not record.is_event:
+        return _step(record, step_of)
+    if body["type"] in EDGES and "rule" in body:
+        return _edge(record)
+    if body.get("verdict") in ("stale", "fresh"):
+        return _verdict(record)
+    if body.get("verdict") == "health":
+        return _health(record)
+    if body["type"] == "schedule-missed":
+        return _missed(record, tz_of)
+    if body.get("origin") == "scheduled":
+        nominal = local_text(_instant(body["time"]), tz_of(*record.key))
+        text = f"{title(*record.key)}  {nominal}  {lateness_ms(body)} ms late"
+        return Line("fired", printable(text), record.seq)
+    name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""
+    plain = {key: value for key, value in body["data"].items() if not isinstance(value, dict | list)}
+    text = "  ".join(
+        part
+        for part in (
+            body["type"],
+            title(body.get("owner", ""), name),
+            _short(compact(plain)) if plain else "",
+        )
+        if part
+    )
+    return Line("event", printable(text), record.seq)
+
+
+def foreign_line(seq: int, data: bytes) -> Line:
+    return Line("event", printable(foreign_text(data)), seq)
+
+
+def lateness_ms(body: Mapping[str, Any]) -> int:
+    """From when the fire was due (its nominal time and spread) to its commit, by the database's clock."""
+    due = _instant(body.get("fireat") or body["time"])
+    return max(0, round((_instant(body["recordedat"]) - due).total_seconds() * 1000))
+
+
+def _step(record: Record, step_of: StepOf) -> Line | None:
+    body = record.body
+    if body["state"] == "due":
+        return None
+    data = body["data"]
+    step = step_of(body["action"], body["step"])
+    shown = _short(str(data.get("message") or data.get("error") or data.get("text") or ""))
+    if not shown and "until" not in data and data:
+        shown = _short(compact(data))
+    if "until" in data:
+        again = "again at" if shown else "until"
+        shown = "  ".join(part for part in (shown, f"{again} {utc_text(_instant(data['until']))}") if part)
+    name = title(body.get("owner", ""), body["action"])
+    text = "  ".join(part for part in (name, step, body["state"], shown) if part)
+    return Line(
+        "failed" if body["state"] in ("failed", "timed_out") else "action", printable(text), record.seq
+    )
+
+
+def _edge(record: Record) -> Line:
+    body, data = record.body, record.body["data"]
+    did = EDGES[body["type"]]
+    if body["type"] == "alarm-opened":
+        did = f"{did}, {level_name(body['severity'])}"
+    until = data.get("until")
+    said = (
+        data.get("message"),
+        data.get("who") and f"by {data['who']}",
+        until and f"until {utc_text(_instant(until))}",
+        data.get("note"),
+    )
+    parts = (title(body.get("owner", ""), body["rule"]), did, *map(str, filter(None, said)))
+    return Line("alarm", printable("  ".join(parts)), record.seq, is_over=body["type"] == "alarm-resolved")
+
+
+def _verdict(record: Record) -> Line:
+    body, data = record.body, record.body["data"]
+    says = f"it is {compact(data['value'])}"
+    if body["verdict"] == "stale":
+        silence = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
+        says = f"silent for {silence}, the last value was {compact(data['value'])}"
+    text = f"{title(body['owner'], body['key'])}  {_short(says)}"
+    return Line(body["verdict"], printable(text), record.seq)
+
+
+def _health(record: Record) -> Line:
+    body, data = record.body, record.body["data"]
+    reason = f" ({data['reason']})" if data.get("reason") else ""
+    was = f", was {data['was']}" if data.get("was") else ""
+    text = f"{body['owner']}  {data['health']}{reason}{was}"
+    return Line("health", printable(text), record.seq, is_over=data["health"] == "ok")
+
+
+def _missed(record: Record, tz_of: TzOf) -> Line:
+    data = record.body["data"]
+    tz = tz_of(*record.key)
+    first, last = (local_text(_instant(data[end]), tz) for end in ("first", "last"))
+    count = f"{'at least ' if data.get('at_least') else ''}{data['count']}"
+    when = f"once, {first}" if data["count"] == 1 else f"{count} times, {first} to {last}"
+    text = f"{title(*record.key)}  {when}  ({data['reason']})"
+    return Line("missed", printable(text), record.seq)
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

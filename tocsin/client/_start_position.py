@@ -1,0 +1,97 @@
+"""Where to begin in the stream: new, the beginning, a time, a sequence; always turned into a sequence.
+
+Guarantee: a time is compared with when records were committed, by the database's clock. JetStream's own start
+time is when a message was stored, and in a rebuilt stream that is the time of the rebuild; so the place is
+searched among the records (some twenty requests for a million).
+
+On failure: `InvalidInput` for what is no beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from tocsin.client._inbox_protocol import Mark
+from tocsin.core.errors import InvalidInput
+
+Start = Literal["new", "beginning"] | datetime | int
+
+
+def check_start(start: object) -> None:
+    if isinstance(start, datetime):
+        if start.tzinfo is None:
+            raise InvalidInput(f"start {start.isoformat()} is naive: give an aware instant")
+        return
+    is_sequence = isinstance(start, int) and not isinstance(start, bool) and start >= 1
+    if not is_sequence and start not in ("new", "beginning"):
+        raise InvalidInput(
+            f"start={start!r} is no place in the stream: use 'new', 'beginning', an aware datetime, or a "
+            "sequence from 1"
+        )
+
+
+async def find_start(js: JetStreamContext, stream: str, start: Start) -> Mark:
+    """The place before the first record to read."""
+    state = (await js.stream_info(stream)).state
+    first, last = max(int(state.first_seq), 1), int(state.last_seq)
+    if isinstance(start, datetime):
+        seq = await _last_before(js, stream, start, first, last)
+    elif isinstance(start, int):
+        seq = start - 1
+    else:
+        seq = last if start == "new" else first - 1
+    return Mark(seq, await record_id(js, stream, seq))
+
+
+async def record_id(js: JetStreamContext, stream: str, seq: int) -> UUID | None:
+    """None for what is not there (any more), and for a gap, which has no record."""
+    body = await _body(js, stream, seq)
+    if body is None or body.get("type") == "record-missing":
+        return None
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
+        return UUID(body["id"])
+    return None
+
+
+async def _last_before(js: JetStreamContext, stream: str, at: datetime, first: int, last: int) -> int:
+    """The last sequence that was committed before `at`. Commit order is the order of time."""
+    low, high = first - 1, last
+    while low < high:
+        middle = (low + high + 1) // 2
+        seen, committed_at = middle, await _committed_at(js, stream, middle)
+        while committed_at is None and seen > low + 1:  # a record that does not say it: ask the one before
+            seen -= 1
+            committed_at = await _committed_at(js, stream, seen)
+        if committed_at is None or committed_at < at:
+            low = middle
+        else:
+            high = seen - 1
+    return low
+
+
+async def _committed_at(js: JetStreamContext, stream: str, seq: int) -> datetime | None:
+    body = await _body(js, stream, seq)
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
+        found = datetime.fromisoformat((body or {}).get("recordedat") or (body or {})["time"])
+        return found if found.tzinfo else None
+    return None
+
+
+async def _body(js: JetStreamContext, stream: str, seq: int) -> dict[str, str] | None:
+    if seq < 1:
+        return None
+    try:
+        found = await js.get_msg(stream, seq=seq)
+    except NotFoundError:
+        return None
+    with suppress(ValueError):
+        body = json.loads(found.data or b"")
+        return body if isinstance(body, dict) else None
+    return None

@@ -1,0 +1,57 @@
+"""The Python face of `tocsin.append`: records of our own short transactions.
+
+The last thing a transaction does: the log stays locked until it commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from tocsin.core.columns import column
+from tocsin.core.db import Connection, statement
+from tocsin.core.records import NewCalculated, NewEvent, NewStep, Records
+
+__all__ = ["NewCalculated", "NewEvent", "NewStep", "Records", "append_events", "append_records"]
+
+
+_EVENT = (
+    *("id", "ts", "origin", "type", "schedule", "rule", "action", "owner"),
+    *("alarm_id", "severity", "source_event_id", "correlation_id"),
+)
+_STEP = ("id", "action_id", "name", "owner", "step", "attempt", "state", "correlation_id", "source_event_id")
+_CALCULATED = ("id", "owner", "key", "ts", "verdict", "correlation_id")
+
+
+async def append_events(
+    connection: Connection, events: Sequence[NewEvent], *, epoch: int | None = None
+) -> int:
+    """The seq of the last one. With `epoch`, also the proof that we still lead."""
+    columns = {**_columns(events, _EVENT), "payload": column(event.payload for event in events)}
+    row = await (
+        await connection.execute(statement("tocsin.core/append_events"), {**columns, "epoch": epoch})
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def append_records(connection: Connection, records: Records) -> int | None:
+    """All of them at once; the seq of the last one. The log is not touched when there are none."""
+    if not (records.events or records.steps or records.calculated or records.facts):
+        return None
+    parameters = {
+        **_columns(records.events, _EVENT, "event_"),
+        "event_payload": column(event.payload for event in records.events),
+        **_columns(records.steps, _STEP, "step_"),
+        "step_result": column(step.result for step in records.steps),
+        **_columns(records.calculated, _CALCULATED, "calculated_"),
+        "calculated_payload": column(one.payload for one in records.calculated),
+        "facts": None if records.facts is None else json.dumps(list(records.facts)),
+    }
+    row = await (await connection.execute(statement("tocsin.core/append_records"), parameters)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _columns(rows: Sequence[object], names: Sequence[str], prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}{name}": column(getattr(row, name) for row in rows) for name in names}

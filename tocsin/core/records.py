@@ -1,0 +1,77 @@
+"""What a transaction appends to the record log, as data: events, steps and calculated datapoints.
+
+Apart from the appending itself (`tocsin.core.record_log`), so that what decides about records needs no database driver.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class NewEvent:
+    ts: datetime
+    origin: str
+    type: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    schedule: str = ""
+    rule: str = ""
+    action: str = ""
+    owner: str = ""
+    alarm_id: uuid.UUID | None = None
+    severity: int | None = None
+    source_event_id: uuid.UUID | None = None
+    correlation_id: uuid.UUID | None = None
+    id: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+@dataclass(frozen=True)
+class NewStep:
+    action_id: uuid.UUID
+    name: str
+    owner: str
+    step: int
+    attempt: int
+    state: str
+    correlation_id: uuid.UUID
+    source_event_id: uuid.UUID | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
+    id: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+@dataclass(frozen=True)
+class NewCalculated:
+    owner: str
+    key: str
+    ts: datetime
+    verdict: str
+    payload: Mapping[str, Any]
+    id: uuid.UUID
+    correlation_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True)
+class Records:
+    """What one transaction appends: events first, then steps, then calculated datapoints, each in their order."""
+
+    events: Sequence[NewEvent] = ()
+    steps: Sequence[NewStep] = ()
+    calculated: Sequence[NewCalculated] = ()
+    facts: Sequence[Mapping[str, Any]] | None = None
+    """Facts about members of systems (`rules.health.observations`); None: what the records themselves say."""
+
+    @classmethod
+    def joined(cls, parts: Iterable[Records]) -> Records:
+        parts = list(parts)
+        return cls(
+            [event for part in parts for event in part.events],
+            [step for part in parts for step in part.steps],
+            [one for part in parts for one in part.calculated],
+            None
+            if all(part.facts is None for part in parts)
+            else [fact for part in parts for fact in part.facts or ()],
+        )
