@@ -1,8 +1,8 @@
 """What a step says: the texts of its document, and what the action is about where it gives none.
 
 Guarantee: an alarm that opened or resolved is told as `rules.delivery.alarm_message` tells it; any other event is its
-type, its name and its owner, with its payload. A text of the author's own replaces every form that was made from ours, so
-that no target shows another message than the others.
+type, its name and its owner, with its payload. A text of the author's own replaces every form that was made from ours,
+so that no target shows another message than the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What people do to the alarms of a simulation: acknowledge, snooze, and end a snooze before its time.
 
 Guarantee: the events are those of the live acts (`rules.alarms.operator`), and so is the end of a snooze: at its
-nominal time, if the alarm is still open and nobody snoozed it again or ended the snooze. An alarm that resolves at that very
-instant because its sustain is over is resolved first.
+nominal time, if the alarm is still open and nobody snoozed it again or ended the snooze. An alarm that resolves at
+that very instant because its sustain is over is resolved first.
 
 On failure: `InvalidInput` if no alarm of the rule is open.
 """

@@ -148,7 +148,7 @@ async def test_the_newest_events_of_a_rule_outlive_their_partition(
     ]
     everything = {"type": "tested", "schedule": None, "origin": None, "limit": 100}
     for query, order in (("read_events_since", 1), ("read_newest_events", -1)):
-        listed = await connection.execute(statement(f"cdc/{query}"), {**everything, "since": 3})
+        listed = await connection.execute(statement(f"tocsin.cli/{query}"), {**everything, "since": 3})
         seqs = [row[0] for row in await listed.fetchall()][::order]
         assert [seq for seq in seqs if seq > 3] == [4, 5, 20, 21, 22, 23, 24, 25]
 
