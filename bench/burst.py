@@ -15,7 +15,7 @@ from nats.js.errors import NotFoundError
 
 from bench.database import bench_servers, migrated
 from bench.processes import running
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
 
@@ -53,16 +53,14 @@ async def _measure(servers: Servers, count: int) -> dict[str, object]:
 
 
 async def _instant(connection: Connection) -> datetime:
-    row = await (await connection.execute(statement("timers/read_instant"))).fetchone()
+    row = await fetch_one(connection, "timers/read_instant")
     assert row is not None
     now: datetime = row[0]
     return now
 
 
 async def _late(connection: Connection) -> float:
-    row = await (
-        await connection.execute(statement("bench/lateness"), {"after": 0, "before": 2**62})
-    ).fetchone()
+    row = await fetch_one(connection, "bench/lateness", {"after": 0, "before": 2**62})
     assert row is not None
     return float(row[1])
 

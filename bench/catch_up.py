@@ -17,7 +17,7 @@ from bench.database import bench_servers, migrated
 from bench.processes import running
 from timers.recurrence import parse
 from timers.working_set import database_now
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.embedded import Servers
 
 
@@ -45,7 +45,7 @@ async def _measure(servers: Servers, schedules: int) -> dict[str, object]:
         with running(settings, "clock"):
             await _settled(connection)
             taken_s = time.perf_counter() - began
-            row = await (await connection.execute(statement("bench/read_leader"))).fetchone()
+            row = await fetch_one(connection, "bench/read_leader")
     assert row is not None
     return {
         "name": "catch_up",
@@ -62,7 +62,7 @@ async def _measure(servers: Servers, schedules: int) -> dict[str, object]:
 async def _settled(connection: Connection) -> None:
     async with asyncio.timeout(300):
         while True:
-            row = await (await connection.execute(statement("bench/count_overdue"))).fetchone()
+            row = await fetch_one(connection, "bench/count_overdue")
             if row is not None and row[0] == 0:
                 return
             await asyncio.sleep(0.2)

@@ -15,7 +15,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from tocsin.core.db import connect, statement
+from tocsin.core.db import connect, fetch_one
 from tocsin.core.settings import Settings
 
 _AT = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -40,9 +40,7 @@ async def main(rate: float, seconds: float, batch: int) -> None:
     times: list[tuple[int, float]] = []
     began = time.monotonic()
     while time.monotonic() - began < seconds:
-        row = await (
-            await connection.execute(statement("bench/append_backlog"), {"count": batch, "at": _AT})
-        ).fetchone()
+        row = await fetch_one(connection, "bench/append_backlog", {"count": batch, "at": _AT})
         assert row is not None
         times.append((row[0], time.monotonic()))
         if rate:

@@ -32,7 +32,7 @@ from tests.cdc.publishers import kill, start
 from tests.cdc.publishing import difference, last_sequence, log, patient, smaller, write_some
 from tests.streams import read_stream
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import connect, statement
+from tocsin.core.db import connect, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, Postgres, Servers
@@ -245,6 +245,6 @@ class _Run:
     async def _behind(self) -> bool:
         with suppress(*_OUTAGE):
             async with await psycopg.AsyncConnection.connect(self._settings.postgres) as connection:
-                row = await (await connection.execute(statement("cdc/read_head"))).fetchone()
+                row = await fetch_one(connection, "cdc/read_head")
             return row is None or await last_sequence(self._settings) != row[0]
         return True

@@ -11,7 +11,7 @@ import time
 
 from bench.database import bench_servers, migrated
 from bench.processes import start
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
 
@@ -64,7 +64,7 @@ def _report(settings: Settings, killed: list[float], clean: list[float]) -> dict
 async def _next_leader(connection: Connection, epoch: int) -> int:
     async with asyncio.timeout(60):
         while True:
-            row = await (await connection.execute(statement("bench/read_leader"))).fetchone()
+            row = await fetch_one(connection, "bench/read_leader")
             if row is not None and row[0] > epoch:
                 return int(row[0])
             await asyncio.sleep(0.002)

@@ -27,7 +27,7 @@ from schemas.wire.subjects import datapoint_subject
 from timers.schedules import Act
 from timers.working_set import database_now
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
 
@@ -143,7 +143,7 @@ async def _ours(settings: Settings, connection: Connection, ends: dict[int, int]
         began = 0.0
         async with asyncio.timeout(300):
             while True:
-                rows = await (await connection.execute(statement("bench/read_data_lane"))).fetchall()
+                rows = await fetch_all(connection, "bench/read_data_lane")
                 began = began if any(held for _, _, held in rows) and began else time.perf_counter()
                 if rows and all(last >= ends.get(partition, 0) for partition, last, _ in rows):
                     return count / (time.perf_counter() - began)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from bench.database import bench_servers, migrated
 from clock.scan import BEGINNING
 from clock.term import begin_term
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.embedded import Servers
 
 _T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -62,7 +62,7 @@ async def _raw(connection: Connection, name: str, due: int) -> float:
     began = time.perf_counter()
     while done < due:
         bounds = {"mark": mark[0], "mark_ref": mark[1], "mark_key": mark[2], "now": _NOW, "limit": _BATCH}
-        row = await (await connection.execute(statement(f"bench/raw_{name}"), bounds)).fetchone()
+        row = await fetch_one(connection, f"bench/raw_{name}", bounds)
         assert row is not None
         done += row[0]
         mark = (row[1], row[2], row[3])

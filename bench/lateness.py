@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.database import bench_servers, migrated
 from bench.processes import running
 from clock.scan import BEGINNING
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.embedded import Servers
 
 _RAW_BASE = 1_000_000
@@ -76,9 +76,7 @@ async def _raw(connection: Connection, until: datetime) -> None:
 
 
 async def _percentiles(connection: Connection, after: int, before: int) -> tuple[float, float, float, int]:
-    row = await (
-        await connection.execute(statement("bench/lateness"), {"after": after, "before": before})
-    ).fetchone()
+    row = await fetch_one(connection, "bench/lateness", {"after": after, "before": before})
     assert row is not None
     return (row[0], row[1], row[2], row[3])
 
@@ -88,7 +86,7 @@ async def _until(connection: Connection, instant: datetime) -> None:
 
 
 async def _now(connection: Connection) -> datetime:
-    row = await (await connection.execute(statement("timers/read_instant"))).fetchone()
+    row = await fetch_one(connection, "timers/read_instant")
     assert row is not None
     now: datetime = row[0]
     return now

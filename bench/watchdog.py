@@ -25,7 +25,7 @@ from schemas.wire.subjects import datapoint_subject
 from timers.schedule_spec import Act
 from timers.working_set import database_now
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
 
@@ -108,7 +108,7 @@ class Sender:
 async def _until_known(connection: Connection, series: int) -> None:
     async with asyncio.timeout(120):
         while True:
-            row = await (await connection.execute(statement("bench/count_series"))).fetchone()
+            row = await fetch_one(connection, "bench/count_series")
             if row is not None and row[0] >= series:
                 return
             await asyncio.sleep(0.1)
@@ -126,7 +126,7 @@ async def _until_stale(connection: Connection, since: datetime, count: int) -> t
 
 async def _writes(connection: Connection) -> int:
     await asyncio.sleep(_STATISTICS_S)
-    row = await (await connection.execute(statement("bench/read_timer_writes"))).fetchone()
+    row = await fetch_one(connection, "bench/read_timer_writes")
     return int(row[0]) if row else 0
 
 
@@ -146,7 +146,7 @@ async def _scan(servers: Servers, watched: int) -> dict[str, object]:
         began = time.perf_counter()
         await term.look_back(connection)
         backstop_ms = (time.perf_counter() - began) * 1000
-        row = await (await connection.execute(statement("bench/read_timer_writes"))).fetchone()
+        row = await fetch_one(connection, "bench/read_timer_writes")
     return {
         "watched": watched,
         "look p50 ms": sorted(took_ms)[len(took_ms) // 2],

@@ -23,7 +23,7 @@ from cdc.gaps import record_gap, tell_gap
 from cdc.log_reader import LogReader
 from cdc.stream import find_stream
 from timers.schedule_spec import Act
-from tocsin.core.db import retrying, statement
+from tocsin.core.db import fetch_one, retrying
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
@@ -73,13 +73,13 @@ async def adopt(reader: LogReader, settings: Settings, loss: Loss, act: Act) -> 
     except psycopg.DatabaseError as error:
         if error.sqlstate != _NOTHING:
             raise
-        raise Refused(f"{str(error).splitlines()[0]}; nothing was changed: look again") from None
+        raise Refused(f"{str(error).splitlines()[0]}; nothing was changed", remedy="look again") from None
 
 
 async def _go_on_behind_stream(reader: LogReader, settings: Settings, loss: Loss, act: Act) -> int:
     given = {"agreed_until": loss.first - 1, "stream_last": loss.last, "reason": _LOST, "who": act.who}
     async with reader.connection.transaction():
-        row = await (await reader.connection.execute(statement("cdc/adopt"), given)).fetchone()
+        row = await fetch_one(reader.connection, "cdc/adopt", given)
         moved = int(row[0]) if row else 0
         payload: dict[str, object] = {"from": loss.first, "until": loss.last, "reason": _LOST}
         if moved:

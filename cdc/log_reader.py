@@ -21,7 +21,7 @@ from schemas.wire.calculated import CalculatedRow
 from schemas.wire.event import EventRow
 from schemas.wire.step import StepRow
 from schemas.wire.tombstone import GapRow, TombstoneRow
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 
 _log = structlog.get_logger()
 Record = EventRow | StepRow | CalculatedRow | TombstoneRow | GapRow
@@ -42,22 +42,22 @@ class LogReader:
         self.connection = connection
 
     async def head(self) -> int:
-        row = await (await self.connection.execute(statement("cdc/read_head"))).fetchone()
+        row = await fetch_one(self.connection, "cdc/read_head")
         return int(row[0]) if row else 0
 
     async def horizon(self) -> int:
         """The first seq the tables still have."""
-        row = await (await self.connection.execute(statement("cdc/read_horizon"))).fetchone()
+        row = await fetch_one(self.connection, "cdc/read_horizon")
         return int(row[0]) if row else 1
 
     async def id_at(self, seq: int) -> UUID | None:
-        row = await (await self.connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
+        row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
         return row[1] if row else None
 
     async def last_at_or_before(self, seq: int, after: int) -> tuple[int, UUID] | None:
         """The seq and id of the last record up to `seq`, if there is one behind `after`."""
         bounds = {"until": seq, "after": after}
-        row = await (await self.connection.execute(statement("cdc/read_identity_until"), bounds)).fetchone()
+        row = await fetch_one(self.connection, "cdc/read_identity_until", bounds)
         return (int(row[0]), row[1]) if row else None
 
     async def read(self, after: int, limit: int) -> list[Record]:
@@ -85,7 +85,7 @@ class LogReader:
         return [GapRow(seq, from_seq, until_seq, reason, at) for seq in range(after + 1, last + 1)]
 
     async def gaps(self) -> list[Gap]:
-        rows = await (await self.connection.execute(statement("cdc/list_gaps"))).fetchall()
+        rows = await fetch_all(self.connection, "cdc/list_gaps")
         return [Gap(*row) for row in rows]
 
     async def first_hole(self, after: int) -> tuple[int, int] | None:
@@ -96,7 +96,7 @@ class LogReader:
 
     async def lag_s(self, last: int) -> float:
         """For how long the oldest record behind `last` has been committed."""
-        row = await (await self.connection.execute(statement("cdc/read_lag"), {"seq": last})).fetchone()
+        row = await fetch_one(self.connection, "cdc/read_lag", {"seq": last})
         return float(row[0]) if row else 0.0
 
     async def keep_plans(self) -> None:
@@ -113,11 +113,11 @@ class LogReader:
 
     async def _read(self, after: int, limit: int) -> list[Record]:
         bounds = {"after": after, "until": after + limit}
-        rows = await (await self.connection.execute(statement("cdc/read_records"), bounds)).fetchall()
+        rows = await fetch_all(self.connection, "cdc/read_records", bounds)
         return [_record(row) for row in rows]
 
     async def _read_unreadable(self, seq: int, error: psycopg.DataError) -> list[Record]:
-        row = await (await self.connection.execute(statement("cdc/read_identity"), {"seq": seq})).fetchone()
+        row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
         if row is None:
             return []
         reason = f"it cannot be read: {error}"

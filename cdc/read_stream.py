@@ -39,7 +39,7 @@ async def read_stored(bus: Client, stream: str, first: int, last: int) -> AsyncI
     while True:
         batch = await puller.next_batch(_TIMEOUT_S)
         if not batch:
-            raise Unreachable(f"nats sends nothing more of the stream {stream!r}: try again")
+            raise Unreachable(f"nats sends nothing more of the stream {stream!r}", remedy="try again")
         for message in batch:
             seq = message.metadata.sequence.stream
             if seq <= last:

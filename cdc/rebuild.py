@@ -52,8 +52,8 @@ async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Pl
     loss = await find_loss(js, settings, reader)
     if loss is not None:
         raise Refused(
-            f"the log lacks {loss.first} to {loss.last}, and what is not in the log cannot be published again: "
-            "restore it from a backup, or accept the loss with `tocsin cdc adopt` first"
+            f"the log lacks {loss.first} to {loss.last}, and what is not in the log cannot be published again",
+            remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt` first",
         )
     info = await find_stream(js, settings)
     horizon = await reader.horizon()

@@ -14,7 +14,7 @@ import structlog
 
 from cdc.errors import LogHole, StreamAhead, StreamRefused
 from timers.working_set import database_now
-from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.db import Connection, fetch_one, retrying
 from tocsin.core.record_log import NewEvent, append_events
 
 _log = structlog.get_logger()
@@ -40,7 +40,7 @@ class Report:
 
 
 async def read_report(connection: Connection) -> Report:
-    row = await (await connection.execute(statement("cdc/read_report"))).fetchone()
+    row = await fetch_one(connection, "cdc/read_report")
     return Report(*row) if row else Report(*[None] * 12)
 
 
@@ -52,7 +52,7 @@ async def report_problem(
     async def once() -> None:
         async with connection.transaction():
             given = {"problem": problem, "detail": detail or None, "seq": seq}
-            row = await (await connection.execute(statement("cdc/write_problem"), given)).fetchone()
+            row = await fetch_one(connection, "cdc/write_problem", given)
             before, since = row or (None, None)
             if before == problem:
                 return

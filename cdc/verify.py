@@ -53,24 +53,28 @@ async def common_range(
     """What was asked for, or all that both have; `(1, 0)` if that is nothing."""
     info = await find_stream(bus.jetstream(), settings)
     if info is None:
-        raise Refused(f"there is no stream {settings.stream!r}: `tocsin run cdc` makes it from the log")
+        raise Refused(
+            f"there is no stream {settings.stream!r}", remedy="`tocsin run cdc` makes it from the log"
+        )
     # The head after the stream: see Publisher.resume.
     stream_last, head = int(info.state.last_seq), await reader.head()
     if stream_last > head:
         raise Refused(
-            f"the stream {settings.stream!r} is at {stream_last}, the log only at {head}: restore a newer backup "
-            "of postgres, or accept the loss with `tocsin cdc adopt`"
+            f"the stream {settings.stream!r} is at {stream_last}, the log only at {head}",
+            remedy="restore a newer backup of postgres, or accept the loss with `tocsin cdc adopt`",
         )
     lowest, highest = max(1, int(info.state.first_seq), await reader.horizon()), stream_last
     if first is not None and last is not None and first > last:
-        raise InvalidInput(f"from {first} until {last} is not a range: give the smaller one first")
+        raise InvalidInput(f"from {first} until {last} is not a range", remedy="give the smaller one first")
     if lowest > highest:
         if first is None and last is None:
             return 1, 0
-        raise InvalidInput("log and stream have nothing in common yet: give no range")
+        raise InvalidInput("log and stream have nothing in common yet", remedy="give no range")
     for given in (first, last):
         if given is not None and not lowest <= given <= highest:
-            raise InvalidInput(f"both have {lowest} to {highest}, and not {given}: give a part of that")
+            raise InvalidInput(
+                f"both have {lowest} to {highest}, and not {given}", remedy="give a part of that"
+            )
     return first or lowest, last or highest
 
 

@@ -18,7 +18,7 @@ import psycopg
 import structlog
 
 from clock.term import raise_if_deposed
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.record_log import NewEvent, append_events
 
 _log = structlog.get_logger()
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
 
 async def read_held(connection: Connection) -> list[Held]:
-    rows = await (await connection.execute(statement("clock/list_held"))).fetchall()
+    rows = await fetch_all(connection, "clock/list_held")
     return [Held(*row) for row in rows]
 
 
@@ -68,7 +68,7 @@ async def _begin(connection: Connection, held: Sequence[Held], epoch: int) -> No
 
 async def _end(connection: Connection, epoch: int) -> None:
     async with connection.transaction():
-        row = await (await connection.execute(statement("clock/end_episode"))).fetchone()
+        row = await fetch_one(connection, "clock/end_episode")
         if row is None:
             return
         since, now = row

@@ -60,7 +60,7 @@ async def run_now(connection: Connection, owner: str, name: str, act: Act) -> in
         async with connection.transaction():
             row = await find_schedule(connection, owner, name)
             if row is None:
-                raise Refused(f"there is no schedule {name!r}: `tocsin schedules` lists them")
+                raise Refused(f"there is no schedule {name!r}", remedy="`tocsin schedules` lists them")
             await record_act(connection, act, "run-now", row, None, {"at": act.now.isoformat()})
             event = NewEvent(
                 ts=act.now,

@@ -26,7 +26,7 @@ from clock.metrics import FIRES, count_batch
 from clock.registry import KINDS
 from clock.scan import Scan
 from clock.time_source import steady_s
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Deposed
 
 _log = structlog.get_logger()
@@ -102,17 +102,16 @@ class Term:
         marks = [scan.mark for scan in self.scans.values()]
         for scan in self.scans.values():
             scan.begin()
-        row = await (
-            await self._connection.execute(
-                statement("clock/look"),
-                {
-                    "kinds": list(self.scans),
-                    "marks": [mark.fire_at for mark in marks],
-                    "refs": [mark.ref for mark in marks],
-                    "keys": [mark.key for mark in marks],
-                },
-            )
-        ).fetchone()
+        row = await fetch_one(
+            self._connection,
+            "clock/look",
+            {
+                "kinds": list(self.scans),
+                "marks": [mark.fire_at for mark in marks],
+                "refs": [mark.ref for mark in marks],
+                "keys": [mark.key for mark in marks],
+            },
+        )
         assert row is not None
         now, found = row
         for scan, next_at in zip(self.scans.values(), found, strict=True):
@@ -122,9 +121,7 @@ class Term:
     async def look_back(self, watch: Connection) -> None:
         """The backstop: find what is due before the marks, on another connection, and lower them to it."""
         for kind, scan in self.scans.items():
-            row = await (
-                await watch.execute(statement("clock/oldest_due"), {"kind": kind, "mark": scan.watched_from})
-            ).fetchone()
+            row = await fetch_one(watch, "clock/oldest_due", {"kind": kind, "mark": scan.watched_from})
             if row is not None and row[0] is not None:
                 scan.lower(row[0])
 
@@ -261,11 +258,9 @@ async def begin_term(
 ) -> Term:
     """Raise the epoch; `Deposed` if another candidate was quicker."""
     await connection.execute(statement("clock/set_session"))
-    row = await (await connection.execute(statement("clock/read_epoch"))).fetchone()
+    row = await fetch_one(connection, "clock/read_epoch")
     epoch = row[0] if row else 0
-    taken = await (
-        await connection.execute(statement("clock/take_over"), {"epoch": epoch, "holder": holder})
-    ).fetchone()
+    taken = await fetch_one(connection, "clock/take_over", {"epoch": epoch, "holder": holder})
     if taken is None or taken[0] is None:
         raise Deposed(f"epoch {epoch} was superseded while {holder} took over")
     return Term(connection, int(taken[0]), kinds=kinds, batch=batch, max_failures=max_failures, hook=hook)

@@ -15,7 +15,7 @@ import asyncio
 from pathlib import Path
 
 from migrations.runner import refuse_unmigrated
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, connect, fetch_all
 from tocsin.core.settings import Settings, read_settings
 
 SCHEMA = Path(__file__).parent / "schema.sql"
@@ -26,7 +26,7 @@ _HEADER = (
 
 async def describe(connection: Connection) -> str:
     await refuse_unmigrated(connection)
-    rows = await (await connection.execute(statement("migrations/describe_schema"))).fetchall()
+    rows = await fetch_all(connection, "migrations/describe_schema")
     role = connection.info.user
     lines = [_HEADER]
     for rank, _, part, definition in rows:

@@ -15,7 +15,7 @@ from importlib.resources import files
 
 import structlog
 
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Refused
 
 _log = structlog.get_logger()
@@ -65,16 +65,18 @@ async def migrate(connection: Connection, known: tuple[Version, ...] | None = No
 
 async def refuse_unmigrated(connection: Connection) -> None:
     """Services call this: they never change the schema by themselves."""
-    found = await (await connection.execute(statement("migrations/find_migration_table"))).fetchone()
+    found = await fetch_one(connection, "migrations/find_migration_table")
     applied = await _applied(connection) if found and found[0] else {}
     _refuse_rewritten_history(applied, versions())
     missing = [version.name for version in versions() if version.number not in applied]
     if missing:
-        raise Refused(f"the database lacks the migrations {', '.join(missing)}: run `tocsin migrate`")
+        raise Refused(
+            f"the database lacks the migrations {', '.join(missing)}", remedy="run `tocsin migrate`"
+        )
 
 
 async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
-    rows = await (await connection.execute(statement("migrations/list_migrations"))).fetchall()
+    rows = await fetch_all(connection, "migrations/list_migrations")
     return {number: (name, checksum) for number, name, checksum in rows}
 
 
@@ -84,11 +86,11 @@ def _refuse_rewritten_history(applied: dict[int, tuple[str, str]], known: tuple[
         version = by_number.get(number)
         if version is None:
             raise Refused(
-                f"the database has migration {name!r}, which this version of tocsin does not know: "
-                "run the newer tocsin that applied it"
+                f"the database has migration {name!r}, which this version of tocsin does not know",
+                remedy="run the newer tocsin that applied it",
             )
         if version.checksum != checksum:
             raise Refused(
-                f"migration {name!r} was edited after it was applied: restore the file, "
-                "and put the change into a new migration"
+                f"migration {name!r} was edited after it was applied",
+                remedy="restore the file, and put the change into a new migration",
             )

@@ -157,8 +157,9 @@ def test_every_statement_has_its_file_and_every_file_its_statement() -> None:
     used: set[str] = set()
     for path in files(*PACKAGES, "bench", ending=".py"):
         for call, called in calls(tree(path)):
-            if called.split(".")[-1] == "statement" and call.args:
-                used |= set(named_statements(call.args[0], there))
+            place = {"statement": 0, "fetch_one": 1, "fetch_all": 1}.get(called.split(".")[-1])
+            if place is not None and len(call.args) > place:
+                used |= set(named_statements(call.args[place], there))
     assert used - there == set(), "no such file"
     assert there - used == set(), "used by nobody"
 

@@ -67,20 +67,22 @@ _DAY_ALONE = re.compile(_DAY)
 
 def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
     if now.tzinfo is None:
-        raise InvalidInput(f"now {now.isoformat()!r} has no timezone: give an aware datetime")
+        raise InvalidInput(f"now {now.isoformat()!r} has no timezone", remedy="give an aware datetime")
     if not isinstance(text, str) or len(text) > _MAX_CHARACTERS or not text.isascii():
-        raise InvalidInput(f"{str(text)[:_MAX_CHARACTERS]!r} is not a time: write {EXAMPLES}")
+        raise InvalidInput(f"{str(text)[:_MAX_CHARACTERS]!r} is not a time", remedy=f"write {EXAMPLES}")
     place = zone(tz)
     said = " ".join(text.lower().split())
     try:
         found = _read(said, now.astimezone(UTC), place)
     except (OverflowError, ValueError):
-        raise InvalidInput(f"{text!r} is not a time in the calendar: write {EXAMPLES}") from None
+        raise InvalidInput(f"{text!r} is not a time in the calendar", remedy=f"write {EXAMPLES}") from None
     if found is None:
         raise InvalidInput(f"{text!r} is not a time this grammar knows: {_hint(said)}")
     if found <= now:
         shown = found.astimezone(place)
-        raise InvalidInput(f"{text!r} is in the past ({shown:%Y-%m-%d %H:%M} {tz}): give a time after now")
+        raise InvalidInput(
+            f"{text!r} is in the past ({shown:%Y-%m-%d %H:%M} {tz})", remedy="give a time after now"
+        )
     return found
 
 
@@ -131,7 +133,7 @@ def _candidates(said: dict[str, str | None], clock: str, today: datetime) -> Ite
     if clock == "midnight":
         if said.get("relative") not in ("today", "tonight") and _names_day(said):
             raise InvalidInput(
-                "midnight of a day is ambiguous, its start or its end: write the date and 00:00"
+                "midnight of a day is ambiguous, its start or its end", remedy="write the date and 00:00"
             )
         yield datetime.combine(today.date() + timedelta(days=1), time())
         return
@@ -197,10 +199,10 @@ def _clock_time(clock: str, *, tonight: bool) -> time:
         hour += 12
     if tonight and not 17 <= hour <= 23:
         raise InvalidInput(
-            f"{clock!r} is not tonight: give a time from 5pm to 11:59pm, or a day and a clock time"
+            f"{clock!r} is not tonight", remedy="give a time from 5pm to 11:59pm, or a day and a clock time"
         )
     if hour > 23 or minute > 59 or second > 59:
-        raise InvalidInput(f"{clock!r} is not a clock time: use 00:00 to 23:59, or 9am")
+        raise InvalidInput(f"{clock!r} is not a clock time", remedy="use 00:00 to 23:59, or 9am")
     return time(hour, minute, second)
 
 

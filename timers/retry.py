@@ -39,7 +39,9 @@ async def retry_timer(connection: Connection, kind: str, ref: str, key: str, act
 def _only(rows: list[dict[str, Any]], kind: str, ref: str, key: str) -> dict[str, Any]:
     if not rows:
         of_key = f" with the key {key!r}" if key else ""
-        raise Refused(f"there is no {kind} {ref!r}{of_key}: `tocsin timers --parked --json` lists them")
+        raise Refused(
+            f"there is no {kind} {ref!r}{of_key}", remedy="`tocsin timers --parked --json` lists them"
+        )
     if len(rows) > 1:
         choices = ", ".join(f"{row['ref']} (owner {row['owner']!r})" for row in rows)
         raise Refused(f"several schedules are called {ref!r}, give the ref of one: {choices}")

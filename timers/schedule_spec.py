@@ -33,7 +33,7 @@ class Act:
 
     def __post_init__(self) -> None:
         if self.now.tzinfo is None:
-            raise InvalidInput(f"now {self.now.isoformat()} is naive: give an aware instant")
+            raise InvalidInput(f"now {self.now.isoformat()} is naive", remedy="give an aware instant")
 
 
 @dataclass(frozen=True)
@@ -66,24 +66,31 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
         raise InvalidInput(f"the type {spec.type!r} {of_it} is not 1 to 128 letters, digits, '_' or '-'")
     for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
         if value not in allowed:
-            raise InvalidInput(f"the {key} {value!r} {of_it} is unknown: use one of {', '.join(allowed)}")
+            raise InvalidInput(
+                f"the {key} {value!r} {of_it} is unknown", remedy=f"use one of {', '.join(allowed)}"
+            )
     if not 1 <= spec.max_catch_up <= MOST_CATCH_UP:
         raise InvalidInput(
             f"the max_catch_up {spec.max_catch_up} {of_it} is not between 1 and {MOST_CATCH_UP}"
         )
     for key, duration in (("spread", spec.spread), ("window", spec.window), ("grace", spec.grace)):
         if duration is not None and duration < timedelta(0):
-            raise InvalidInput(f"the {key} {duration} {of_it} is negative: give a duration of 0s or more")
+            raise InvalidInput(
+                f"the {key} {duration} {of_it} is negative", remedy="give a duration of 0s or more"
+            )
     return replace(spec, payload=_as_json(spec.payload, of_it))
 
 
 def _check_text(key: str, text: str, *, shortest: int) -> None:
     if not shortest <= len(text) <= LONGEST_NAME:
         raise InvalidInput(
-            f"the {key} {text[:150]!r} has {len(text)} characters: give it {shortest} to {LONGEST_NAME}"
+            f"the {key} {text[:150]!r} has {len(text)} characters",
+            remedy=f"give it {shortest} to {LONGEST_NAME}",
         )
     if "\0" in text or not _is_unicode(text):
-        raise InvalidInput(f"the {key} {text!r} holds a character that cannot be stored: leave it out")
+        raise InvalidInput(
+            f"the {key} {text!r} holds a character that cannot be stored", remedy="leave it out"
+        )
 
 
 def _as_json(payload: Mapping[str, Any], of_it: str) -> dict[str, Any]:
@@ -91,10 +98,12 @@ def _as_json(payload: Mapping[str, Any], of_it: str) -> dict[str, Any]:
         text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"the payload {of_it} is not JSON ({error}): use texts, numbers, lists and maps"
+            f"the payload {of_it} is not JSON ({error})", remedy="use texts, numbers, lists and maps"
         ) from None
     if not _is_unicode(text) or "\\u0000" in text:
-        raise InvalidInput(f"the payload {of_it} holds a character that cannot be stored: leave it out")
+        raise InvalidInput(
+            f"the payload {of_it} holds a character that cannot be stored", remedy="leave it out"
+        )
     if len(text.encode()) > LARGEST_PAYLOAD_BYTES:
         raise InvalidInput(
             f"the payload {of_it} has {len(text.encode())} bytes: at most {LARGEST_PAYLOAD_BYTES} fit into an event"

@@ -27,7 +27,8 @@ def recurrence_of_spec(spec: ScheduleSpec, row: Row | None, now: datetime) -> Re
     if spec.spread and spec.spread >= recurrence.minimum_distance():
         raise InvalidInput(
             f"the spread {spec.spread} of schedule {spec.name!r} is not shorter than the distance between its "
-            f"occurrences ({recurrence.minimum_distance()}): shorten it"
+            f"occurrences ({recurrence.minimum_distance()})",
+            remedy="shorten it",
         )
     return recurrence
 
@@ -58,7 +59,7 @@ def next_occurrence(
     following = recurrence.occurrence_after(now if done_until is None else max(now, done_until))
     if following is None:
         raise Refused(
-            f"schedule {row['name']!r} would never fire again ({recurrence.describe()}): "
-            "give it a time in the future, or cancel it"
+            f"schedule {row['name']!r} would never fire again ({recurrence.describe()})",
+            remedy="give it a time in the future, or cancel it",
         )
     return following

@@ -26,8 +26,8 @@ from timers.identity import spread_of
 from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import Act, ScheduleSpec, checked
 from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
-from tocsin.core.db import Connection, statement
-from tocsin.core.errors import Refused
+from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.errors import Conflict, Refused
 
 __all__ = [
     "FINISHED",
@@ -67,10 +67,6 @@ class Put:
     generation: int
     next_at: datetime | None
     differences: tuple[str, ...] = ()
-
-
-class _OvertakenError(Exception):
-    """The clock consumed the tick between our reading and our lock."""
 
 
 async def put_schedule(
@@ -185,9 +181,9 @@ async def _taking_turns(
             try:
                 async with connection.transaction():
                     return await change(row)
-            except _OvertakenError:
+            except Conflict:
                 continue
-        raise Refused(f"schedule {name!r} fires faster than it can be changed: try again")
+        raise Refused(f"schedule {name!r} fires faster than it can be changed", remedy="try again")
 
 
 async def _changing(
@@ -208,17 +204,13 @@ async def _changing(
 
 def _unknown(owner: str, name: str) -> Refused:
     of_owner = f" of owner {owner!r}" if owner else ""
-    return Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
+    return Refused(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
 
 
 async def _check_generation(connection: Connection, row: Row, expected: int | None) -> None:
     if expected is None or row["generation"] == expected:
         return
-    act = await (
-        await connection.execute(
-            statement("timers/find_last_act"), {"owner": row["owner"], "name": row["name"]}
-        )
-    ).fetchone()
+    act = await fetch_one(connection, "timers/find_last_act", {"owner": row["owner"], "name": row["name"]})
     who, via, at = act or ("somebody", "sql", row["updated_at"])
     raise Refused(
         f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: {who} changed it via {via} "
@@ -289,9 +281,7 @@ async def _edit(
         recurrence = parse_spec(content["recurrence"])
         next_at = await _arm_next(connection, changed, recurrence, act.now, done_until)
     else:
-        removed = await (
-            await connection.execute(statement("timers/disarm_tick"), {"ref": str(row["id"])})
-        ).fetchone()
+        removed = await fetch_one(connection, "timers/disarm_tick", {"ref": str(row["id"])})
         done_until = removed[0] or done_until if removed else done_until
     updated = await connection.execute(
         statement("timers/update_schedule"),
@@ -308,7 +298,7 @@ async def _edit(
         },
     )
     if updated.rowcount == 0:
-        raise _OvertakenError
+        raise Conflict("changed by another transaction")
     old = _audited(row, row["status"], row["generation"], row["nominal_at"])
     await record_act(connection, act, verb, row, old, _audited(content, status, generation, next_at))
     return Put("changed", row["id"], generation, next_at, differences)
@@ -332,7 +322,7 @@ async def _arm_next(
         },
     )
     if await armed.fetchone() is None:
-        raise _OvertakenError
+        raise Conflict("changed by another transaction")
     return following.at
 
 

@@ -22,7 +22,7 @@ import structlog
 from timers.identity import spread_of
 from timers.recurrence import parse_spec
 from timers.recurrence.zones import tz_version
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 
 _log = structlog.get_logger()
 _ROWS_BETWEEN_BREATHS = 500
@@ -53,7 +53,7 @@ class Move(NamedTuple):
 async def follow_tz_data(connection: Connection, version: str | None = None) -> int:
     """How many ticks moved. On a new database there is nothing to compare with: the version is stored."""
     current = version or tz_version()
-    stored = await (await connection.execute(statement("timers/read_tz_version"))).fetchone()
+    stored = await fetch_one(connection, "timers/read_tz_version")
     if stored is not None and stored[0] == current:
         return 0
     moves = sorted(await _moves(connection), key=lambda move: move.tick.ref) if stored is not None else []
@@ -69,7 +69,7 @@ async def follow_tz_data(connection: Connection, version: str | None = None) -> 
 
 
 async def _moves(connection: Connection) -> list[Move]:
-    rows = await (await connection.execute(statement("timers/read_zoned_ticks"))).fetchall()
+    rows = await fetch_all(connection, "timers/read_zoned_ticks")
     moves = []
     for number, row in enumerate(rows):
         tick = ZonedTick(*row)

@@ -32,7 +32,7 @@ async def arm(
 ) -> bool:
     """True if the timer is new, false if an armed one was moved."""
     if fire_at.tzinfo is None:
-        raise InvalidInput(f"fire_at {fire_at.isoformat()} is naive: give an aware instant")
+        raise InvalidInput(f"fire_at {fire_at.isoformat()} is naive", remedy="give an aware instant")
     check_kind(kind)
     armed = await _value(
         connection, statement("timers/arm"), (kind, ref, key, fire_at, Jsonb(payload or {}), generation)
@@ -79,7 +79,7 @@ async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]
 
 def check_kind(kind: str) -> None:
     if kind not in KINDS:
-        raise InvalidInput(f"unknown timer kind {kind!r}: use one of {', '.join(KINDS)}")
+        raise InvalidInput(f"unknown timer kind {kind!r}", remedy=f"use one of {', '.join(KINDS)}")
 
 
 @contextmanager

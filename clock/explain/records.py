@@ -17,7 +17,7 @@ from clock.explain.explanation import Records, Verdict, explain, possible_ids
 from clock.explain.history import history_of, last_instant, latest_asked
 from timers.recurrence.recurrence import as_utc
 from timers.schedules import find_schedule
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Refused
 
 
@@ -28,7 +28,7 @@ async def explain_schedule(
     row = await find_schedule(connection, owner, name)
     if row is None:
         of_owner = f" of owner {owner!r}" if owner else ""
-        raise Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
+        raise Refused(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
     key = {"owner": owner, "name": name}
     history = history_of(row, await _rows(connection, statement("clock.explain/explain_acts"), key))
     now = as_utc(now, "now")
@@ -46,7 +46,7 @@ async def explain_schedule(
 
 
 async def _log_from(connection: Connection) -> datetime | None:
-    row = await (await connection.execute(statement("clock.explain/read_log_beginning"))).fetchone()
+    row = await fetch_one(connection, "clock.explain/read_log_beginning")
     return row[0] if row else None
 
 

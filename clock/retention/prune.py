@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from clock.retention.plan import DatapointDay, Kept, Limits, LogRange, PrunePlan, plan_pruning, ranges_of
 from clock.retention.rows import KINDS, Progress, count_rows, read_bounds, remove_rows
 from timers.working_set import database_now
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Refused
 from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
@@ -45,10 +45,10 @@ class Pruned:
 
 
 async def read_plan(connection: Connection, settings: Settings) -> PrunePlan:
-    tables = await (await connection.execute(statement("clock.retention/list_log_tables"))).fetchall()
-    days = await (await connection.execute(statement("clock.retention/list_datapoint_tables"))).fetchall()
+    tables = await fetch_all(connection, "clock.retention/list_log_tables")
+    days = await fetch_all(connection, "clock.retention/list_datapoint_tables")
     dead_age = {"dead_age": timedelta(days=settings.dead_action_retention_d)}
-    limits = await (await connection.execute(statement("clock.retention/read_limits"), dead_age)).fetchone()
+    limits = await fetch_one(connection, "clock.retention/read_limits", dead_age)
     assert limits is not None
     size = tables[0][2] if tables else 1
     ranges = ranges_of(
@@ -112,9 +112,11 @@ async def _drop_partitions(
 
 @asynccontextmanager
 async def _turn(connection: Connection) -> AsyncIterator[None]:
-    row = await (await connection.execute(statement("clock.retention/take_turn"))).fetchone()
+    row = await fetch_one(connection, "clock.retention/take_turn")
     if row is None or not row[0]:
-        raise Refused("old records are being removed at this moment: `tocsin doctor` shows how far it is")
+        raise Refused(
+            "old records are being removed at this moment", remedy="`tocsin doctor` shows how far it is"
+        )
     try:
         yield
     finally:
@@ -147,9 +149,7 @@ async def _keep_last(connection: Connection, day: DatapointDay) -> None:
 
 async def _drop(connection: Connection, table: str, bytes: int, done: Pruned, tell: Progress | None) -> None:
     try:
-        parent = await (
-            await connection.execute(statement("clock.retention/read_parent"), {"table": table})
-        ).fetchone()
+        parent = await fetch_one(connection, "clock.retention/read_parent", {"table": table})
         if parent is not None:
             begun = statement("clock.retention/finish_detach")
             detach = begun if parent[1] else statement("clock.retention/detach")
@@ -206,7 +206,7 @@ def _named(query: bytes, **tables: str) -> sql.Composed:
 async def _forget_commits(connection: Connection) -> None:
     most = {"most": _COMMITS_AT_ONCE}
     while True:
-        row = await (await connection.execute(statement("clock.retention/forget_commits"), most)).fetchone()
+        row = await fetch_one(connection, "clock.retention/forget_commits", most)
         if row is None or row[0] < _COMMITS_AT_ONCE:
             return
 

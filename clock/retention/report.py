@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 
 
 class PruneReport(NamedTuple):
@@ -22,6 +22,6 @@ class PruneReport(NamedTuple):
 
 
 async def read_prune_report(connection: Connection) -> PruneReport:
-    row = await (await connection.execute(statement("clock.retention/read_report"))).fetchone()
+    row = await fetch_one(connection, "clock.retention/read_report")
     assert row is not None
     return PruneReport(*row)

@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from clock.time_source import steady_s
-from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.db import Connection, fetch_one, retrying, statement
 from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.settings import Settings
 
@@ -97,7 +97,7 @@ async def read_bounds(
 ) -> Bounds:
     """`horizon` and `day`: where the log and the datapoints would begin, if later than they do."""
     given = {"horizon": horizon, "day": day}
-    row = await (await connection.execute(statement("clock.retention/read_bounds"), given)).fetchone()
+    row = await fetch_one(connection, "clock.retention/read_bounds", given)
     assert row is not None
     horizon, horizon_at, datapoints_from, now = row
     # A replay finds the series that it is about by their current values.

@@ -16,11 +16,10 @@ from psycopg.types.json import Jsonb
 from rules.actions.queue import begin_queued
 from rules.actions.store import read_action
 from rules.lanes.batch import Writes
-from rules.lanes.lane import Overtaken
 from schemas.wire.event import Event
 from timers.schedule_spec import Act
-from tocsin.core.db import Connection, retrying, statement
-from tocsin.core.errors import Refused
+from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
+from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import NewStep, Records, append_records
 
 _ENDS_ESCALATION = {
@@ -59,7 +58,7 @@ class CancelActions(Writes):
         if not self._reasons:
             return
         columns = {"ids": list(self._reasons), "reasons": list(self._reasons.values())}
-        rows = await (await connection.execute(statement("rules.actions/cancel_actions"), columns)).fetchall()
+        rows = await fetch_all(connection, "rules.actions/cancel_actions", columns)
         self.cancelled, self._steps, turns = [], [], []
         for id, name, owner, rule, group, correlation_id, event_id, active, reason in rows:
             self.cancelled.append(id)
@@ -96,9 +95,9 @@ class CancelActions(Writes):
     async def _refuse_new_timers(self, connection: Connection) -> None:
         """A step may have begun to wait between our two phases; now that its action is locked, nothing can."""
         refs = {"refs": [str(id) for id in self.cancelled]}
-        row = await (await connection.execute(statement("rules.actions/have_waits"), refs)).fetchone()
+        row = await fetch_one(connection, "rules.actions/have_waits", refs)
         if row is not None and row[0]:
-            raise Overtaken("an action armed a timer while it was cancelled")
+            raise Conflict("an action armed a timer while it was cancelled")
 
 
 class CancelOfAlarms(CancelActions):
@@ -157,9 +156,9 @@ async def cancel_actions(
                             await audit(connection, act, "cancel", step)
                     await append_records(connection, cancelling.records())
                 return cancelling.cancelled
-            except Overtaken:
+            except Conflict:
                 continue
-        raise Refused("the action moves on faster than it can be cancelled: try again")
+        raise Refused("the action moves on faster than it can be cancelled", remedy="try again")
 
     return await retrying(once)
 
@@ -170,7 +169,7 @@ async def cancel_action(connection: Connection, id: UUID, act: Act) -> None:
         return
     action = await read_action(connection, id)
     if action is None:
-        raise Refused(f"there is no action {id}: `tocsin actions` lists them")
+        raise Refused(f"there is no action {id}", remedy="`tocsin actions` lists them")
     raise Refused(f"action {id} has ended as {action.state}: there is nothing to cancel")
 
 

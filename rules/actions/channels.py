@@ -18,20 +18,21 @@ from rules.delivery.egress import Egress
 from rules.delivery.outcome import Outcome
 from schemas.documents.channel import ChannelDocument
 from schemas.refusals import refusal
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import InvalidInput
 
 
 async def read_channel(connection: Connection, name: str) -> ChannelDocument:
     """`InvalidInput` if none of this name is applied, or it is of another version."""
-    row = await (await connection.execute(statement("rules.actions/read_channel"), {"name": name})).fetchone()
+    row = await fetch_one(connection, "rules.actions/read_channel", {"name": name})
     if row is None:
-        raise InvalidInput(f"there is no channel {name!r}: apply one, then try again")
+        raise InvalidInput(f"there is no channel {name!r}", remedy="apply one, then try again")
     try:
         return ChannelDocument.model_validate(row[0])
     except ValidationError as error:
         raise InvalidInput(
-            f"the channel {name!r} cannot be read by this version of tocsin ({refusal(error)}): apply it again"
+            f"the channel {name!r} cannot be read by this version of tocsin ({refusal(error)})",
+            remedy="apply it again",
         ) from None
 
 

@@ -32,16 +32,13 @@ from rules.runbook import (
     advance,
 )
 from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.errors import Conflict
 from tocsin.core.record_log import NewEvent, NewStep, Records, append_records
 
 _log = structlog.get_logger()
 _OWN = "schedule:"
 # What all answers of an action may take in its row; what comes after keeps its outcome only.
 MAX_ANSWERS_BYTES = 200_000
-
-
-class _Overtaken(Exception):
-    """The action is no longer as it was read."""
 
 
 async def settle(connection: Connection, action: Action, step: int, outcome: Outcome) -> bool:
@@ -116,7 +113,7 @@ async def write(connection: Connection, action: Action, change: Change) -> bool:
 
     try:
         await retrying(once)
-    except _Overtaken:
+    except Conflict:
         return False
     if change.finished is not None:
         ACTIONS.add(1, change.finished.state)
@@ -154,7 +151,7 @@ async def _entities(connection: Connection, action: Action, change: Change) -> l
         "error": None if finished is None else finished.error,
     }
     if (await connection.execute(statement("rules.actions/move_action"), row)).rowcount == 0:
-        raise _Overtaken
+        raise Conflict("changed by another transaction")
     if change.heard:
         heard = {"id": action.id, "steps": list(change.heard)}
         await connection.execute(statement("rules.actions/forget_event_waits"), heard)

@@ -69,14 +69,15 @@ async def find_action(connection: Connection, written: str) -> Row:
     prefix = written.lower().replace("-", "")
     if not _PREFIX.fullmatch(prefix):
         raise InvalidInput(
-            f"{written!r} is not the id of an action: give four letters of it or more, as `tocsin actions` shows"
+            f"{written!r} is not the id of an action",
+            remedy="give four letters of it or more, as `tocsin actions` shows",
         )
     bounds = {"first": UUID(prefix.ljust(32, "0")), "last": UUID(prefix.ljust(32, "f"))}
     found = await _rows(connection, statement("rules.actions/find_actions"), bounds)
     if not found:
-        raise Refused(f"there is no action {written!r}: `tocsin actions` lists them")
+        raise Refused(f"there is no action {written!r}", remedy="`tocsin actions` lists them")
     if len(found) > 1:
-        raise InvalidInput(f"{written!r} begins the ids of several actions: give more of it")
+        raise InvalidInput(f"{written!r} begins the ids of several actions", remedy="give more of it")
     return found[0]
 
 

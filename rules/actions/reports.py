@@ -27,7 +27,7 @@ from schemas.values.json_shape import check_json_shape
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.report import Report
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, connect, fetch_one
 from tocsin.core.errors import InvalidInput
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
@@ -106,14 +106,10 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
         raise InvalidInput(refusal(error)) from None
     except ValueError:
         raise InvalidInput(
-            f"the subject {subject!r} names no step: publish on the one in the header Tocsin-Report"
+            f"the subject {subject!r} names no step", remedy="publish on the one in the header Tocsin-Report"
         ) from None
     try:
-        row = await (
-            await connection.execute(
-                statement("rules.actions/report"), {**values, "result": Jsonb(report.result)}
-            )
-        ).fetchone()
+        row = await fetch_one(connection, "rules.actions/report", {**values, "result": Jsonb(report.result)})
     except psycopg.Error as error:
         if error.sqlstate == _REFUSED or isinstance(error, psycopg.DataError):
             raise InvalidInput(str(error.diag.message_primary)) from None

@@ -29,7 +29,8 @@ async def retry_action(connection: Connection, id: UUID, act: Act) -> list[int]:
     action = await read_action(connection, id)
     if action is None:
         raise Refused(
-            f"there is no action {id}: `tocsin actions --state dead` lists those that can be tried again"
+            f"there is no action {id}",
+            remedy="`tocsin actions --state dead` lists those that can be tried again",
         )
     if action.state not in DEAD:
         raise Refused(f"action {id} is {action.state}: only one that failed or timed out can be tried again")
@@ -45,7 +46,9 @@ async def retry_action(connection: Connection, id: UUID, act: Act) -> list[int]:
         async with connection.transaction():
             await judge_schedule(connection, action, "fired")
             if (await connection.execute(statement("rules.actions/revive_action"), row)).rowcount == 0:
-                raise Refused(f"action {id} was changed by somebody else at this moment: look at it again")
+                raise Refused(
+                    f"action {id} was changed by somebody else at this moment", remedy="look at it again"
+                )
             await audit(connection, act, "retry", steps[0])
             await append_records(connection, Records(steps=steps))
 

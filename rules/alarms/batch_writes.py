@@ -1,7 +1,7 @@
 """What a batch of inputs means: the engine's states and effects, gathered into rows and one list of events.
 
 Guarantee: `Judgement` is made from states that were read without a lock and writes nothing that does not fit them.
-`timers` and `entities` raise `Overtaken` when the clock or an apply changed one of them meanwhile: the
+`timers` and `entities` raise `Conflict` when the clock or an apply changed one of them meanwhile: the
 transaction is rolled back, and the batch is judged again from what is true now. So a sustain that fires and an input
 that clears have one winner, decided by the timer's row.
 
@@ -38,9 +38,9 @@ from rules.engine import (
 )
 from rules.health.observations import Fact, holding_facts
 from rules.lanes.batch import Writes
-from rules.lanes.lane import Overtaken
 from tocsin.core.columns import column
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.errors import Conflict
 from tocsin.core.record_log import NewEvent, Records
 
 Subject = tuple[str, str]
@@ -217,21 +217,17 @@ class Judgement(Writes):
         if not self._columns:
             self.prepare()
         if self._columns["gone"]:
-            row = await (
-                await connection.execute(statement("rules.alarms/cancel_sustains"), self._columns["gone"])
-            ).fetchone()
+            row = await fetch_one(connection, "rules.alarms/cancel_sustains", self._columns["gone"])
             if row is None or row[0] != self._gone:
-                raise Overtaken("a sustain fired while its end was being judged")
+                raise Conflict("a sustain fired while its end was being judged")
         if self._columns["armed"]:
             await connection.execute(statement("rules.alarms/arm_sustains"), self._columns["armed"])
 
     async def entities(self, connection: Connection) -> None:
         if self._columns["states"]:
-            row = await (
-                await connection.execute(statement("rules.alarms/put_rule_states"), self._columns["states"])
-            ).fetchone()
+            row = await fetch_one(connection, "rules.alarms/put_rule_states", self._columns["states"])
             if row is None or row[0] != len(self._states):
-                raise Overtaken("the state of a rule changed while it was being judged")
+                raise Conflict("the state of a rule changed while it was being judged")
         if self._dropped:
             await connection.execute(statement("rules.alarms/drop_pending_alarms"), {"ids": self._dropped})
         if self._columns["alarms"]:

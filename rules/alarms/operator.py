@@ -36,7 +36,7 @@ class Acted:
 async def acknowledge(connection: Connection, alarm: Row, act: Act, note: str = "") -> Acted:
     if len(note) > LONGEST_NOTE or "\0" in note:
         raise InvalidInput(
-            f"the note has {len(note)} characters: give it at most {LONGEST_NOTE}, without NUL"
+            f"the note has {len(note)} characters", remedy=f"give it at most {LONGEST_NOTE}, without NUL"
         )
 
     async def once() -> Acted:

@@ -32,7 +32,8 @@ def silence(who: str, via: str, until: datetime | None) -> Said:
 def check_snooze(now: datetime, until: datetime) -> None:
     if not now < until <= now + LONGEST_SNOOZE:
         raise InvalidInput(
-            f"{until.isoformat()} is not within the next {LONGEST_SNOOZE.days} days: snooze until then at most"
+            f"{until.isoformat()} is not within the next {LONGEST_SNOOZE.days} days",
+            remedy="snooze until then at most",
         )
 
 

@@ -26,10 +26,10 @@ from rules.engine import Arrival, CompiledRules, WentStale
 from rules.health.observations import Fact, series_fact
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, Verdict
-from rules.lanes.lane import Overtaken
 from schemas.wire.subjects import token
 from timers.staleness_id import verdict_id
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.errors import Conflict
 from tocsin.core.record_log import NewCalculated, Records
 
 _NO_MEMBERS = Members()
@@ -129,18 +129,17 @@ class SeriesJudgement(Writes):
             )
 
     async def _disarm(self, connection: Connection, gone: Sequence[Series]) -> None:
-        row = await (
-            await connection.execute(
-                statement("rules.alarms/disarm_watchdogs"),
-                {
-                    "refs": [token(one.owner) for one in gone],
-                    "keys": [one.key for one in gone],
-                    "lapsed": [one.lapsed for one in gone],
-                },
-            )
-        ).fetchone()
+        row = await fetch_one(
+            connection,
+            "rules.alarms/disarm_watchdogs",
+            {
+                "refs": [token(one.owner) for one in gone],
+                "keys": [one.key for one in gone],
+                "lapsed": [one.lapsed for one in gone],
+            },
+        )
         if row is None or row[0] != sum(one.lapsed for one in gone):
-            raise Overtaken("a watchdog fired while its series was being judged")
+            raise Conflict("a watchdog fired while its series was being judged")
 
     async def entities(self, connection: Connection) -> None:
         known = [one for one in self._changed if one.stored is not None or one.stale_since is not None]

@@ -26,13 +26,14 @@ async def find_alarm(connection: Connection, written: str) -> Row:
     prefix = written.lower()
     if not _PREFIX.fullmatch(prefix):
         raise InvalidInput(
-            f"{written!r} is not the id of an alarm: give four letters of it or more, as `tocsin alarms` shows"
+            f"{written!r} is not the id of an alarm",
+            remedy="give four letters of it or more, as `tocsin alarms` shows",
         )
     found = await _rows(connection, statement("rules.alarms/find_alarms"), {"prefix": prefix})
     if not found:
-        raise Refused(f"there is no alarm {written!r}: `tocsin alarms --state all` lists them")
+        raise Refused(f"there is no alarm {written!r}", remedy="`tocsin alarms --state all` lists them")
     if len(found) > 1:
-        raise InvalidInput(f"{written!r} begins the ids of several alarms: give more of it")
+        raise InvalidInput(f"{written!r} begins the ids of several alarms", remedy="give more of it")
     return found[0]
 
 

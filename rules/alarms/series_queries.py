@@ -12,7 +12,7 @@ from rules.documents.rule_book import known_documents
 from rules.engine import TypeIndex
 from schemas.documents import DatapointTypeDocument, SystemDocument
 from schemas.values.key_pattern import check_pattern
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.errors import InvalidInput
 
 _NEVER = dict.fromkeys(
@@ -59,12 +59,9 @@ async def list_unknown(
         _known_type(types, type)
     expression = None if key is None else re.compile(_expression(key))
     wanted = [one for one in expectations(types, systems) if owner in (None, one.owner)]
-    rows = await (
-        await connection.execute(
-            statement("rules.alarms/list_keys_of_owners"),
-            {"owners": sorted({one.owner for one in wanted})},
-        )
-    ).fetchall()
+    rows = await fetch_all(
+        connection, "rules.alarms/list_keys_of_owners", {"owners": sorted({one.owner for one in wanted})}
+    )
     seen: dict[str, list[str]] = {}
     for of_owner, of_key in rows:
         seen.setdefault(of_owner, []).append(of_key)
@@ -88,7 +85,7 @@ async def _documents(connection: Connection) -> tuple[TypeIndex, list[SystemDocu
 
 async def _keys_of_type(connection: Connection, types: TypeIndex, type: str) -> list[str]:
     _known_type(types, type)
-    rows = await (await connection.execute(statement("rules.alarms/list_keys"))).fetchall()
+    rows = await fetch_all(connection, "rules.alarms/list_keys")
     return [key for (key,) in rows if _type_name(types, key) == type]
 
 

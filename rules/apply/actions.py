@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rules.apply.plan import Change, Key
 from rules.lanes.batch import Writes
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.record_log import NewStep, Records
 
 _NOT_BEGUN = ("gathering", "queued")
@@ -51,9 +51,7 @@ class CancelWaiting(Writes):
     async def entities(self, connection: Connection) -> None:
         if not self._columns["rules"]:
             return
-        rows = await (
-            await connection.execute(statement("rules.apply/cancel_waiting_actions"), self._columns)
-        ).fetchall()
+        rows = await fetch_all(connection, "rules.apply/cancel_waiting_actions", self._columns)
         self.steps = [
             NewStep(
                 action_id=action_id,
@@ -75,15 +73,14 @@ class CancelWaiting(Writes):
 
 async def count_under_way(connection: Connection, changes: Sequence[Change]) -> dict[Key, UnderWay]:
     """Of the action_rules and actions that change."""
-    rows = await (
-        await connection.execute(
-            statement("rules.apply/count_under_way"),
-            {
-                "rules": [change.name for change in changes if change.kind == "action_rule"],
-                "actions": [change.name for change in changes if change.kind == "action"],
-            },
-        )
-    ).fetchall()
+    rows = await fetch_all(
+        connection,
+        "rules.apply/count_under_way",
+        {
+            "rules": [change.name for change in changes if change.kind == "action_rule"],
+            "actions": [change.name for change in changes if change.kind == "action"],
+        },
+    )
     ended = ended_rules(changes)
     found: dict[Key, UnderWay] = {}
     for kind, name, state, count in rows:

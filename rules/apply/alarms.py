@@ -2,7 +2,7 @@
 
 Guarantee: what `fates` decides is written as everything else about alarms is (`Judgement`), in the apply's own
 transaction, a page at a time: timers first, then states and alarms; and events for the one append. The partitions are
-locked, so only the clock could change a state meanwhile; then `Overtaken` is raised, and the apply begins again.
+locked, so only the clock could change a state meanwhile; then `Conflict` is raised, and the apply begins again.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ or is killed after some pages has changed no rule, and left less to do for the c
 A page is judged while the session is idle inside of its transaction, which is ended when that takes long: so it is of
 so many silences, not of so many owners. Only those of one owner are never divided.
 
-Overtaken by the clock, a page is looked at again.
+Conflict by the clock, a page is looked at again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import NamedTuple
 from rules.alarms.over_series import Due, judge
 from rules.apply.impact import Decided
 from rules.documents.rule_book import newest_rules
-from rules.lanes.lane import Overtaken
-from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.db import Connection, fetch_all, retrying, statement
+from tocsin.core.errors import Conflict
 from tocsin.core.record_log import append_records
 
 MOST = 1000
@@ -49,7 +49,7 @@ class Behind(Exception):
 
 
 async def read_backlog(connection: Connection) -> Backlog:
-    rows = await (await connection.execute(statement("rules.apply/list_due_owners"))).fetchall()
+    rows = await fetch_all(connection, "rules.apply/list_due_owners")
     found: defaultdict[int, list[Overdue]] = defaultdict(list)
     for partition, *due in rows:
         found[partition].append(Overdue(*due))
@@ -107,7 +107,7 @@ async def _settle(
             row = await locked.fetchone()
             assert row is not None, "a partition is never removed"
             if await newest_rules(connection) != newest:
-                raise Overtaken("another apply was quicker")
+                raise Conflict("another apply was quicker")
             inputs = [Due(one.owner, row[0]) for one in page]
             work = await judge(connection, partition, inputs, decided.before, decided.members)
             await work.timers(connection)
@@ -116,7 +116,7 @@ async def _settle(
 
     try:
         await retrying(once)
-    except Overtaken:
+    except Conflict:
         if await newest_rules(connection) != newest:
             raise
         # The clock came to one of them: the next round finds what is left.

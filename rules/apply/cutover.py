@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 
@@ -71,7 +71,7 @@ class Switches:
 
 async def lock_partitions(connection: Connection) -> Mapping[tuple[str, int], datetime | None]:
     """Phase 0 of an apply: waits for the batches under way; `complete_until` of every (lane, partition)."""
-    rows = await (await connection.execute(statement("rules.apply/lock_partitions"))).fetchall()
+    rows = await fetch_all(connection, "rules.apply/lock_partitions")
     return {(lane, partition): complete_until for lane, partition, complete_until in rows}
 
 
@@ -80,6 +80,6 @@ async def record_switches(connection: Connection, rules_seq: int) -> None:
 
 
 async def read_switches(connection: Connection) -> Switches:
-    applies = await (await connection.execute(statement("rules.apply/list_applies"))).fetchall()
-    rows = await (await connection.execute(statement("rules.apply/list_switches"))).fetchall()
+    applies = await fetch_all(connection, "rules.apply/list_applies")
+    rows = await fetch_all(connection, "rules.apply/list_switches")
     return Switches([seq for (seq,) in applies], [Switch(*row) for row in rows])

@@ -61,8 +61,8 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
     for name, error in unusable.items():
         if name in former.rules:
             raise Refused(
-                f"event_rule {name!r}, which is applied already, would not hold any more ({error}): change it in "
-                "the same apply"
+                f"event_rule {name!r}, which is applied already, would not hold any more ({error})",
+                remedy="change it in the same apply",
             )
     return Decided(fates(former, latter, disabled), former, latter, systems, members)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rules.alarms.rule_change import judged_anew
 from rules.apply.impact import Decided
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import Refused
 
 MOST = 20_000
@@ -21,7 +21,8 @@ async def refuse_large(connection: Connection, decided: Decided) -> None:
     if changes > MOST:
         raise Refused(
             f"this changes the alarms of {changes:,} owners and series at once, and datapoints would wait for about "
-            f"{changes * _EACH_S:.0f} s: apply it in parts, or with --large when that does no harm"
+            f"{changes * _EACH_S:.0f} s",
+            remedy="apply it in parts, or with --large when that does no harm",
         )
 
 
@@ -30,12 +31,12 @@ async def count_changes(connection: Connection, decided: Decided) -> int:
     held = 0
     if decided.fates:
         given = {"rules": sorted(decided.fates)}
-        row = await (await connection.execute(statement("rules.apply/count_held_states"), given)).fetchone()
+        row = await fetch_one(connection, "rules.apply/count_held_states", given)
         held = int(row[0]) if row else 0
     anew = judged_anew(decided.before, decided.after)
     if not anew:
         return held
-    stale = await (await connection.execute(statement("rules.apply/count_stale_series"))).fetchall()
+    stale = await fetch_all(connection, "rules.apply/count_stale_series")
     for key, count in stale:
         held += count * sum(rule.name in anew for rule in decided.after.for_key(key))
     return held

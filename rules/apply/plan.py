@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from rules.apply.diff import Difference, differences
 from rules.documents.load import Loaded
 from schemas.documents import KINDS
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all
 
 Outcome = Literal["added", "changed", "removed", "unchanged"]
 OUTCOMES: tuple[Outcome, ...] = ("added", "changed", "removed", "unchanged")
@@ -114,7 +114,7 @@ def plan(loaded: Loaded, stored: Iterable[Stored], *, prune: bool = False) -> Pl
 
 
 async def read_stored(connection: Connection) -> list[Stored]:
-    rows = await (await connection.execute(statement("rules.documents/list_newest_documents"))).fetchall()
+    rows = await fetch_all(connection, "rules.documents/list_newest_documents")
     return [Stored(*row) for row in rows]
 
 

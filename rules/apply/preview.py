@@ -18,7 +18,7 @@ from rules.apply.plan import Key, Plan, plan, read_stored
 from rules.apply.schedules import Foreseen, foresee, refuse_orphans
 from rules.documents.load import Loaded
 from rules.engine import DropPending, Resolve
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prun
     planned = plan(loaded, stored, prune=prune)
     await refuse_orphans(connection, planned)
     fires = {change.key: await foresee(connection, change, now) for change in planned.of_kind("schedule")}
-    rows = await (await connection.execute(statement("rules.apply/read_partitions"))).fetchall()
+    rows = await fetch_all(connection, "rules.apply/read_partitions")
     complete = {(lane, partition): until for lane, partition, until in rows}
     fates = decide(stored, planned).fates
     alarms = [

@@ -25,7 +25,7 @@ from timers.schedules import (
     list_schedules,
     put_schedule,
 )
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import Refused
 
 _FORESEEN = 3
@@ -66,14 +66,13 @@ async def refuse_orphans(connection: Connection, plan: Plan) -> None:
     actions = [change.name for change in plan.of_kind("action") if change.outcome == "removed"]
     if not actions:
         return
-    row = await (
-        await connection.execute(statement("rules.apply/find_schedule_of_actions"), {"actions": actions})
-    ).fetchone()
+    row = await fetch_one(connection, "rules.apply/find_schedule_of_actions", {"actions": actions})
     if row is not None:
         owner, name, action = row
         raise Refused(
             f"action {action!r} cannot be removed, schedule {name!r}{f' of owner {owner!r}' if owner else ''} runs "
-            "it: cancel the schedule first, or keep the action in the files"
+            "it",
+            remedy="cancel the schedule first, or keep the action in the files",
         )
 
 

@@ -8,7 +8,7 @@ stale already, as of `complete_until` (`hear_silences`): `absent` over a dead se
 change.
 
 A replay does the same at the same place of the stream (`rules/apply/cutover.py`). Only the clock is beside us, and
-it removes the timer first, as we do: then `Overtaken` is raised, and the apply begins again.
+it removes the timer first, as we do: then `Conflict` is raised, and the apply begins again.
 """
 
 from __future__ import annotations

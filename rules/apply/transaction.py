@@ -8,7 +8,7 @@ at once is said after it. Applies take turns.
 
 The phases: schedules with their ticks first, because nobody who holds a partition touches those; then (0) the
 partitions, (1) timers, (2) states, alarms and actions, (3) one append, and our own rows, which nobody else writes.
-What the clock changed meanwhile shows as `Overtaken`, and everything is decided again.
+What the clock changed meanwhile shows as `Conflict`, and everything is decided again.
 
 On failure nothing was applied, whatever was killed: the transaction is the only effect.
 """
@@ -37,11 +37,10 @@ from rules.apply.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.documents.load import Loaded
 from rules.documents.rule_book import newest_rules
 from rules.lanes.batch import Writes
-from rules.lanes.lane import Overtaken
 from timers.schedules import Act
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, retrying, statement
-from tocsin.core.errors import Refused
+from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import NewEvent, Records, append_records
 
 _LISTED = 1000
@@ -87,7 +86,9 @@ async def apply(
     async def once() -> Applied:
         prepared = await _prepare(connection, loaded, prune=removing is not None)
         if removing is not None and prepared.plan.removed != removing:
-            raise Refused("the rules were changed since you looked: look at the plan again, then apply it")
+            raise Refused(
+                "the rules were changed since you looked", remedy="look at the plan again, then apply it"
+            )
         if prepared.decided.systems is not None:
             await settle_backlog(connection, prepared.decided, prepared.newest, tell)
             # Only now: what was overdue has opened alarms that this may end.
@@ -99,13 +100,14 @@ async def apply(
     for _ in range(_TURNS):
         try:
             return await retrying(once)
-        except (Overtaken, Behind):
+        except (Conflict, Behind):
             continue
         except LockNotAvailable:
             break
     raise Refused(
         "somebody else applies rules at this moment, holds what they change, or silences come due faster than they can "
-        "be settled: look at `tocsin doctor`, and try again"
+        "be settled",
+        remedy="look at `tocsin doctor`, and try again",
     )
 
 
@@ -120,7 +122,7 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     planned, decided = prepared.plan, prepared.decided
     await connection.execute(statement("rules.apply/lock_rules"))
     if await newest_rules(connection) != prepared.newest:
-        raise Overtaken("another apply was quicker")
+        raise Conflict("another apply was quicker")
     await refuse_orphans(connection, planned)
     next_at = await change_schedules(connection, planned, act)
     if not planned.effective:

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from rules.engine import TypeIndex
 from rules.lanes.batch import Writes
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -45,5 +45,5 @@ async def read_tolerances(
     """Of the keys that have ever been seen and whose tolerance changes."""
     if before.types == after.types:
         return {}
-    rows = await (await connection.execute(statement("rules.alarms/list_keys"))).fetchall()
+    rows = await fetch_all(connection, "rules.alarms/list_keys")
     return {key: after.deadline(key) for (key,) in rows if before.deadline(key) != after.deadline(key)}

@@ -32,7 +32,7 @@ _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}
 
 async def send_apprise(egress: Egress, target: AppriseTarget, message: Message, secrets: Secrets) -> Outcome:
     if importlib.util.find_spec("apprise") is None:
-        raise InvalidInput("apprise is not installed for the worker: pip install 'tocsin[apprise]'")
+        raise InvalidInput("apprise is not installed for the worker", remedy="pip install 'tocsin[apprise]'")
     timeout_s = target.timeout.total_seconds()
     order = {
         "url": secrets.reveal(target.url),

@@ -46,7 +46,9 @@ async def send_email(
     mail = build_mail(target, message, key=key, now=now)
     raw = mail.as_bytes()
     if len(raw) > MAX_MAIL_BYTES:
-        raise InvalidInput(f"the mail has {len(raw)} bytes, at most {MAX_MAIL_BYTES} are sent: send less")
+        raise InvalidInput(
+            f"the mail has {len(raw)} bytes, at most {MAX_MAIL_BYTES} are sent", remedy="send less"
+        )
     where = place(target.smtp.host, _port(target.smtp))
     recipients = [parse_mailbox(text).address for text in target.to]
     timeout_s = target.timeout.total_seconds()

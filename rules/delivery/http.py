@@ -65,7 +65,8 @@ async def request(egress: Egress, one: Request) -> Response:
     where = place(str(url.host), url.port or 0)
     if one.body is not None and len(one.body) > MAX_REQUEST_BYTES:
         raise InvalidInput(
-            f"the request to {where} has {len(one.body)} bytes, at most {MAX_REQUEST_BYTES} are sent: send less"
+            f"the request to {where} has {len(one.body)} bytes, at most {MAX_REQUEST_BYTES} are sent",
+            remedy="send less",
         )
     headers = {name: check_header_value(name, value) for name, value in one.headers.items()}
     try:
@@ -74,7 +75,7 @@ async def request(egress: Egress, one: Request) -> Response:
     except TimeoutError:
         raise Unreachable(f"{where} did not answer within {one.timeout_s:g} s") from None
     except aiohttp.InvalidURL:
-        raise InvalidInput(f"the url of {where} cannot be used: write https://host/path") from None
+        raise InvalidInput(f"the url of {where} cannot be used", remedy="write https://host/path") from None
     except aiohttp.ClientConnectorCertificateError as error:
         raise Unreachable(f"{where} cannot be reached: {_tls_problem(error)}") from None
     except aiohttp.ClientOSError as error:

@@ -28,7 +28,7 @@ class Message:
         for text in (self.subject, self.text, self.html or ""):
             if _UNSTORABLE.search(text):
                 raise InvalidInput(
-                    "a message holds NUL or a lone surrogate, which cannot be sent: leave it out"
+                    "a message holds NUL or a lone surrogate, which cannot be sent", remedy="leave it out"
                 )
 
     @property

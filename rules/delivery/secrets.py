@@ -39,7 +39,7 @@ class Secrets:
             return value
         secret = self._read(value)
         if not secret:
-            raise InvalidInput(f"the secret {value} is empty: set it for the worker")
+            raise InvalidInput(f"the secret {value} is empty", remedy="set it for the worker")
         self._hidden |= _forms(secret)
         return secret
 
@@ -59,7 +59,7 @@ class Secrets:
     def _read(self, ref: SecretRef) -> str:
         if ref.env is not None:
             if ref.env not in self._environ:
-                raise InvalidInput(f"the secret {ref} is not set: set the variable for the worker")
+                raise InvalidInput(f"the secret {ref} is not set", remedy="set the variable for the worker")
             return self._environ[ref.env]
         try:
             with Path(str(ref.file)).open("rb") as file:

@@ -3,7 +3,7 @@
 Guarantee (I7): an action starts at most once per (action_rule, event). The record lane brings each event once, in
 order, and its position moves in the transaction that starts the actions; that the pair is unique in the table as well
 holds whatever else may happen. What a rule says about limits, groups and overlaps is decided by `admission` from the
-runs that it has; they are locked before anything is written, and a run that began or ended meanwhile is `Overtaken`.
+runs that it has; they are locked before anything is written, and a run that began or ended meanwhile is `Conflict`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from rules.dispatch.admission import Admission, Standing, admit, group_key
 from rules.dispatch.matcher import Judge, Match
 from rules.documents.rule_book import RuleBook
 from rules.lanes.batch import Writes
-from rules.lanes.lane import Overtaken
 from rules.lanes.lineage import read_lineages, suppression
 from schemas.wire.event import Event
-from tocsin.core.db import Connection, statement
-from tocsin.core.errors import InvalidInput
+from tocsin.core.db import Connection, fetch_all, statement
+from tocsin.core.errors import Conflict, InvalidInput
 from tocsin.core.record_log import NewStep, Records
 
 _log = structlog.get_logger()
@@ -109,15 +108,13 @@ class Policies:
             return cls()
         rules = {"rules": sorted({match.rule for _, match in bound})}
         in_turn = {"rules": sorted({match.rule for _, match in bound if _takes_turns(match)})}
-        runs = await (
-            await connection.execute(statement("rules.dispatch/read_standings"), in_turn)
-        ).fetchall()
-        starts = await (await connection.execute(statement("rules.dispatch/read_starts"), rules)).fetchall()
+        runs = await fetch_all(connection, "rules.dispatch/read_standings", in_turn)
+        starts = await fetch_all(connection, "rules.dispatch/read_starts", rules)
         pairs = {
             "rules": [match.rule for _, match in bound],
             "event_ids": [event.id for event, _ in bound],
         }
-        linked = await (await connection.execute(statement("rules.dispatch/find_linked"), pairs)).fetchall()
+        linked = await fetch_all(connection, "rules.dispatch/find_linked", pairs)
         return cls([Run(*run) for run in runs], dict(starts), frozenset(linked))
 
     def start(self, event: Event, match: Match, lineage: tuple[str, ...]) -> Start | None:
@@ -143,9 +140,9 @@ class Policies:
         if not self._standings:
             return
         rules = {"rules": sorted({rule for rule, _ in self._standings})}
-        rows = await (await connection.execute(statement("rules.dispatch/lock_standings"), rules)).fetchall()
+        rows = await fetch_all(connection, "rules.dispatch/lock_standings", rules)
         if {Run(*row) for row in rows} != set(self.runs):
-            raise Overtaken("a run began or ended while the next was being admitted")
+            raise Conflict("a run began or ended while the next was being admitted")
 
     async def put_starts(self, connection: Connection) -> None:
         limited = sorted(rule for rule, starts in self.starts.items() if starts)
@@ -207,9 +204,7 @@ class StartActions(Writes):
             return
         await self._policies.verify(connection)
         await self._cancelling.entities(connection)
-        rows = await (
-            await connection.execute(statement("rules.dispatch/start_actions"), self._columns())
-        ).fetchall()
+        rows = await fetch_all(connection, "rules.dispatch/start_actions", self._columns())
         self.steps = [
             NewStep(
                 action_id=id,

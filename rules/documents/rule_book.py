@@ -26,7 +26,7 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from schemas.documents import KINDS
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one
 
 _log = structlog.get_logger()
 _KIND_OF = {model: kind for kind, model in KINDS.items()}
@@ -94,11 +94,7 @@ class RuleBook(Generic[Page]):
 
     async def _read(self, connection: Connection, newest: int, oldest_seq: int) -> None:
         parameters = {"after": oldest_seq - 1, "kinds": self._kinds}
-        self.take(
-            await (
-                await connection.execute(statement("rules.documents/list_versions"), parameters)
-            ).fetchall()
-        )
+        self.take(await fetch_all(connection, "rules.documents/list_versions", parameters))
         self._newest, self._oldest = newest, oldest_seq
 
     def take(self, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -123,14 +119,14 @@ class RuleBook(Generic[Page]):
 
 async def newest_rules(connection: Connection) -> int:
     """The seq of the newest apply; 0 before the first."""
-    row = await (await connection.execute(statement("rules.documents/read_newest_rules"))).fetchone()
+    row = await fetch_one(connection, "rules.documents/read_newest_rules")
     assert row is not None
     return int(row[0])
 
 
 async def applied_documents(connection: Connection, *kinds: type[BaseModel]) -> list[BaseModel]:
     """The documents of these kinds that are applied already, for checking others against them at load."""
-    rows = await (await connection.execute(statement("rules.documents/list_newest_documents"))).fetchall()
+    rows = await fetch_all(connection, "rules.documents/list_newest_documents")
     wanted = {_KIND_OF[kind]: kind for kind in kinds}
     return [
         wanted[kind].model_validate(document)
@@ -141,7 +137,7 @@ async def applied_documents(connection: Connection, *kinds: type[BaseModel]) -> 
 
 async def known_documents(connection: Connection, *kinds: type[BaseModel]) -> list[BaseModel]:
     """Those of these kinds that are applied; without those that this version of Tocsin cannot read."""
-    rows = await (await connection.execute(statement("rules.documents/list_newest_documents"))).fetchall()
+    rows = await fetch_all(connection, "rules.documents/list_newest_documents")
     wanted = {_KIND_OF[kind] for kind in kinds}
     found = []
     for kind, _, _, document, holds in rows:
@@ -153,7 +149,7 @@ async def known_documents(connection: Connection, *kinds: type[BaseModel]) -> li
 
 async def known_names(connection: Connection) -> dict[str, frozenset[str]]:
     """Names per kind that are applied already, for checking references at load."""
-    rows = await (await connection.execute(statement("rules.documents/list_newest_documents"))).fetchall()
+    rows = await fetch_all(connection, "rules.documents/list_newest_documents")
     names: dict[str, set[str]] = {}
     for kind, name, _, _, holds in rows:
         if holds:

@@ -18,7 +18,7 @@ from rules.health.observations import Fact, Held, What
 from rules.health.rollup import Condition
 from rules.health.systems import SHOWN, WORST, HealthChange, Join, Known, Systems
 from schemas.wire.calculated import HEALTH_KEY
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.records import NewCalculated
 
 _AT_ONCE = 1000
@@ -43,7 +43,7 @@ async def read_facts(connection: Connection, until: datetime, most: int) -> list
     """In the order in which they are taken: so many, and the others of the last one's instant, because an instant is
     concluded once."""
     given = {"until": until, "most": most}
-    rows = await (await connection.execute(statement("rules.health/read_facts"), given)).fetchall()
+    rows = await fetch_all(connection, "rules.health/read_facts", given)
     return [_waiting(*row) for row in rows]
 
 

@@ -17,7 +17,7 @@ from tocsin.core.record_log import Records, append_records
 
 class Writes:
     """What one kind of work adds to a batch's transaction. Made without a lock, from what was read before; where that
-    turns out to have changed, any of these raises `Overtaken`."""
+    turns out to have changed, any of these raises `Conflict`."""
 
     async def stage(self, connection: Connection) -> None:
         """Before the first lock: rows on their way to the session."""

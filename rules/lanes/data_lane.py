@@ -29,7 +29,7 @@ from schemas.refusals import refusal
 from schemas.wire.calculated import CalculatedDatapoint
 from schemas.wire.datapoint import Bounds, Series, read_datapoints, series_of, summary
 from schemas.wire.dead_letter import dead_letter
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
@@ -88,11 +88,12 @@ class DataLane:
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         wanted = self._settings.data_partitions
         await connection.execute(statement("rules.lanes/begin_data_lane"), {"partitions": wanted})
-        row = await (await connection.execute(statement("rules.lanes/read_data_lane"))).fetchone()
+        row = await fetch_one(connection, "rules.lanes/read_data_lane")
         assert row is not None
         if row[0] != wanted:
             raise Refused(
-                f"TOCSIN_DATA_PARTITIONS={wanted}, but the data lane was made with {row[0]}: set it to {row[0]}"
+                f"TOCSIN_DATA_PARTITIONS={wanted}, but the data lane was made with {row[0]}",
+                remedy=f"set it to {row[0]}",
             )
         await ensure_data_stream(js, self._settings, row[1] + 1)
         self._js = js

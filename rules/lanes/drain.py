@@ -22,13 +22,13 @@ from nats.aio.client import Client
 from rules.lanes.batch_size import Pace
 from rules.lanes.blame import is_of_a_message
 from rules.lanes.dead_letters import send_dead_letter
-from rules.lanes.lane import Lane, Message, Overtaken
+from rules.lanes.lane import Lane, Message
 from rules.lanes.partition import Key, Partition, Position
 from rules.lanes.reader import Reader
 from rules.metrics import LANE_BATCH, MESSAGES
 from schemas.wire.dead_letter import dead_letter
 from tocsin.core.db import Connection, connect
-from tocsin.core.errors import TocsinError
+from tocsin.core.errors import Conflict, TocsinError
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -38,7 +38,7 @@ _TRIES = 20
 _SLICES = 8
 # What loses a race, and what waits for somebody who holds the partition's row, as an apply does.
 _AGAIN = (
-    Overtaken,
+    Conflict,
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
     psycopg.errors.LockNotAvailable,

@@ -30,7 +30,7 @@ from rules.metrics import EVENTS
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
 from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect, retrying, statement
+from tocsin.core.db import Connection, connect, fetch_all, retrying
 from tocsin.core.errors import InvalidInput
 from tocsin.core.record_log import NewEvent, append_events
 from tocsin.core.service import beat
@@ -141,9 +141,7 @@ async def append_caught(
     """How many were new. `lineages` are the rules that led to an event, as far as its sender passed them on."""
     async with connection.transaction():
         columns = {"keys": list(keys), "event_ids": [event.id for event in events]}
-        rows = await (
-            await connection.execute(statement("rules.lanes/insert_ingest_events"), columns)
-        ).fetchall()
+        rows = await fetch_all(connection, "rules.lanes/insert_ingest_events", columns)
         new = {event_id for (event_id,) in rows}
         first = {event.id: event for event in reversed(events)}
         caught = [event for event in events if event.id in new and first[event.id] is event]

@@ -3,7 +3,7 @@
 Guarantee: `Lane.plan` is called without any lock, its `Plan` inside one transaction: `stage` before the partition's
 row is locked, `write` after. Everything that `write` does commits together with the partition's new position.
 
-Work that cannot be done as planned, because what was read before changed meanwhile, raises `Overtaken` in
+Work that cannot be done as planned, because what was read before changed meanwhile, raises `Conflict` in
 `write`: the transaction is rolled back, and the same messages are planned again.
 """
 
@@ -16,7 +16,6 @@ from typing import NamedTuple, Protocol
 from nats.js.client import JetStreamContext
 
 from tocsin.core.db import Connection
-from tocsin.core.errors import TocsinError
 
 
 class Message(NamedTuple):
@@ -28,10 +27,6 @@ class Message(NamedTuple):
     data: bytes
     source_seq: int | None = None
     """Its sequence in the stream that it was sourced from; None for one that was published to this stream."""
-
-
-class Overtaken(TocsinError):
-    """What the plan was made from has changed: plan again."""
 
 
 class Plan(Protocol):

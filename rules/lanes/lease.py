@@ -17,7 +17,7 @@ from datetime import datetime
 
 from rules.lanes.assignment import Decision, Held, decide
 from rules.lanes.partition import Key, Partition, Position
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 
 # Also how often an idle partition says how far it is complete.
 _BEAT_S = 0.25
@@ -48,8 +48,8 @@ class Holdings:
             "complete": list(complete.values()),
         }
         await self._connection.execute(statement("rules.lanes/keep_holdings"), parameters)
-        rows = await (await self._connection.execute(statement("rules.lanes/read_holdings"))).fetchall()
-        workers = await (await self._connection.execute(statement("rules.lanes/read_workers"))).fetchall()
+        rows = await fetch_all(self._connection, "rules.lanes/read_holdings")
+        workers = await fetch_all(self._connection, "rules.lanes/read_workers")
         table = [Held(*row) for row in rows]
         self.held = {(held.lane, held.partition) for held in table if held.holder == self.holder}
         others = [held.left_s for held in table if held.holder not in (None, self.holder)]
@@ -59,9 +59,7 @@ class Holdings:
     async def take(self, key: Key) -> Partition | None:
         """None: somebody else was quicker."""
         parameters = {"lane": key[0], "partition": key[1], "holder": self.holder, "ttl_s": self._ttl_s}
-        row = await (
-            await self._connection.execute(statement("rules.lanes/take_partition"), parameters)
-        ).fetchone()
+        row = await fetch_one(self._connection, "rules.lanes/take_partition", parameters)
         if row is None:
             return None
         self.held.add(key)

@@ -28,7 +28,7 @@ from rules.lanes.batch import PhasedPlan, Writes
 from rules.lanes.lane import Message, Plan
 from rules.lanes.rules_unchanged import SameRules
 from schemas.wire.event import Event
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Unreachable
 from tocsin.core.settings import Settings
 
@@ -88,7 +88,7 @@ class RecordLane:
         if head != position:
             return None
         async with connection.transaction():
-            row = await (await connection.execute(statement("rules.lanes/share_log"))).fetchone()
+            row = await fetch_one(connection, "rules.lanes/share_log")
             if row is None or not row[0]:
                 return None
             head, now = await _head_at(connection)
@@ -96,7 +96,7 @@ class RecordLane:
 
 
 async def _head_at(connection: Connection) -> tuple[int, datetime]:
-    row = await (await connection.execute(statement("rules.lanes/read_head_at"))).fetchone()
+    row = await fetch_one(connection, "rules.lanes/read_head_at")
     assert row is not None
     return row[0], row[1]
 
@@ -111,7 +111,7 @@ async def when_stream_exists(js: JetStreamContext, stream: str) -> None:
         except NotFoundError:
             if time.monotonic() > patient_until:
                 raise Unreachable(
-                    f"the stream {stream!r} does not exist yet: `tocsin run cdc` makes it"
+                    f"the stream {stream!r} does not exist yet", remedy="`tocsin run cdc` makes it"
                 ) from None
         await asyncio.sleep(0.1)
 

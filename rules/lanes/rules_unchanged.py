@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rules.documents.rule_book import newest_rules
 from rules.lanes.batch import Writes
-from rules.lanes.lane import Overtaken
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 
 
 class SameRules(Writes):
@@ -20,4 +20,4 @@ class SameRules(Writes):
 
     async def timers(self, connection: Connection) -> None:
         if await newest_rules(connection) != self._rules_seq:
-            raise Overtaken(f"rules were applied after {self._rules_seq}: the batch is planned again")
+            raise Conflict(f"rules were applied after {self._rules_seq}: the batch is planned again")

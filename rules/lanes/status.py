@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, connect, fetch_all, statement
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -30,13 +30,13 @@ class Standing(NamedTuple):
 
 
 async def list_lanes(connection: Connection) -> list[Standing]:
-    rows = await (await connection.execute(statement("rules.lanes/list_lanes"))).fetchall()
+    rows = await fetch_all(connection, "rules.lanes/list_lanes")
     return [Standing(*row) for row in rows]
 
 
 async def list_workers(connection: Connection) -> list[str]:
     """Those that are alive and share the lanes, the oldest first."""
-    rows = await (await connection.execute(statement("rules.lanes/read_workers"))).fetchall()
+    rows = await fetch_all(connection, "rules.lanes/read_workers")
     return [holder for (holder,) in rows]
 
 
@@ -48,7 +48,7 @@ class Refusing(NamedTuple):
 
 
 async def list_refusing(connection: Connection) -> list[Refusing]:
-    rows = await (await connection.execute(statement("rules.lanes/list_refusing"))).fetchall()
+    rows = await fetch_all(connection, "rules.lanes/list_refusing")
     return [Refusing(*row) for row in rows]
 
 

@@ -59,7 +59,9 @@ def compile_runbook(document: ActionDocument) -> Program:
     """`InvalidInput` if it is larger than anybody could follow."""
     steps = document.runbook()
     if _size(steps) > MAX_NODES:
-        raise InvalidInput(f"the action has {_size(steps)} steps, at most {MAX_NODES} are accepted: split it")
+        raise InvalidInput(
+            f"the action has {_size(steps)} steps, at most {MAX_NODES} are accepted", remedy="split it"
+        )
     nodes: list[Node] = []
     _number(nodes, steps, _Place(following=None, inside=None, nesting=1))
     return Program(tuple(nodes))
@@ -74,7 +76,7 @@ class _Place:
 
 def _number(nodes: list[Node], steps: Sequence[StepDocument], place: _Place) -> None:
     if place.nesting > MAX_NESTING:
-        raise InvalidInput(f"steps are nested more than {MAX_NESTING} deep: flatten them")
+        raise InvalidInput(f"steps are nested more than {MAX_NESTING} deep", remedy="flatten them")
     for position, step in enumerate(steps):
         number = len(nodes)
         end = number + _size((step,))

@@ -39,7 +39,7 @@ def expand(text: str) -> list[Value | None]:
         place = match.end()
         times = int(match["times"] or 1)
         if len(found) + times > MOST_VALUES:
-            raise InvalidInput(f"the series has more than {MOST_VALUES} values: shorten it")
+            raise InvalidInput(f"the series has more than {MOST_VALUES} values", remedy="shorten it")
         found += _values(match["value"], match["step"], times)
     if not text.strip():
         raise InvalidInput(f"the series has no values: {_NOTATION}")

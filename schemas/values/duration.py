@@ -55,7 +55,9 @@ def format_duration(duration: timedelta) -> str:
     """The canonical text; parts below a millisecond cannot be written and are refused."""
     microseconds = duration // timedelta(microseconds=1)
     if microseconds < 0 or microseconds % 1000:
-        raise InvalidInput(f"the duration {duration!r} cannot be written: use whole, positive milliseconds")
+        raise InvalidInput(
+            f"the duration {duration!r} cannot be written", remedy="use whole, positive milliseconds"
+        )
     seconds, milliseconds = divmod(microseconds // 1000, 1000)
     text = ""
     for letter, unit in _UNITS:

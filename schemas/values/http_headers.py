@@ -27,7 +27,8 @@ def check_header_value(name: str, value: str) -> str:
     """The message names the header and never shows the value."""
     if not _VALUE.fullmatch(value):
         raise InvalidInput(
-            f"the header '{name}' has a value that cannot be sent: use printable characters, no line breaks"
+            f"the header '{name}' has a value that cannot be sent",
+            remedy="use printable characters, no line breaks",
         )
     return value
 

@@ -42,7 +42,7 @@ def check_json_shape(value: object, path: str = "payload") -> None:
 
 def _check_depth(where: str, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise InvalidInput(f"{where[:80]}... is nested more than {MAX_DEPTH} deep: flatten it")
+        raise InvalidInput(f"{where[:80]}... is nested more than {MAX_DEPTH} deep", remedy="flatten it")
 
 
 def _check_scalar(item: object, where: str) -> None:
@@ -52,17 +52,20 @@ def _check_scalar(item: object, where: str) -> None:
         return
     elif isinstance(item, int):
         if not _INT_MIN <= item <= _INT_MAX:
-            raise InvalidInput(f"{where} is an integer beyond 64 bits: send it as text")
+            raise InvalidInput(f"{where} is an integer beyond 64 bits", remedy="send it as text")
     elif isinstance(item, float):
         if not math.isfinite(item):
-            raise InvalidInput(f"{where} is {item}, which is not JSON: send a finite number or null")
+            raise InvalidInput(f"{where} is {item}, which is not JSON", remedy="send a finite number or null")
     else:
-        raise InvalidInput(f"{where} is of type {type(item).__name__}, which is not JSON: send it as text")
+        raise InvalidInput(
+            f"{where} is of type {type(item).__name__}, which is not JSON", remedy="send it as text"
+        )
 
 
 def _check_text(text: str, where: str) -> None:
     found = _UNSTORABLE.search(text)
     if found:
         raise InvalidInput(
-            f"{where} holds the character U+{ord(found.group()):04X}: leave out NUL and lone surrogates"
+            f"{where} holds the character U+{ord(found.group()):04X}",
+            remedy="leave out NUL and lone surrogates",
         )

@@ -29,21 +29,24 @@ def check_url(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise InvalidInput("the url cannot be read: write https://host/path") from None
+        raise InvalidInput("the url cannot be read", remedy="write https://host/path") from None
     if parts.scheme not in ("http", "https") or not host:
         raise InvalidInput("the url must start with https:// or http:// and a host")
     if "@" in parts.netloc:
         raise InvalidInput(
-            f"the url of {host} has credentials in it: write them as a header, with a reference to a secret"
+            f"the url of {host} has credentials in it",
+            remedy="write them as a header, with a reference to a secret",
         )
     if port == 0:
-        raise InvalidInput(f"the url of {host} has the port 0: write 1 to 65535")
+        raise InvalidInput(f"the url of {host} has the port 0", remedy="write 1 to 65535")
     return url
 
 
 def check_host(host: str) -> str:
     if not _HOST.fullmatch(host) and not re.fullmatch(r"[0-9A-Fa-f:.]{2,45}", host):
-        raise InvalidInput(f"{host[:80]!r} is not a host: write a name or an address, without a port")
+        raise InvalidInput(
+            f"{host[:80]!r} is not a host", remedy="write a name or an address, without a port"
+        )
     return host
 
 

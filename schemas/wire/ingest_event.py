@@ -79,7 +79,7 @@ class IngestEvent(BaseModel):
 
 def read_ingest_event(body: bytes) -> IngestEvent:
     if len(body) > MOST_BYTES:
-        raise InvalidInput(f"the event has {len(body)} bytes: send at most {MOST_BYTES}")
+        raise InvalidInput(f"the event has {len(body)} bytes", remedy=f"send at most {MOST_BYTES}")
     try:
         return IngestEvent.model_validate_json(body)
     except ValidationError as invalid:

@@ -13,7 +13,7 @@ from tests.clock.heartbeats import at, drain, fired, put, schedule
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Deposed
 
 
@@ -113,9 +113,9 @@ async def test_a_takeover_ends_nobody_elses_session(connection: Connection, sess
 
 async def test_of_two_candidates_with_one_epoch_one_wins(connection: Connection, sessions: Sessions) -> None:
     parameters = {"epoch": 0, "holder": "x"}
-    first = await (await connection.execute(statement("clock/take_over"), parameters)).fetchone()
+    first = await fetch_one(connection, "clock/take_over", parameters)
     other = await sessions("other")
-    second = await (await other.execute(statement("clock/take_over"), parameters)).fetchone()
+    second = await fetch_one(other, "clock/take_over", parameters)
     assert (first, second) == ((1,), (None,))
     assert not connection.closed
     assert (await one_row(connection, "select epoch from tocsin.log_head"))["epoch"] == 1

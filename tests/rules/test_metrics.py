@@ -12,7 +12,6 @@ from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch
-from rules.lanes.lane import Overtaken
 from rules.metrics import WORKER
 from schemas.documents.targets import WebhookTarget
 from schemas.wire.subjects import datapoint_subject
@@ -26,11 +25,12 @@ from tests.rules.lanes.lane_setup import jetstream, lane_worker, make_stream
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 from tocsin.core.service import running
 from tocsin.core.settings import Settings
 
 
-class OvertakenTwice(Writes):
+class ConflictTwice(Writes):
     def __init__(self) -> None:
         self.tries = 0
 
@@ -40,13 +40,13 @@ class OvertakenTwice(Writes):
     async def timers(self, connection: Connection) -> None:
         self.tries += 1
         if self.tries <= 2:
-            raise Overtaken("somebody was quicker")
+            raise Conflict("somebody was quicker")
 
 
 async def test_datapoints_count_once_however_often_their_batch_is_planned(settings: Settings) -> None:
     await make_stream(settings)
     counted = Counted(WORKER)
-    overtaken = OvertakenTwice()
+    overtaken = ConflictTwice()
     batch = [{"key": "a", "value": 1}, {"key": "b", "value": 2}, {"key": "c", "value": None}]
     async with jetstream(settings) as js:
         subject = datapoint_subject(settings.subjects, "plant-7", "_")

@@ -66,8 +66,9 @@ def parse_at(text: str) -> datetime:
     parsed = parse_iso(text)
     if parsed is None:
         raise InvalidInput(
-            f"at {text[:64]!r} is not a time: write an instant such as 2026-03-10T14:00:00Z, "
-            "or a wall time in 'tz' such as 2026-03-10T14:00"
+            f"at {text[:64]!r} is not a time",
+            remedy="write an instant such as 2026-03-10T14:00:00Z, "
+            "or a wall time in 'tz' such as 2026-03-10T14:00",
         )
     return parsed
 
@@ -76,6 +77,7 @@ def parse_wall(text: str, what: str) -> datetime:
     parsed = parse_iso(text)
     if parsed is None or parsed.tzinfo is not None:
         raise InvalidInput(
-            f"{what} {text[:64]!r} is not a wall time: write it without an offset, as 2026-03-10T14:00"
+            f"{what} {text[:64]!r} is not a wall time",
+            remedy="write it without an offset, as 2026-03-10T14:00",
         )
     return parsed

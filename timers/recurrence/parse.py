@@ -83,7 +83,7 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
         raise InvalidInput(f"a recurrence is exactly one of cron, rrule, every or at: {named} was given")
     kind, text = given[0]
     if isinstance(exdates, str) or isinstance(rdates, str):
-        raise InvalidInput("exdates and rdates are lists of wall times: put the text in a list")
+        raise InvalidInput("exdates and rdates are lists of wall times", remedy="put the text in a list")
     texts = (
         (kind, text),
         ("tz", tz),
@@ -97,7 +97,7 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
         *(("rdates", each) for each in rdates),
     ):
         if not isinstance(value, str):
-            raise InvalidInput(f"{name} {str(value)[:80]!r} is not a text: put it in quotes")
+            raise InvalidInput(f"{name} {str(value)[:80]!r} is not a text", remedy="put it in quotes")
     asked = Asked(
         kind=kind,
         text=text,
@@ -128,7 +128,9 @@ def _parse_spec_text(text: str) -> Recurrence:
     spec = json.loads(text)
     unknown = sorted(set(spec) - _SPEC_KEYS)
     if unknown or len(set(spec) & set(_KINDS)) != 1:
-        raise InvalidInput(f"{text[:200]} is not a recurrence specification: use what Recurrence.spec gave")
+        raise InvalidInput(
+            f"{text[:200]} is not a recurrence specification", remedy="use what Recurrence.spec gave"
+        )
     kind = next(kind for kind in _KINDS if kind in spec)
     asked = Asked(
         kind=kind,
@@ -153,11 +155,12 @@ def _parse_asked(asked: Asked) -> Recurrence:
         recurrence = _by_key(_key(_canonical(asked)))
     except OverflowError:
         raise InvalidInput(
-            f"{asked.kind} {asked.text[:128]!r} leaves the calendar: check its dates"
+            f"{asked.kind} {asked.text[:128]!r} leaves the calendar", remedy="check its dates"
         ) from None
     if recurrence.occurrence_after(_FIRST_LOOK) is None:
         raise InvalidInput(
-            f"{recurrence.describe()} never fires: check its days, dst_gap, UNTIL, starts_at and ends_at"
+            f"{recurrence.describe()} never fires",
+            remedy="check its days, dst_gap, UNTIL, starts_at and ends_at",
         )
     return recurrence
 
@@ -179,9 +182,9 @@ def _by_key(key: str) -> Recurrence:
 def _check(asked: Asked) -> None:
     zone(asked.tz)
     if asked.dst_gap not in _GAPS:
-        raise InvalidInput(f"dst_gap {asked.dst_gap!r} is unknown: use {' or '.join(_GAPS)}")
+        raise InvalidInput(f"dst_gap {asked.dst_gap!r} is unknown", remedy=f"use {' or '.join(_GAPS)}")
     if asked.dst_fold not in _FOLDS:
-        raise InvalidInput(f"dst_fold {asked.dst_fold!r} is unknown: use {', '.join(_FOLDS)}")
+        raise InvalidInput(f"dst_fold {asked.dst_fold!r} is unknown", remedy=f"use {', '.join(_FOLDS)}")
     if asked.kind != "rrule" and (asked.dtstart is not None or asked.exdates or asked.rdates):
         raise InvalidInput(f"dtstart, exdates and rdates belong to an rrule, not to {asked.kind}")
     if asked.starts_at is not None and asked.ends_at is not None and asked.ends_at < asked.starts_at:
@@ -235,5 +238,7 @@ def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime |
 def _instant(text: object) -> datetime:
     parsed = parse_iso(str(text))
     if parsed is None or parsed.tzinfo is None:
-        raise InvalidInput(f"{text!r} is not an instant: write it with an offset, as 2026-03-10T14:00:00Z")
+        raise InvalidInput(
+            f"{text!r} is not an instant", remedy="write it with an offset, as 2026-03-10T14:00:00Z"
+        )
     return parsed

@@ -153,7 +153,7 @@ def bounds(starts_at: datetime | None, ends_at: datetime | None) -> Bounds:
 
 def as_utc(instant: datetime, what: str) -> datetime:
     if instant.tzinfo is None:
-        raise InvalidInput(f"{what} {instant.isoformat()!r} has no timezone: give an aware datetime")
+        raise InvalidInput(f"{what} {instant.isoformat()!r} has no timezone", remedy="give an aware datetime")
     try:
         return instant if instant.tzinfo is UTC else instant.astimezone(UTC)
     except OverflowError:

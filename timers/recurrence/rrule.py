@@ -154,7 +154,7 @@ def canonical_rule(
     }
     for name, texts in zip(("exdates", "rdates"), lists, strict=True):
         if len(texts) > _MAX_DATES:
-            raise InvalidInput(f"{len(texts)} {name} are too many, at most {_MAX_DATES}: use a rule")
+            raise InvalidInput(f"{len(texts)} {name} are too many, at most {_MAX_DATES}", remedy="use a rule")
         if texts:
             spec[name] = sorted({_whole_seconds(each, name).isoformat() for each in texts})
     return spec
@@ -237,5 +237,5 @@ def _dates(texts: object, what: str) -> list[datetime]:
 def _whole_seconds(text: object, what: str) -> datetime:
     wall = parse_wall(str(text), what)
     if wall.microsecond:
-        raise InvalidInput(f"{what} {text!r} has a fraction of a second: write whole seconds")
+        raise InvalidInput(f"{what} {text!r} has a fraction of a second", remedy="write whole seconds")
     return wall

@@ -126,7 +126,7 @@ def _states(state: str) -> tuple[str, ...]:
     if state == "all":
         return STATES
     if state not in STATES:
-        raise InvalidInput(f"--state {state!r} is unknown: use held, {', '.join(STATES)} or all")
+        raise InvalidInput(f"--state {state!r} is unknown", remedy=f"use held, {', '.join(STATES)} or all")
     return (state,)
 
 

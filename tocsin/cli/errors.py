@@ -65,13 +65,17 @@ def _finish(work: Coroutine[Any, Any, Result]) -> Result:
     try:
         return asyncio.run(work)
     except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
-        raise Unreachable(f"postgres went away or did not answer ({_first_line(error)}): try again") from None
+        raise Unreachable(
+            f"postgres went away or did not answer ({_first_line(error)})", remedy="try again"
+        ) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise Refused(
-            f"postgres refuses ({_first_line(error)}): use the role that ran `tocsin migrate`"
+            f"postgres refuses ({_first_line(error)})", remedy="use the role that ran `tocsin migrate`"
         ) from None
     except NatsError as error:
-        raise Unreachable(f"nats went away or did not answer ({_first_line(error)}): try again") from None
+        raise Unreachable(
+            f"nats went away or did not answer ({_first_line(error)})", remedy="try again"
+        ) from None
 
 
 def _first_line(error: BaseException) -> str:

@@ -31,7 +31,7 @@ def instant_option(text: str, option: str) -> datetime:
 
     parsed = parse_iso(text)
     if parsed is None or parsed.tzinfo is None:
-        raise InvalidInput(f"{option} {text!r} is not an instant: write it as 2026-03-07T00:00Z")
+        raise InvalidInput(f"{option} {text!r} is not an instant", remedy="write it as 2026-03-07T00:00Z")
     return parsed
 
 
@@ -66,5 +66,5 @@ def check_output(path: Path, option: str) -> None:
     """Before the work, so that it is not for nothing."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InvalidInput(
-            f"{option} {path} cannot be written: name a file in a folder that you can write to"
+            f"{option} {path} cannot be written", remedy="name a file in a folder that you can write to"
         )

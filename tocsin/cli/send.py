@@ -122,7 +122,7 @@ def _labels(given: list[str]) -> dict[str, str]:
     for one in given:
         name, separator, label = one.partition("=")
         if not separator or not name:
-            raise InvalidInput(f"--label {one!r} names no label: write NAME=TEXT")
+            raise InvalidInput(f"--label {one!r} names no label", remedy="write NAME=TEXT")
         labels[name] = label
     return labels
 
@@ -145,7 +145,9 @@ def _uuid(text: str | None) -> UUID | None:
     try:
         return None if text is None else UUID(text)
     except ValueError:
-        raise InvalidInput(f"--correlation-id {text!r} is not a UUID: copy it from an event") from None
+        raise InvalidInput(
+            f"--correlation-id {text!r} is not a UUID", remedy="copy it from an event"
+        ) from None
 
 
 async def _send(

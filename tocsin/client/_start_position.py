@@ -27,13 +27,13 @@ Start = Literal["new", "beginning"] | datetime | int
 def check_start(start: object) -> None:
     if isinstance(start, datetime):
         if start.tzinfo is None:
-            raise InvalidInput(f"start {start.isoformat()} is naive: give an aware instant")
+            raise InvalidInput(f"start {start.isoformat()} is naive", remedy="give an aware instant")
         return
     is_sequence = isinstance(start, int) and not isinstance(start, bool) and start >= 1
     if not is_sequence and start not in ("new", "beginning"):
         raise InvalidInput(
-            f"start={start!r} is no place in the stream: use 'new', 'beginning', an aware datetime, or a "
-            "sequence from 1"
+            f"start={start!r} is no place in the stream",
+            remedy="use 'new', 'beginning', an aware datetime, or a sequence from 1",
         )
 
 

@@ -116,20 +116,23 @@ async def prepare(*, nats: str | Client | None = None, namespace: str | None = N
 def _check(select: object, handle: object, consumer: object, keep: Any, delivery: object) -> None:
     if not isinstance(select, Select):
         raise InvalidInput(
-            f"{select!r} selects no records: give Events(), Steps(), Verdicts(), Tombstones() or Records()"
+            f"{select!r} selects no records",
+            remedy="give Events(), Steps(), Verdicts(), Tombstones() or Records()",
         )
     if not isinstance(consumer, str) or not _NAME.fullmatch(consumer):
         raise InvalidInput(
-            f"consumer={consumer!r} is no name: use 1 to 64 letters, digits, '-' and '_', as in 'billing'"
+            f"consumer={consumer!r} is no name",
+            remedy="use 1 to 64 letters, digits, '-' and '_', as in 'billing'",
         )
     if not isinstance(keep, Inbox | KvMark):
-        raise InvalidInput(f"keep={keep!r}: give Inbox(...) or KvMark()")
+        raise InvalidInput(f"keep={keep!r}", remedy="give Inbox(...) or KvMark()")
     if not isinstance(delivery, Delivery):
-        raise InvalidInput(f"delivery={delivery!r}: give Delivery(...)")
+        raise InvalidInput(f"delivery={delivery!r}", remedy="give Delivery(...)")
     if keep.in_order_only and delivery.concurrency > 1:
         raise InvalidInput(
             f"concurrency={delivery.concurrency} does not go with KvMark, which keeps one sequence for all "
-            "before it: use an Inbox, or leave the concurrency at 1"
+            "before it",
+            remedy="use an Inbox, or leave the concurrency at 1",
         )
     _check_handler(handle, keep)
 
@@ -137,7 +140,7 @@ def _check(select: object, handle: object, consumer: object, keep: Any, delivery
 def _check_handler(handle: object, keep: Keep) -> None:
     arguments = ("record", "connection") if isinstance(keep, Inbox) else ("record",)
     if not callable(handle):
-        raise InvalidInput(f"handle={handle!r} cannot be called: give an async function")
+        raise InvalidInput(f"handle={handle!r} cannot be called", remedy="give an async function")
     try:
         inspect.signature(handle).bind(*arguments)
     except TypeError:

@@ -49,7 +49,7 @@ class Delivery:
             if field.name in _LEAST_S:
                 _check_seconds(field.name, getattr(self, field.name))
         if self.when_dead not in get_args(WhenDead):
-            raise InvalidInput(f"when_dead={self.when_dead!r} does not exist: use 'skip' or 'stop'")
+            raise InvalidInput(f"when_dead={self.when_dead!r} does not exist", remedy="use 'skip' or 'stop'")
 
     def pause_s(self, attempt: int) -> float:
         """The pause after the failure of this attempt, the first of which is 1."""
@@ -63,10 +63,14 @@ class Delivery:
 
 def _check_count(name: str, value: object, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InvalidInput(f"{name}={value!r} is out of range: give a whole number from 1 to {most}")
+        raise InvalidInput(
+            f"{name}={value!r} is out of range", remedy=f"give a whole number from 1 to {most}"
+        )
 
 
 def _check_seconds(name: str, value: object) -> None:
     least = _LEAST_S[name]
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= 86_400:
-        raise InvalidInput(f"{name}={value!r} is out of range: give seconds from {least:g} to 86400")
+        raise InvalidInput(
+            f"{name}={value!r} is out of range", remedy=f"give seconds from {least:g} to 86400"
+        )

@@ -47,8 +47,9 @@ async def wait_for_stream(bus: Bus, *, is_first: bool) -> StreamInfo:
         except NotFoundError:
             if is_first and time.monotonic() > patient_until:
                 raise Unreachable(
-                    f"the stream {bus.stream!r} does not exist: `tocsin run cdc` makes it; is the namespace "
-                    f"{bus.namespace!r} the one of your tocsin?"
+                    f"the stream {bus.stream!r} does not exist",
+                    remedy=f"`tocsin run cdc` makes it; is the namespace "
+                    f"{bus.namespace!r} the one of your tocsin?",
                 ) from None
         await asyncio.sleep(_POLL_S)
 

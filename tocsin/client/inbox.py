@@ -57,7 +57,8 @@ class Inbox:
     def __init__(self, postgres: str | AsyncConnectionPool[Any]) -> None:
         if not isinstance(postgres, str | AsyncConnectionPool) or not postgres:
             raise InvalidInput(
-                f"Inbox({postgres!r}): give a connection string or an open psycopg_pool.AsyncConnectionPool"
+                f"Inbox({postgres!r})",
+                remedy="give a connection string or an open psycopg_pool.AsyncConnectionPool",
             )
         self._postgres = postgres
 
@@ -130,8 +131,9 @@ class OpenInbox:
                 await work(connection)
                 if connection.info.transaction_status != TransactionStatus.INTRANS:
                     raise InvalidInput(
-                        "the handler's transaction was aborted by an error that it caught: let the error "
-                        "through, or use `async with connection.transaction()` around what may fail"
+                        "the handler's transaction was aborted by an error that it caught",
+                        remedy="let the error "
+                        "through, or use `async with connection.transaction()` around what may fail",
                     )
         except _AlreadyHandled:
             return False
@@ -201,13 +203,13 @@ async def _own_pool(conninfo: str, place: Place) -> AsyncIterator[AsyncConnectio
         await (await psycopg.AsyncConnection.connect(conninfo, connect_timeout=int(_PATIENCE_S))).close()
     except psycopg.OperationalError as error:
         raise Unreachable(
-            f"cannot reach the inbox's postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}: "
-            "start it, or give Inbox another connection string"
+            f"cannot reach the inbox's postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}",
+            remedy="start it, or give Inbox another connection string",
         ) from None
     except (psycopg.ProgrammingError, UnicodeError):
         raise InvalidInput(
-            f"Inbox({shown_address(conninfo)!r}) is not a connection string: "
-            "write postgresql://user@host:5432/database"
+            f"Inbox({shown_address(conninfo)!r}) is not a connection string",
+            remedy="write postgresql://user@host:5432/database",
         ) from None
     async with AsyncConnectionPool(
         conninfo,

@@ -212,7 +212,7 @@ def _entry(
 
 def _instant(ts: datetime) -> str:
     if ts.tzinfo is None:
-        raise InvalidInput(f"ts {ts.isoformat()} is naive: give an aware instant")
+        raise InvalidInput(f"ts {ts.isoformat()} is naive", remedy="give an aware instant")
     return instant_text(ts)
 
 
@@ -221,7 +221,7 @@ def _json(fields: dict[str, Any], what: str) -> bytes:
         return json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"the {what} is not JSON ({error}): send texts, numbers, lists and objects"
+            f"the {what} is not JSON ({error})", remedy="send texts, numbers, lists and objects"
         ) from None
 
 

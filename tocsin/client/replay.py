@@ -41,7 +41,8 @@ async def replay(
     """The selected records from `start` on: "beginning", "new", an aware datetime (of their commit), or a sequence."""
     if not isinstance(select, Select):
         raise InvalidInput(
-            f"{select!r} selects no records: give Events(), Steps(), Verdicts(), Tombstones() or Records()"
+            f"{select!r} selects no records",
+            remedy="give Events(), Steps(), Verdicts(), Tombstones() or Records()",
         )
     check_start(start)
     async with connected(nats, select.namespace, "replay") as bus:

@@ -74,7 +74,7 @@ async def schedule_once(
 ) -> Scheduled:
     """One fire at an instant; one in the past is due at once. The same again changes nothing and is `deduped`."""
     if at.tzinfo is None:
-        raise InvalidInput(f"at {at.isoformat()} is naive: give an aware instant")
+        raise InvalidInput(f"at {at.isoformat()} is naive", remedy="give an aware instant")
     spec = checked(ScheduleSpec(name, {}, owner, type=type, payload=payload or {}, action=action))
     parameters = {
         "owner": owner,
@@ -114,7 +114,7 @@ async def schedule_cancel_all(
 ) -> int:
     """All schedules of an owner, of a type, or of both at once; how many there were."""
     if owner is None and type is None:
-        raise InvalidInput("neither owner nor type is given: name whose schedules to cancel")
+        raise InvalidInput("neither owner nor type is given", remedy="name whose schedules to cancel")
     parameters = {"owner": owner, "type": type, "who": cancelled_by}
     return int(await value_of(connection, statement("tocsin.client/schedule_cancel_all"), parameters))
 

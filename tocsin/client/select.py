@@ -78,7 +78,9 @@ class Events(Select[Event]):
     def __post_init__(self) -> None:
         for origin in _texts("origin", self.origin) or ():
             if origin not in _ORIGINS:
-                raise InvalidInput(f"origin {origin!r} does not exist: use one of {', '.join(_ORIGINS)}")
+                raise InvalidInput(
+                    f"origin {origin!r} does not exist", remedy=f"use one of {', '.join(_ORIGINS)}"
+                )
         self.subjects("")
 
     def subjects(self, prefix: str) -> list[str]:
@@ -145,8 +147,10 @@ def _texts(name: str, part: Part) -> list[str] | None:
         return None
     texts = list(part) if isinstance(part, list | tuple | set | frozenset) else [part]
     if not texts:
-        raise InvalidInput(f"{name}=[] selects nothing: leave it out to select all")
+        raise InvalidInput(f"{name}=[] selects nothing", remedy="leave it out to select all")
     for text in texts:
         if not isinstance(text, str):
-            raise InvalidInput(f"{name}={text!r} is no text: give a text, a list of texts, or leave it out")
+            raise InvalidInput(
+                f"{name}={text!r} is no text", remedy="give a text, a list of texts, or leave it out"
+            )
     return list(dict.fromkeys(texts))

@@ -48,8 +48,9 @@ class Bus:
         """The error to raise when JetStream does not answer."""
         if self.forbidden:
             return Unreachable(
-                f"nats forbids {what} ({self.forbidden[0]}): give this user the permission, or let an operator run "
-                "`tocsin.client.prepare` once if it is about making a stream"
+                f"nats forbids {what} ({self.forbidden[0]})",
+                remedy="give this user the permission, or let an operator run "
+                "`tocsin.client.prepare` once if it is about making a stream",
             )
         return Unreachable(f"jetstream does not answer {what} ({error!r}): is it enabled in this account?")
 
@@ -58,7 +59,9 @@ class Bus:
 async def connected(nats: str | Client | None, namespace: str | None, purpose: str) -> AsyncIterator[Bus]:
     """`nats`: a URL, a client of the service's own, or None for TOCSIN_NATS."""
     if nats is not None and not isinstance(nats, str | Client):
-        raise InvalidInput(f"nats={nats!r}: give a URL such as nats://localhost:4222, or a connected client")
+        raise InvalidInput(
+            f"nats={nats!r}", remedy="give a URL such as nats://localhost:4222, or a connected client"
+        )
     overrides = {"nats": nats if isinstance(nats, str) else None, "namespace": namespace}
     settings = read_settings(**{name: value for name, value in overrides.items() if value is not None})
     if isinstance(nats, Client):

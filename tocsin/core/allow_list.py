@@ -59,7 +59,9 @@ def _network(text: str) -> IPv4Network | IPv6Network | None:
         return ip_network(text)
     except ValueError as error:
         if "host bits" in str(error):
-            raise InvalidInput(f"{text!r} is not a network: write {ip_network(text, strict=False)}") from None
+            raise InvalidInput(
+                f"{text!r} is not a network", remedy=f"write {ip_network(text, strict=False)}"
+            ) from None
         return None
 
 

@@ -34,8 +34,9 @@ async def connect_bus(
     """`on_error` hears what happens to the connection, such as a missing permission; by default it is logged."""
     if not settings.nats:
         raise Unreachable(
-            "no nats is named: set TOCSIN_NATS, for example nats://localhost:4222, "
-            "or run `tocsin up`, which brings its own"
+            "no nats is named",
+            remedy="set TOCSIN_NATS, for example nats://localhost:4222, "
+            "or run `tocsin up`, which brings its own",
         )
     urls = [url.strip() for url in settings.nats.split(",") if url.strip()]
     await _probe(urls)
@@ -73,7 +74,7 @@ async def refuse_old_nats(client: Client, minimum: tuple[int, int]) -> None:
     if (found.major, found.minor) < minimum:
         await client.close()
         version = f"{found.major}.{found.minor}.{found.patch}"
-        raise Refused(f"nats {version} is too old: tocsin needs {minimum[0]}.{minimum[1]} or newer")
+        raise Refused(f"nats {version} is too old", remedy=f"tocsin needs {minimum[0]}.{minimum[1]} or newer")
 
 
 def _credentials(urls: list[str]) -> dict[str, str]:

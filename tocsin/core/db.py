@@ -10,7 +10,7 @@ On failure: deadlocks and serialization failures are retried in `retrying`, ever
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
@@ -26,6 +26,7 @@ from tocsin.core.settings import Settings
 
 Connection = psycopg.AsyncConnection[Any]
 Result = TypeVar("Result")
+Parameters = Mapping[str, Any] | Sequence[Any] | None
 
 MINIMUM_VERSION = 150000
 _RETRIES = 10
@@ -40,6 +41,16 @@ def statement(name: str) -> bytes:
     return "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().encode()
 
 
+async def fetch_one(connection: Connection, name: str, parameters: Parameters = None) -> Any:
+    """The first row of the statement `name`, or None."""
+    return await (await connection.execute(statement(name), parameters)).fetchone()
+
+
+async def fetch_all(connection: Connection, name: str, parameters: Parameters = None) -> list[Any]:
+    """All rows of the statement `name`."""
+    return await (await connection.execute(statement(name), parameters)).fetchall()
+
+
 async def connect(settings: Settings, name: str, *, autocommit: bool = True) -> Connection:
     """A session of our own. Raises `Unreachable` or `Refused` with a sentence for the operator."""
     return await _open(_conninfo(settings), _session(settings, name), autocommit=autocommit)
@@ -50,14 +61,14 @@ async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> 
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=autocommit, **session)
     except psycopg.OperationalError as error:
         raise Unreachable(
-            f"cannot reach postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}: "
-            "start it, or set TOCSIN_POSTGRES to a reachable server"
+            f"cannot reach postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}",
+            remedy="start it, or set TOCSIN_POSTGRES to a reachable server",
         ) from None
     except (psycopg.ProgrammingError, UnicodeError):
         # What libpq says about it quotes parts of the string, and any part may be of the password.
         raise Unreachable(
-            f"TOCSIN_POSTGRES={shown_address(conninfo)!r} is not a connection string: "
-            "write postgresql://user@host:5432/database"
+            f"TOCSIN_POSTGRES={shown_address(conninfo)!r} is not a connection string",
+            remedy="write postgresql://user@host:5432/database",
         ) from None
     await refuse_old_server(connection)
     return connection
@@ -67,7 +78,9 @@ async def refuse_old_server(connection: Connection, minimum: int = MINIMUM_VERSI
     version = connection.info.server_version
     if version < minimum:
         await connection.close()
-        raise Refused(f"postgres {version // 10000} is too old: tocsin needs {minimum // 10000} or newer")
+        raise Refused(
+            f"postgres {version // 10000} is too old", remedy=f"tocsin needs {minimum // 10000} or newer"
+        )
 
 
 @asynccontextmanager
@@ -138,8 +151,9 @@ def _own_options(settings: Settings) -> str:
 def _conninfo(settings: Settings) -> str:
     if not settings.postgres:
         raise Unreachable(
-            "no postgres is named: set TOCSIN_POSTGRES, for example "
-            "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which brings its own"
+            "no postgres is named",
+            remedy="set TOCSIN_POSTGRES, for example "
+            "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which brings its own",
         )
     return settings.postgres
 

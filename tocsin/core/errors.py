@@ -1,30 +1,41 @@
-"""Every error that Tocsin raises on purpose.
+"""Errors that Tocsin raises on purpose.
 
-Guarantee: what a person can cause or mend arrives as a `TocsinError` whose message is one lower-case
-sentence that shows the offending value and says what to do. Anything else is a defect and keeps its
-traceback. The command line prints the message and exits with `exit_code`.
+Guarantee: what a person can cause or fix arrives as a `TocsinError`. Its message is one lower-case sentence that shows
+the offending value and its place; `remedy` tells what to do. Any other exception is a defect and keeps its traceback.
+The command line prints both and exits with `exit_code`.
 """
+
+from __future__ import annotations
 
 
 class TocsinError(Exception):
-    """The root: the message is meant for the person who can act on it."""
+    """The root. `str(error)` is `message: remedy`, or the message alone if there is no remedy."""
 
     exit_code = 1
 
+    def __init__(self, message: str = "", *, remedy: str = "") -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message)
+        self.message = message
+        self.remedy = remedy
+
 
 class InvalidInput(TocsinError):
-    """A value somebody gave us is wrong; the message names it, its place and the remedy."""
+    """A value is wrong; the message names it and its place."""
 
 
 class Unreachable(TocsinError):
-    """A server could not be reached; the message says what was tried and how to set it."""
+    """A server could not be reached; the message names its address."""
 
     exit_code = 2
 
 
 class Refused(TocsinError):
-    """The request is well formed, and the state of things forbids it; the message says which state."""
+    """The request is well formed, but the state of the instance forbids it."""
 
 
 class Deposed(TocsinError):
-    """Our epoch was superseded: another clock leads, this transaction must not commit."""
+    """Our epoch was superseded: another clock leads, and this transaction must not commit."""
+
+
+class Conflict(TocsinError):
+    """A transaction found that another one changed what it had read. The caller starts it again."""

@@ -30,7 +30,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     except (ConnectionError, TimeoutError):
         raise
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written ({error.strerror}): name another file") from None
+        raise InvalidInput(
+            f"{path} cannot be written ({error.strerror})", remedy="name another file"
+        ) from None
 
 
 @contextmanager

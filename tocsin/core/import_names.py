@@ -29,6 +29,6 @@ def refuse_shadowed_names(claims: Mapping[str, Sequence[str]] | None = None) -> 
         others = sorted({other for other in claims.get(name, ()) if other.lower() != OURS})
         if others:
             raise Refused(
-                f"the import name {name!r} of tocsin is also claimed by {', '.join(map(repr, others))}: "
-                "install tocsin into an environment of its own"
+                f"the import name {name!r} of tocsin is also claimed by {', '.join(map(repr, others))}",
+                remedy="install tocsin into an environment of its own",
             )

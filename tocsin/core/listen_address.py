@@ -25,7 +25,8 @@ class ListenAddress:
         found = _ADDRESS.fullmatch(text)
         if not found or int(found["port"]) > 65_535:
             raise InvalidInput(
-                f"{text!r} is no address to listen on: write host:port, such as 127.0.0.1:9464 or [::1]:9464"
+                f"{text!r} is no address to listen on",
+                remedy="write host:port, such as 127.0.0.1:9464 or [::1]:9464",
             )
         return cls(text, found["v6"] or found["host"], int(found["port"]))
 

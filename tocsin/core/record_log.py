@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from tocsin.core.columns import column
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 from tocsin.core.records import NewCalculated, NewEvent, NewStep, Records
 
 __all__ = ["NewCalculated", "NewEvent", "NewStep", "Records", "append_events", "append_records"]
@@ -28,9 +28,7 @@ async def append_events(
 ) -> int:
     """The seq of the last one. With `epoch`, also the proof that we still lead."""
     columns = {**_columns(events, _EVENT), "payload": column(event.payload for event in events)}
-    row = await (
-        await connection.execute(statement("tocsin.core/append_events"), {**columns, "epoch": epoch})
-    ).fetchone()
+    row = await fetch_one(connection, "tocsin.core/append_events", {**columns, "epoch": epoch})
     assert row is not None
     return int(row[0])
 
@@ -48,7 +46,7 @@ async def append_records(connection: Connection, records: Records) -> int | None
         "calculated_payload": column(one.payload for one in records.calculated),
         "facts": None if records.facts is None else json.dumps(list(records.facts)),
     }
-    row = await (await connection.execute(statement("tocsin.core/append_records"), parameters)).fetchone()
+    row = await fetch_one(connection, "tocsin.core/append_records", parameters)
     assert row is not None
     return int(row[0])
 

@@ -60,7 +60,8 @@ def choose_account(program: Path, data_dir: Path) -> Account:
             return inside
     raise Refused(
         f"postgres does not run as root, and the user '{pwd.getpwuid(uid).pw_name}' cannot reach both "
-        f"'{program}' and '{data_dir}': start as an ordinary user, or choose another with --data"
+        f"'{program}' and '{data_dir}'",
+        remedy="start as an ordinary user, or choose another with --data",
     )
 
 
@@ -71,7 +72,9 @@ def _unprivileged() -> tuple[int, int]:
         except KeyError:
             continue
         return entry.pw_uid, entry.pw_gid
-    raise Refused("postgres does not run as root and there is no user 'nobody': start as an ordinary user")
+    raise Refused(
+        "postgres does not run as root and there is no user 'nobody'", remedy="start as an ordinary user"
+    )
 
 
 def _works(account: Account, program: Path, data_dir: Path) -> bool:

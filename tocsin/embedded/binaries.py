@@ -26,7 +26,7 @@ def postgres_bin_dir(version: int) -> Path:
     folder = _POSTGRES_FOLDERS.get(version)
     if folder is None:
         known = " or ".join(str(each) for each in sorted(_POSTGRES_FOLDERS))
-        raise InvalidInput(f"there is no embedded postgres {version!r}: choose {known}")
+        raise InvalidInput(f"there is no embedded postgres {version!r}", remedy=f"choose {known}")
     wheel = _wheel(POSTGRES_WHEEL, "TOCSIN_POSTGRES")
     found = _executable(wheel, f"{folder}/bin/postgres")
     if found is None:

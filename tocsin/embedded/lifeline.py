@@ -51,7 +51,9 @@ class Lifeline:
 
     def spawn(self, argv: Sequence[str | Path], how: Spawn) -> subprocess.Popen[bytes]:
         if threading.current_thread() is not threading.main_thread():
-            raise Refused("an embedded server was started from a side thread: start it from the main thread")
+            raise Refused(
+                "an embedded server was started from a side thread", remedy="start it from the main thread"
+            )
         tie = (_tie_by_kernel if kernel_ties_children() else self._tie_by_watchdog)(int(how.death_signal))
         with warnings.catch_warnings():
             # Newer Pythons warn of any fork in a process with threads; `tie` takes no lock.

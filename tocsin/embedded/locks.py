@@ -90,8 +90,8 @@ def _open(data_dir: Path) -> int:
         return os.open(data_dir / LAUNCHER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as problem:
         raise Refused(
-            f"the data directory '{data_dir}' cannot be used ({problem.strerror}): "
-            "mend it or choose another with --data"
+            f"the data directory '{data_dir}' cannot be used ({problem.strerror})",
+            remedy="mend it or choose another with --data",
         ) from None
 
 

@@ -105,14 +105,14 @@ class Postgres(Server):
             found = (self._cluster / "PG_VERSION").read_text(encoding="ascii").strip()
             if found != str(self._version):
                 raise Refused(
-                    f"the data directory '{self.data_dir}' was made by postgres {found}, "
-                    f"not {self._version}: start it with postgres {found}, "
-                    "or choose another with --data and copy over by pg_dump"
+                    f"the data directory '{self.data_dir}' was made by postgres {found}, not {self._version}",
+                    remedy=f"start it with postgres {found}, "
+                    "or choose another with --data and copy over by pg_dump",
                 )
         elif self._cluster.exists() and any(self._cluster.iterdir()):
             raise Refused(
-                f"'{self._cluster}' has files but is no postgres data: "
-                "move it away or choose another with --data"
+                f"'{self._cluster}' has files but is no postgres data",
+                remedy="move it away or choose another with --data",
             )
 
     def _create(self, bin_dir: Path, account: Account, lock_fd: int, deadline: float) -> None:
@@ -157,7 +157,9 @@ class Postgres(Server):
                 os.chown(fresh, account.owner, account.owner_group)
                 self._socket_note.write_text(str(fresh), encoding="utf-8")
                 return fresh
-        raise Refused(f"the path '{self.data_dir}' is too long for a unix socket: choose another with --data")
+        raise Refused(
+            f"the path '{self.data_dir}' is too long for a unix socket", remedy="choose another with --data"
+        )
 
     def _await_ready(self, deadline: float) -> None:
         pid_file = self._cluster / "postmaster.pid"

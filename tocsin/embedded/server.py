@@ -58,7 +58,7 @@ class Server(abc.ABC):
     @property
     def pid(self) -> int:
         if self._process is None or not self.alive:
-            raise Refused(f"{self.name} is not running: start it first")
+            raise Refused(f"{self.name} is not running", remedy="start it first")
         return self._process.pid
 
     def start(self) -> None:

@@ -92,6 +92,6 @@ def _checked(data_dir: Path) -> Path:
     """Resolved, because servers report the real path; a line break would garble Postgres's own notes."""
     if any(character < " " for character in str(data_dir)):
         raise InvalidInput(
-            f"the data directory {str(data_dir)!r} has a control character: choose another name"
+            f"the data directory {str(data_dir)!r} has a control character", remedy="choose another name"
         )
     return data_dir.expanduser().resolve()

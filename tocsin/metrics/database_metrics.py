@@ -16,7 +16,7 @@ from cdc.report import Report, read_report
 from rules.actions.history import DEAD, UNDER_WAY
 from rules.lanes.status import Standing, list_lanes, list_workers
 from schemas.values.severities import level_name, severities
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.metrics import Metrics
 
 # Which verdicts wait for which lane: silence is of series, alarms are of both.
@@ -142,18 +142,18 @@ async def prepare(connection: Connection) -> None:
 
 async def read_house(connection: Connection) -> Metrics:
     house = House()
-    parked = dict(await (await connection.execute(statement("tocsin.metrics/count_parked"))).fetchall())
-    timers = await (await connection.execute(statement("tocsin.metrics/count_timers"))).fetchall()
+    parked = dict(await fetch_all(connection, "tocsin.metrics/count_parked"))
+    timers = await fetch_all(connection, "tocsin.metrics/count_timers")
     house.take_timers([(*row,) for row in timers], parked)
     lanes = await list_lanes(connection)
     house.take_lanes(lanes)
-    held = await (await connection.execute(statement("tocsin.metrics/count_held"))).fetchall()
+    held = await fetch_all(connection, "tocsin.metrics/count_held")
     house.take_held([(*row,) for row in held])
     house.workers.set(len(await list_workers(connection)))
     await _read_log(connection, house, lanes)
-    alarms = await (await connection.execute(statement("tocsin.metrics/count_alarms"))).fetchall()
-    actions = await (await connection.execute(statement("tocsin.metrics/count_actions"))).fetchall()
-    stale = await (await connection.execute(statement("tocsin.metrics/count_stale"))).fetchone()
+    alarms = await fetch_all(connection, "tocsin.metrics/count_alarms")
+    actions = await fetch_all(connection, "tocsin.metrics/count_actions")
+    stale = await fetch_one(connection, "tocsin.metrics/count_stale")
     house.take_counts(dict(alarms), dict(actions), stale[0] if stale else 0)
     return house.metrics
 
@@ -161,7 +161,7 @@ async def read_house(connection: Connection) -> Metrics:
 async def _read_log(connection: Connection, house: House, lanes: Sequence[Standing]) -> None:
     """What is in the stream is known without NATS: an audit wrote down what it saw, and what was read was there."""
     reader = LogReader(connection)
-    row = await (await connection.execute(statement("cdc/read_leader"))).fetchone()
+    row = await fetch_one(connection, "cdc/read_leader")
     report = await read_report(connection)
     read = max((one.last_seq for one in lanes if one.lane == "record"), default=0)
     published = max(report.last_seq or 0, read)

@@ -113,8 +113,8 @@ async def serving(address: ListenAddress, page: Page) -> AsyncIterator[None]:
         # Of an address that nobody has, the number says nothing and the text does.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
         raise Refused(
-            f"TOCSIN_METRICS={address.text!r} cannot be listened on ({reason.lower()}): stop what uses it, or choose "
-            "another address; two services on one host need a port each"
+            f"TOCSIN_METRICS={address.text!r} cannot be listened on ({reason.lower()})",
+            remedy="stop what uses it, or choose another address; two services on one host need a port each",
         ) from None
     port = listening.sockets[0].getsockname()[1]
     _log.info("metrics served", address=f"{address.shown_host}:{port}")

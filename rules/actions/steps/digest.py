@@ -20,7 +20,7 @@ from rules.language.templates import fill_html, fill_text
 from rules.runbook import Completed, Outcome
 from schemas.documents.runbook.looks import QUERIES, DigestStep
 from schemas.values.severities import level_name
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 
 # What a next step may put into a message of its own.
 _LONGEST_ANSWER = 50_000
@@ -44,7 +44,7 @@ async def look_up(connection: Connection, task: Task, step: DigestStep) -> dict[
     """The rows of each query under its name, and `counts` of all."""
     action = task.action
     own = {"rule": action.rule, "started_at": action.started_at, "seq": action.event_seq}
-    row = await (await connection.execute(statement("rules.actions/read_previous_seq"), own)).fetchone()
+    row = await fetch_one(connection, "rules.actions/read_previous_seq", own)
     parameters = {"limit": step.limit, "after": row[0] if row else 0, "upto": action.event_seq}
     found: dict[str, Any] = {query: [] for query in QUERIES}
     counts: dict[str, int] = {}

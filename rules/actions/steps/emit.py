@@ -23,11 +23,13 @@ async def perform_emit(task: Task) -> Outcome:
     assert isinstance(payload, dict)
     if len(owner) > _LONGEST_OWNER:
         raise InvalidInput(
-            f"the owner {owner[:40]!r}... is longer than {_LONGEST_OWNER} characters: shorten it"
+            f"the owner {owner[:40]!r}... is longer than {_LONGEST_OWNER} characters", remedy="shorten it"
         )
     size = len(json.dumps(payload, ensure_ascii=False).encode())
     if size > _LARGEST_BYTES:
-        raise InvalidInput(f"the payload has {size} bytes, at most {_LARGEST_BYTES} are accepted: send less")
+        raise InvalidInput(
+            f"the payload has {size} bytes, at most {_LARGEST_BYTES} are accepted", remedy="send less"
+        )
     action = task.action
     event = NewEvent(
         # Derived, so that whatever happens twice is one event.

@@ -86,12 +86,15 @@ def _refuse_unsendable(subject: str, body: bytes, namespace: str, max_payload: i
     if len(subject) > _LONGEST_SUBJECT:
         raise InvalidInput(
             f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_LONGEST_SUBJECT} "
-            "are accepted: use a shorter value in it"
+            "are accepted",
+            remedy="use a shorter value in it",
         )
     check_subject(subject)
     if subject.split(".")[0] == namespace:
-        raise InvalidInput(f"the subject {subject!r} belongs to tocsin itself: start it with another word")
+        raise InvalidInput(
+            f"the subject {subject!r} belongs to tocsin itself", remedy="start it with another word"
+        )
     if len(body) + _HEADER_BYTES > max_payload:
         raise InvalidInput(
-            f"the message has {len(body)} bytes, nats accepts {max_payload}: send less of the event"
+            f"the message has {len(body)} bytes, nats accepts {max_payload}", remedy="send less of the event"
         )

@@ -38,7 +38,7 @@ async def perform_record(task: Task) -> Outcome:
 async def send_datapoints(task: Task, owner: str, values: Mapping[str, str | float | bool]) -> Outcome:
     if not owner or len(owner) > _LONGEST_OWNER:
         raise InvalidInput(
-            f"the owner of a datapoint is {owner[:40]!r}: give 1 to {_LONGEST_OWNER} characters"
+            f"the owner of a datapoint is {owner[:40]!r}", remedy=f"give 1 to {_LONGEST_OWNER} characters"
         )
     ts = instant_text(task.action.at)
     try:

@@ -103,5 +103,5 @@ def _instant(value: object, field: str) -> datetime:
     if value is None:
         return _EPOCH
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidInput(f"{field} of the event is {value!r}: pass an aware datetime")
+        raise InvalidInput(f"{field} of the event is {value!r}", remedy="pass an aware datetime")
     return value

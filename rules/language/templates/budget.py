@@ -42,12 +42,12 @@ def spend(steps: int = 1) -> None:
     one = _current.get()
     one.steps -= steps
     if one.steps < 0 or time.thread_time() > one.until:
-        raise InvalidInput("it does too much: loop over less")
+        raise InvalidInput("it does too much", remedy="loop over less")
 
 
 def bounded_length(length: int) -> None:
     if length > MAX_TEXT:
-        raise InvalidInput(f"it makes a text of more than {MAX_TEXT} characters: write less")
+        raise InvalidInput(f"it makes a text of more than {MAX_TEXT} characters", remedy="write less")
 
 
 def bounded_range(*bounds: int) -> range:

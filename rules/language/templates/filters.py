@@ -54,13 +54,13 @@ def since(context: Context, value: object) -> str:
 def local(value: object, tz: str = "UTC", format: str = "%Y-%m-%d %H:%M %Z") -> str:
     """An instant as wall time of a timezone."""
     if not isinstance(format, str) or not _DIRECTIVES.fullmatch(format):
-        raise InvalidInput(f"{format!r} is not a format of times: write such as '%d %b %H:%M'")
+        raise InvalidInput(f"{format!r} is not a format of times", remedy="write such as '%d %b %H:%M'")
     return _instant(value).astimezone(zone(str(tz))).strftime(format)
 
 
 def to_json(value: object, indent: int | None = None) -> str:
     if indent not in (None, 0, 1, 2, 4, 8):
-        raise InvalidInput(f"indent {indent!r} is not accepted: write 2, 4 or 8")
+        raise InvalidInput(f"indent {indent!r} is not accepted", remedy="write 2, 4 or 8")
     return json_text(as_json(value), indent)
 
 
@@ -80,7 +80,9 @@ def replace(text: object, old: str, new: str) -> str:
 
 def rounded(value: object, precision: int = 0) -> float | int:
     if not isinstance(precision, int) or not 0 <= precision <= _MAX_PRECISION:
-        raise InvalidInput(f"{precision!r} digits cannot be rounded to: write 0 to {_MAX_PRECISION}")
+        raise InvalidInput(
+            f"{precision!r} digits cannot be rounded to", remedy=f"write 0 to {_MAX_PRECISION}"
+        )
     number = _number(value)
     return round(number, precision) if precision else round(number)
 
@@ -101,7 +103,7 @@ def to_int(value: object, default: int = 0) -> int:
 
 def within_64_bits(number: float | int) -> float | int:
     if isinstance(number, int) and abs(number) > _INT_MAX:
-        raise InvalidInput("a number grows beyond 64 bits: calculate with smaller ones")
+        raise InvalidInput("a number grows beyond 64 bits", remedy="calculate with smaller ones")
     return number
 
 

@@ -63,7 +63,7 @@ def _render(template: str, data: Mapping[str, object], part: Part) -> str:
             pieces.append(piece)
         text = "".join(pieces)
         if _UNSTORABLE.search(text):
-            raise InvalidInput("it makes a text with NUL or a lone surrogate: leave them out")
+            raise InvalidInput("it makes a text with NUL or a lone surrogate", remedy="leave them out")
     return text
 
 

@@ -86,5 +86,6 @@ class HearingReplay(EventReplay):
             names = ", ".join(sorted({edge.rule for edge in self.edges[-_MOST_AT_ONCE:]}))
             raise InvalidInput(
                 f"the event_rules {names} conclude each other without end for {self.owner!r} at "
-                f"{instant_text(at)}: give one of them 'for'"
+                f"{instant_text(at)}",
+                remedy="give one of them 'for'",
             )

@@ -4,7 +4,8 @@ Guarantee: an act upon an alarm that is not open at that moment is left out: it 
 at its instant if the alarm is still open and nobody has snoozed it again, or ended the snooze, before. At one instant a
 sustain that is over comes first, then the end of a snooze, then what arrives: the order of
 `rules.replay.rule_tests.scheduler`. Recorded ends are not heard: each follows from its snooze. Where an alarm resolves
-as it did, its snoozes end as they did, however late anybody was. Any other event about an alarm that there is not is left out as well.
+as it did, its snoozes end as they did, however late anybody was. Any other event about an
+alarm that there is not is left out as well.
 
 Alarms are known by their ids. An act says how grave its alarm is under these rules.
 """

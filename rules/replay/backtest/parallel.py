@@ -58,7 +58,7 @@ async def backtest(
             await _follow(shares, progress, report)
         except BrokenProcessPool:
             raise Refused(
-                "a process of the backtest was killed: use fewer --jobs if memory is short"
+                "a process of the backtest was killed", remedy="use fewer --jobs if memory is short"
             ) from None
         finally:
             stop.set()

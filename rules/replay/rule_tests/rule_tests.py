@@ -119,7 +119,7 @@ def _absolute(text: str, key: str) -> datetime:
     except ValueError:
         parsed = None
     if parsed is None or parsed.tzinfo is None:
-        raise InvalidInput(f"{key} {text!r} is not an instant: write it as 2026-03-04T10:00:00Z")
+        raise InvalidInput(f"{key} {text!r} is not an instant", remedy="write it as 2026-03-04T10:00:00Z")
     return parsed.astimezone(UTC)
 
 

@@ -70,7 +70,9 @@ class World:
             self.now = max(self.now, at)
             what()
             if len(self.happenings) > MOST_HAPPENINGS:
-                raise InvalidInput(f"more than {MOST_HAPPENINGS} things happened: end the test earlier")
+                raise InvalidInput(
+                    f"more than {MOST_HAPPENINGS} things happened", remedy="end the test earlier"
+                )
         self.now = max(self.now, until)
 
     def at(self, at: datetime, act: str, **arguments: Any) -> None:

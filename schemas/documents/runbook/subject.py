@@ -19,8 +19,8 @@ def check_subject(subject: str) -> None:
     for token in subject.split("."):
         if not _TOKEN.fullmatch(token):
             raise InvalidInput(
-                f"{subject!r} is not a subject to publish to: "
-                "write tokens joined by dots, without spaces, '*' and '>'"
+                f"{subject!r} is not a subject to publish to",
+                remedy="write tokens joined by dots, without spaces, '*' and '>'",
             )
     if subject.startswith("$") or subject.split(".")[0] in ("tocsin", "_INBOX"):
-        raise InvalidInput(f"the subject {subject!r} is reserved: start it with another word")
+        raise InvalidInput(f"the subject {subject!r} is reserved", remedy="start it with another word")

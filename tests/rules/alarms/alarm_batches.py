@@ -10,11 +10,11 @@ from rules.alarms.batch_writes import Judgement, read_states
 from rules.documents.load import load_text
 from rules.engine import Arrival, CompiledRules, TypeIndex, compile_rule
 from rules.lanes.batch import PhasedPlan
-from rules.lanes.lane import Overtaken
 from schemas.documents import EventRuleDocument
 from tests.clock.heartbeats import at
 from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 
 KEY = "dsp.temperature"
 HOT = """
@@ -60,7 +60,7 @@ async def judged(
                     (arrivals[-1].at,),
                 )
                 await PhasedPlan([judgement]).write(connection)
-        except Overtaken:
+        except Conflict:
             continue
         return attempt
     raise AssertionError("overtaken for ever")

@@ -12,12 +12,12 @@ from rules.engine import Arrival, TypeIndex
 from rules.lanes.batch import PhasedPlan
 from rules.lanes.data_lane import DataBatch, Verdict
 from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
-from rules.lanes.lane import Overtaken
 from schemas.wire.calculated import CalculatedDatapoint
 from tests.clock.heartbeats import at, drain
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 
 Meanwhile = Callable[[], Awaitable[None]]
 
@@ -63,7 +63,7 @@ class Live:
                     await plan.stage(self.worker)
                     await self.read_until(inputs[-1].at, partition)
                     await plan.write(self.worker)
-            except Overtaken:
+            except Conflict:
                 continue
             return attempt
         raise AssertionError("overtaken for ever")

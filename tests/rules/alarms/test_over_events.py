@@ -9,7 +9,7 @@ import pytest
 from clock.term import begin_term
 from rules.alarms.over_events import EventAlarms
 from rules.lanes.batch import PhasedPlan
-from rules.lanes.lane import Message, Overtaken
+from rules.lanes.lane import Message
 from rules.lanes.record_lane import RecordLane
 from schemas.wire.event import Event
 from tests.clock.heartbeats import at, drain
@@ -18,6 +18,7 @@ from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, judged, 
 from tests.rules.apply.apply_setup import event_bodies, note, put
 from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 from tocsin.core.settings import Settings
 
 LINK = """
@@ -173,7 +174,7 @@ async def test_a_batch_that_would_change_nothing_is_judged_again_if_rules_were_a
     planned = await RecordLane(settings, [EventAlarms()]).plan(connection, 0, [message])
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
-    with pytest.raises(Overtaken):
+    with pytest.raises(Conflict):
         async with connection.transaction():
             await planned.write(connection)
     await hear(connection, EventAlarms(), after=again - 1)

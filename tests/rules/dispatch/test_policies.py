@@ -9,13 +9,13 @@ import pytest
 from clock.term import begin_term
 from rules.dispatch.dispatcher import Dispatcher
 from rules.lanes.batch import PhasedPlan
-from rules.lanes.lane import Overtaken
 from schemas.wire.event import Event
 from tests.clock.heartbeats import at, drain
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import action, actions, event_bodies, note, put, rows, rule
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +128,7 @@ async def test_a_run_that_ends_meanwhile_makes_the_batch_overtaken(
     plan = await lane.planned()
     worker = await sessions("worker")
     await worker.execute("update tocsin.action set state = 'completed', active = '{}'")
-    with pytest.raises(Overtaken):
+    with pytest.raises(Conflict):
         async with connection.transaction():
             await plan.write(connection)
     assert await states(connection) == ["completed"]
@@ -170,7 +170,7 @@ async def test_joining_a_group_that_begins_meanwhile_makes_the_batch_overtaken(
     clock = await sessions("clock")
     await virtual_now(clock, at(31))
     await drain(await begin_term(clock, "test"), at(31))
-    with pytest.raises(Overtaken):
+    with pytest.raises(Conflict):
         async with connection.transaction():
             await plan.write(connection)
     assert len(await rows(connection, "action_event")) == 1

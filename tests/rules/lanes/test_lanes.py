@@ -13,7 +13,6 @@ import pytest
 from cdc.publisher import Publisher
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch
-from rules.lanes.lane import Overtaken
 from rules.worker import Worker
 from schemas.wire.dead_letter import DeadLetter
 from schemas.wire.subjects import datapoint_subject
@@ -32,6 +31,7 @@ from tests.rules.lanes.lane_setup import (
 )
 from tests.waiting import eventually
 from tocsin.core.db import Connection
+from tocsin.core.errors import Conflict
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
@@ -105,27 +105,27 @@ async def test_partitions_that_are_quiet_are_complete_until_about_now(
         await eventually(have_moved, "they go on")
 
 
-class OvertakenTwice(Writes):
+class ConflictTwice(Writes):
     tries = 0
 
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
         return self
 
     async def timers(self, connection: Connection) -> None:
-        OvertakenTwice.tries += 1
-        if OvertakenTwice.tries <= 2:
-            raise Overtaken("somebody was quicker")
+        ConflictTwice.tries += 1
+        if ConflictTwice.tries <= 2:
+            raise Conflict("somebody was quicker")
 
 
 async def test_a_plan_that_was_overtaken_is_made_again(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
-    worker = lane_worker("one", settings, Counting(), OvertakenTwice())
+    worker = lane_worker("one", settings, Counting(), ConflictTwice())
     async with running(worker):
         sent = await send(settings, range(3), OWNERS[:1])
         await wait_for_rows(connection, "public.effect", sent)
         assert worker.restarts == 0
     assert [row["value"] for row in await effects(connection)] == [0, 1, 2]
-    assert OvertakenTwice.tries > 2
+    assert ConflictTwice.tries > 2
 
 
 class Choking:

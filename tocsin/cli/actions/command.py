@@ -120,7 +120,7 @@ def history(
     states = states_option(state) or ENDED
     if not set(states) <= set(ENDED):
         raise InvalidInput(
-            f"an action that is {state} has not ended: `tocsin actions --state {state}` lists those"
+            f"an action that is {state} has not ended", remedy=f"`tocsin actions --state {state}` lists those"
         )
     now, rows = finish(_list(states, name, rule, owner, since, limit))
     if as_json:

@@ -35,7 +35,7 @@ def states_option(state: str | None) -> tuple[str, ...] | None:
         return None if state is None else (state,)
     if state == "dead":
         return DEAD
-    raise InvalidInput(f"unknown state {state!r}: use one of {', '.join(STATES)}, or dead")
+    raise InvalidInput(f"unknown state {state!r}", remedy=f"use one of {', '.join(STATES)}, or dead")
 
 
 def actions_table(rows: list[dict[str, Any]], now: datetime, nothing: str) -> None:

@@ -66,7 +66,7 @@ def _confirm(question: str, yes: bool) -> None:
         return
     typer.echo(f"{question} [y/N] ", err=True, nl=False)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("nothing was changed: answer y, or give --yes")
+        raise Refused("nothing was changed", remedy="answer y, or give --yes")
 
 
 def _loss_text(loss: Loss) -> str:

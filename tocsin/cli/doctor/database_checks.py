@@ -22,7 +22,7 @@ from tocsin.cli.doctor.checks import (
     split_remedy,
     timers,
 )
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -45,7 +45,7 @@ async def look_at_database(connection: Connection, settings: Settings) -> list[F
     found.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
     parked = await list_timers(connection, parked=True, limit=_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
-    row = await (await connection.execute(statement("tocsin.cli/read_oldest_armed"))).fetchone()
+    row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
     found += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
     found.append(pipeline(await read_held(connection)))
     found.append(retention(await read_prune_report(connection), _ages(settings)))

@@ -14,7 +14,7 @@ from rules.lanes.dead_letters import count_dead_letters
 from rules.lanes.status import list_lanes, list_refusing, list_workers
 from tocsin.cli.doctor.checks import Finding, Workers, dead_letters, lane, leader, log_lag, worker_lag
 from tocsin.cli.output import utc_text
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -68,7 +68,7 @@ async def _log(
     except NotFoundError:
         last = None
     head = await LogReader(connection).head()
-    row = await (await connection.execute(statement("cdc/read_leader"))).fetchone()
+    row = await fetch_one(connection, "cdc/read_leader")
     assert row is not None
     epoch, _, taken_at = row
     holder = await current_holder(bus, settings, "clock")

@@ -54,9 +54,11 @@ def backtest(
       tocsin backtest --rules rules/ --recording recording.ndjson.gz
     """
     if historical and rules:
-        raise InvalidInput("--historical uses the rules of the time: leave out --rules, or --historical")
+        raise InvalidInput(
+            "--historical uses the rules of the time", remedy="leave out --rules, or --historical"
+        )
     if recording is not None and (since or until):
-        raise InvalidInput("a recording has its own window: leave out --since and --until")
+        raise InvalidInput("a recording has its own window", remedy="leave out --since and --until")
     if html is not None:
         check_output(html, "--html")
     story, found = finish(_backtest(rules or [], since or "30d", until, recording, jobs))

@@ -29,7 +29,7 @@ def dead(
       tocsin dead --kind datapoint --limit 5
     """
     if kind is not None and kind not in _KINDS:
-        raise InvalidInput(f"unknown kind {kind!r}: use one of {', '.join(_KINDS)}")
+        raise InvalidInput(f"unknown kind {kind!r}", remedy=f"use one of {', '.join(_KINDS)}")
     letters = finish(_dead(kind, limit))
     if as_json:
         print_json(letters)

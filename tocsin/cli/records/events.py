@@ -33,7 +33,7 @@ def events(
       tocsin events --origin scheduled --schedule heartbeat --limit 5
     """
     if origin is not None and origin not in _ORIGINS:
-        raise InvalidInput(f"unknown origin {origin!r}: use one of {', '.join(_ORIGINS)}")
+        raise InvalidInput(f"unknown origin {origin!r}", remedy=f"use one of {', '.join(_ORIGINS)}")
     filters = {"type": type_, "schedule": schedule, "origin": origin, "limit": limit}
     rows = finish(_events(since_seq, filters))
     if as_json:

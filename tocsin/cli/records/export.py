@@ -72,7 +72,9 @@ async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
     end = now if until is None else instant_or_ago(until, "--until", now)
     begin = instant_or_ago(since, "--since", now)
     if begin >= end:
-        raise InvalidInput(f"--since {since} is not before --until {until or 'now'}: choose an earlier one")
+        raise InvalidInput(
+            f"--since {since} is not before --until {until or 'now'}", remedy="choose an earlier one"
+        )
     if kept_from is not None and begin < kept_from:
         gone = f"retention has dropped what is from before {utc_text(kept_from)}"
         typer.echo(f"{gone}, and alarms of then may be missing: choose a later --since", err=True)

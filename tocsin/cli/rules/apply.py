@@ -190,11 +190,15 @@ def _ask(seen: Preview, as_json: bool) -> None:
     if as_json or not _is_a_terminal():
         listed = ", ".join(f"{kind} {name}" for kind, name in sorted(seen.plan.removed)[:_NAMED])
         more = f" and {len(seen.plan.removed) - _NAMED} more" if len(seen.plan.removed) > _NAMED else ""
-        raise Refused(f"this would remove {listed}{more}: look at `tocsin plan --prune`, then add --yes")
+        raise Refused(
+            f"this would remove {listed}{more}", remedy="look at `tocsin plan --prune`, then add --yes"
+        )
     for line in plan_lines(seen):
         typer.echo(line)
     if not typer.confirm("apply this?"):
-        raise Refused("nothing was applied, because you said no: change the files, or leave out --prune")
+        raise Refused(
+            "nothing was applied, because you said no", remedy="change the files, or leave out --prune"
+        )
 
 
 def _is_a_terminal() -> bool:

@@ -75,7 +75,7 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
         **{"starts_at": starts_at, "ends_at": ends_at},
     }
     if in_ is not None and at is not None:
-        raise InvalidInput("both --at and --in are given: keep one of them")
+        raise InvalidInput("both --at and --in are given", remedy="keep one of them")
     if in_ is not None:
         values["at"] = f"in {in_}"
     edit = Edit(replace or if_generation is not None, if_generation)
@@ -134,8 +134,8 @@ def _conflict(put: Put, before: Row, after: Row) -> Refused:
     differences = ", ".join(_difference(key, before[key], after[key]) for key in put.differences)
     state = f"is {before['status']}" if not differences else f"exists with other content ({differences})"
     return Refused(
-        f"schedule {before['name']!r} {state}: choose another name, or edit it with --replace or "
-        f"--if-generation {before['generation']}"
+        f"schedule {before['name']!r} {state}",
+        remedy=f"choose another name, or edit it with --replace or --if-generation {before['generation']}",
     )
 
 
@@ -208,4 +208,6 @@ async def _refuse_unknown_action(connection: Connection, document: ScheduleDocum
     known = (await known_names(connection)).get("action", frozenset())
     if document.action not in known:
         listed = ", ".join(sorted(known)[:20]) or "none is applied yet"
-        raise InvalidInput(f"unknown action {document.action!r}: use one that is applied ({listed})")
+        raise InvalidInput(
+            f"unknown action {document.action!r}", remedy=f"use one that is applied ({listed})"
+        )

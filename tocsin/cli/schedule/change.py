@@ -91,10 +91,10 @@ def cancel(
         return
     if name is not None or if_generation is not None:
         raise InvalidInput(
-            "--all and --type cancel many: give them without a name and without --if-generation"
+            "--all and --type cancel many", remedy="give them without a name and without --if-generation"
         )
     if type_ is None and (not all_ or owner is None):
-        raise InvalidInput("nothing to cancel: give a name, --all with --owner, or --type")
+        raise InvalidInput("nothing to cancel", remedy="give a name, --all with --owner, or --type")
     cancelled = finish(_cancel_many(owner, type_, by or person()))
     if as_json:
         print_json({"cancelled": cancelled, "count": len(cancelled)})
@@ -202,5 +202,5 @@ async def _found(connection: Connection, owner: str, name: str) -> dict[str, Any
     row = await find_schedule(connection, owner, name)
     if row is None:
         of_owner = f" of owner {owner!r}" if owner else ""
-        raise Refused(f"there is no schedule {name!r}{of_owner}: `tocsin schedules` lists them")
+        raise Refused(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
     return row

@@ -121,7 +121,7 @@ async def _schedules(
 
     known = ("active", "paused", *FINISHED)
     if status is not None and status not in known:
-        raise InvalidInput(f"unknown status {status!r}: use one of {', '.join(known)}")
+        raise InvalidInput(f"unknown status {status!r}", remedy=f"use one of {', '.join(known)}")
     async with database() as connection:
         rows = await list_schedules(connection, owner=owner, type=type_, status=status, limit=limit)
         return await with_results(connection, rows)

@@ -27,7 +27,7 @@ from tocsin.cli.run import service, stop_on_signals
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
 from tocsin.cli.up.view import State
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, connect, fetch_one, statement
 from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
@@ -113,8 +113,8 @@ async def _until_dead(servers: Servers) -> bool:
         for server in (servers.postgres, servers.nats):
             if not server.alive:
                 raise Unreachable(
-                    f"{server.name} stopped by itself, its log is '{server.log_path}': "
-                    "start `tocsin up` again"
+                    f"{server.name} stopped by itself, its log is '{server.log_path}'",
+                    remedy="start `tocsin up` again",
                 )
         await asyncio.sleep(_WATCH_S)
 
@@ -122,7 +122,7 @@ async def _until_dead(servers: Servers) -> bool:
 async def _ensure_database(servers: Servers) -> None:
     connection = await connect(Settings(postgres=servers.postgres_url), "up")
     try:
-        if await (await connection.execute(statement("tocsin.cli/find_database"))).fetchone() is None:
+        if await fetch_one(connection, "tocsin.cli/find_database") is None:
             await connection.execute(statement("tocsin.cli/create_database"))
     finally:
         await connection.close()

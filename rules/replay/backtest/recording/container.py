@@ -162,4 +162,4 @@ class Lines:
 
 def refuse(path: Path, line: int | None, why: str) -> NoReturn:
     place = path if line is None else f"{path}:{line}"
-    raise InvalidInput(f"{place}: {why}: export the recording again")
+    raise InvalidInput(f"{place}: {why}", remedy="export the recording again")

@@ -41,7 +41,7 @@ from rules.replay.backtest.recording.model import (
 )
 from rules.replay.backtest.warm_up import beginning
 from schemas.documents import KINDS
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, connect, fetch_one, statement
 from tocsin.core.settings import Settings
 
 _OWNERS_AT_ONCE = 200
@@ -171,7 +171,7 @@ async def recorded(settings: Settings, since: datetime, until: datetime) -> Asyn
     """The recording as of now; the snapshot is kept until the end of the block."""
     session = await _reading(settings)
     try:
-        row = await (await session.execute(statement("rules.replay.backtest/export_snapshot"))).fetchone()
+        row = await fetch_one(session, "rules.replay.backtest/export_snapshot")
         assert row is not None
         yield replace(DatabaseSource(settings, since, until), snapshot=row[0])
     finally:

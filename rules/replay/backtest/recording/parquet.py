@@ -188,7 +188,7 @@ class ParquetSource:
             self._refuse(f"it is damaged, or not a recording ({error})")
 
     def _refuse(self, why: str) -> NoReturn:
-        raise InvalidInput(f"{self.path}: {why}: export the recording again") from None
+        raise InvalidInput(f"{self.path}: {why}", remedy="export the recording again") from None
 
 
 def _parts_of(batch: RecordBatch, owner: str) -> Iterator[Part]:
@@ -224,7 +224,9 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise InvalidInput("a recording as Parquet needs pyarrow: pip install 'tocsin[parquet]'") from None
+        raise InvalidInput(
+            "a recording as Parquet needs pyarrow", remedy="pip install 'tocsin[parquet]'"
+        ) from None
     return pyarrow, pyarrow.parquet
 
 
