@@ -1,12 +1,15 @@
-"""What all migrations add up to, as text: `schema.sql`, for people to read and for a test to hold equal.
+"""Writes `schema.sql`: the schema that all migrations add up to, as one executable file.
 
-Guarantee: the text depends on the migrations alone, not on the server's version, its owner's name or the order of
-its catalogue. Why our own: pg_dump writes its version and a random token, and needs to be installed.
+Guarantee: running the file on an empty database gives the same schema as `tocsin migrate`, including the rows that say
+which versions it has. The text depends on the migrations alone, not on the version of the server, the name of the
+owner or the order of the catalog.
+
+Why not pg_dump: it writes its own version and a random token, and it has to be installed.
 
     TOCSIN_POSTGRES=... python -m migrations.dump
 
-rewrites `schema.sql` from a database that has all migrations; `python -m tests.migrations` does the same with a
-server of its own. On failure: `Refused` if the database lacks a migration.
+rewrites the file from a database that has all migrations. `python -m tests.migrations` does the same with a server of
+its own. On failure: `Refused` if the database lacks a migration.
 """
 
 from __future__ import annotations
@@ -15,24 +18,25 @@ import asyncio
 from pathlib import Path
 
 from migrations.runner import refuse_unmigrated
-from tocsin.core.db import Connection, connect, fetch_all
+from tocsin.core.db import Connection, connect, fetch_all, statement
 from tocsin.core.settings import Settings, read_settings
 
 SCHEMA = Path(__file__).parent / "schema.sql"
-_HEADER = (
-    "-- The schema that all migrations add up to. Written by `python -m tests.migrations`; do not edit.\n"
-)
+_HEADER = """\
+-- The schema that all migrations add up to, from the catalog of Postgres. Do not edit: `python -m tests.migrations`
+-- writes it. The reasons are in migrations/versions. Executable on an empty database:
+--
+--     psql --single-transaction --set ON_ERROR_STOP=1 --file migrations/schema.sql
+"""
 
 
 async def describe(connection: Connection) -> str:
-    await refuse_unmigrated(connection)
-    rows = await fetch_all(connection, "migrations/describe_schema")
-    role = connection.info.user
-    lines = [_HEADER]
-    for rank, _, part, definition in rows:
-        begins_entry = rank != 1 or part == 0
-        lines.append(("\n" if begins_entry else "") + definition.replace(f"{role}=", "owner="))
-    return "\n".join(lines).replace(f"/{role}}}", "/owner}") + "\n"
+    async with connection.transaction():
+        await refuse_unmigrated(connection)
+        await connection.execute(statement("migrations/qualify_names"))
+        rows = await fetch_all(connection, "migrations/describe_schema")
+    lines = [("\n" if begins_object else "") + definition for begins_object, definition in rows]
+    return "\n".join([_HEADER.rstrip("\n"), *lines]) + "\n"
 
 
 async def refresh(settings: Settings) -> None:

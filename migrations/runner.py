@@ -1,9 +1,12 @@
-"""Apply what is missing; refuse a history that was rewritten.
+"""Applies the migrations that a database lacks, and rejects a database with another history.
 
-Guarantee: all missing versions are applied together or not at all, by one migrator while the others wait; a
-service refuses a database that lacks a version, has an edited one, or has one this program does not know.
-Why one transaction: an upgrade that fails half-way leaves the database at the version it had.
-On failure: `Refused` names the version and the way out.
+Guarantee: all missing versions are applied together or not at all, by one migrator while the others wait. A service
+rejects a database that lacks a version, or whose recorded versions are not those of this program: one was edited, has
+another name, or is unknown.
+
+Why one transaction: an upgrade that fails half-way leaves the database at the version that it had.
+
+On failure: `Refused` names the database, the version and the remedy.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ async def migrate(connection: Connection, known: tuple[Version, ...] | None = No
         await connection.execute(statement("migrations/bound_locks"))
         await connection.execute(statement("migrations/create_migration_table"))
         applied = await _applied(connection)
-        _refuse_rewritten_history(applied, known)
+        _refuse_other_history(connection, applied, known)
         for version in known:
             if version.number in applied:
                 continue
@@ -67,11 +70,12 @@ async def refuse_unmigrated(connection: Connection) -> None:
     """Services call this: they never change the schema by themselves."""
     found = await fetch_one(connection, "migrations/find_migration_table")
     applied = await _applied(connection) if found and found[0] else {}
-    _refuse_rewritten_history(applied, versions())
+    _refuse_other_history(connection, applied, versions())
     missing = [version.name for version in versions() if version.number not in applied]
     if missing:
         raise Refused(
-            f"the database lacks the migrations {', '.join(missing)}", remedy="run `tocsin migrate`"
+            f"database {connection.info.dbname!r} lacks the migrations {', '.join(missing)}",
+            remedy="run `tocsin migrate`",
         )
 
 
@@ -80,17 +84,26 @@ async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
     return {number: (name, checksum) for number, name, checksum in rows}
 
 
-def _refuse_rewritten_history(applied: dict[int, tuple[str, str]], known: tuple[Version, ...]) -> None:
+def _refuse_other_history(
+    connection: Connection, applied: dict[int, tuple[str, str]], known: tuple[Version, ...]
+) -> None:
+    database = connection.info.dbname
     by_number = {version.number: version for version in known}
     for number, (name, checksum) in sorted(applied.items()):
         version = by_number.get(number)
         if version is None:
             raise Refused(
-                f"the database has migration {name!r}, which this version of tocsin does not know",
+                f"database {database!r} has migration {name!r}, which this version of tocsin does not know",
                 remedy="run the newer tocsin that applied it",
+            )
+        if version.name != name:
+            raise Refused(
+                f"database {database!r} has migration {name!r} where this version of tocsin has {version.name!r}",
+                remedy="use an empty database (with `tocsin up`, another --data directory), or run the version of "
+                "tocsin that created this one",
             )
         if version.checksum != checksum:
             raise Refused(
-                f"migration {name!r} was edited after it was applied",
+                f"in database {database!r}, migration {name!r} was edited after it was applied",
                 remedy="restore the file, and put the change into a new migration",
             )

@@ -1,555 +1,779 @@
--- The schema that all migrations add up to. Written by `python -m tests.migrations`; do not edit.
+-- The schema that all migrations add up to, from the catalog of Postgres. Do not edit: `python -m tests.migrations`
+-- writes it. The reasons are in migrations/versions. Executable on an empty database:
+--
+--     psql --single-transaction --set ON_ERROR_STOP=1 --file migrations/schema.sql
 
+create schema tocsin;
+comment on schema tocsin is 'Tables and functions of Tocsin. Created by `tocsin migrate`, written by its services.';
 
-table action with (fillfactor=60)
-    id uuid not null
-    name text not null
-    action_rule text not null
-    event_id uuid not null
-    event_seq bigint not null
-    document jsonb not null
-    owner text not null default ''::text
-    state text not null
-    started_at timestamp with time zone not null
-    ended_at timestamp with time zone
-    result jsonb
-    error text
-    correlation_id uuid not null
-    group_key text not null default ''::text
-    alarm_id uuid
-    active jsonb not null default '{}'::jsonb
-    answers jsonb not null default '{}'::jsonb
-    lineage text[] not null default '{}'::text[]
-    version bigint not null default 1
-    constraint action_pkey PRIMARY KEY (id)
-    constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
-
-table action_event
-    action_rule text not null
-    event_id uuid not null
-    event_seq bigint not null
-    action_id uuid not null
-    constraint action_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id)
-    constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
-
-table action_limit
-    action_rule text not null
-    starts timestamp with time zone[] not null
-    constraint action_limit_pkey PRIMARY KEY (action_rule)
-
-table action_step partition by RANGE (seq) row security
-    seq bigint not null
-    id uuid not null
-    action_id uuid not null
-    name text not null
-    owner text not null default ''::text
-    step integer not null
-    attempt integer not null
-    state text not null
-    recorded_at timestamp with time zone not null
-    correlation_id uuid not null
-    source_event_id uuid
-    result jsonb not null default '{}'::jsonb
-    constraint action_step_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128)))
-    constraint action_step_owner_check CHECK ((length(owner) <= 128))
-    constraint action_step_pkey PRIMARY KEY (seq)
-    constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376))
-    constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
-
-table action_wait
-    action_id uuid not null
-    step integer not null
-    attempt integer not null
-    condition text not null
-    after_seq bigint not null
-    constraint action_wait_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id)
-    constraint action_wait_pkey PRIMARY KEY (action_id, step)
-
-table alarm with (fillfactor=70)
-    id uuid not null
-    event_rule text not null
-    owner text not null default ''::text
-    state text not null
-    severity smallint not null
-    since timestamp with time zone not null
-    opened_at timestamp with time zone
-    resolved_at timestamp with time zone
-    resolved_reason text
-    payload jsonb not null default '{}'::jsonb
-    source_event_id uuid
-    correlation_id uuid not null
-    acknowledged_at timestamp with time zone
-    acknowledged_by text
-    acknowledged_note text
-    snoozed_until timestamp with time zone
-    snoozed_by text
-    version bigint not null default 1
-    constraint alarm_pkey PRIMARY KEY (id)
-    constraint alarm_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'open'::text, 'resolved'::text])))
-
-table audit
-    id bigint not null generated always as identity
-    at timestamp with time zone not null
-    who text not null
-    via text not null
-    verb text not null
-    kind text not null
-    owner text not null default ''::text
-    name text not null
-    old jsonb
-    new jsonb
-    constraint audit_pkey PRIMARY KEY (id)
-
-type calculated_input
-    id uuid
-    owner text
-    key text
-    ts timestamp with time zone
-    verdict text
-    correlation_id uuid
+create type tocsin.calculated_input as (
+    id uuid,
+    owner text,
+    key text,
+    ts timestamp with time zone,
+    verdict text,
+    correlation_id uuid,
     payload jsonb
+);
+comment on type tocsin.calculated_input is 'A calculated datapoint to append; the columns of tocsin.datapoint_calculated that the caller gives.';
 
-table cdc_report with (fillfactor=50)
-    only_row boolean not null default true
-    at timestamp with time zone
-    holder text
-    head bigint
-    first_seq bigint
-    last_seq bigint
-    lag_s double precision
-    compared integer
-    problem text
-    detail text
-    seq bigint
-    since timestamp with time zone
-    constraint cdc_report_only_row_check CHECK (only_row)
-    constraint cdc_report_pkey PRIMARY KEY (only_row)
-
-table current_value with (fillfactor=70)
-    owner text not null
-    key text not null
-    partition integer not null
-    value jsonb not null
-    ts timestamp with time zone not null
-    labels jsonb not null default '{}'::jsonb
-    arrived_at timestamp with time zone not null
-    stream_seq bigint not null
-    first_arrived_at timestamp with time zone not null
-    freshness text not null default 'fresh'::text
-    stale_since timestamp with time zone
-    heard_stale_since timestamp with time zone
-    version bigint not null default 1
-    constraint current_value_freshness_check CHECK ((freshness = ANY (ARRAY['fresh'::text, 'stale'::text])))
-    constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
-    constraint current_value_owner_check CHECK ((length(owner) <= 128))
-    constraint current_value_pkey PRIMARY KEY (owner, key)
-
-table datapoint partition by RANGE (arrived_at)
-    arrived_at timestamp with time zone not null
-    stream_seq bigint not null
-    position integer not null
-    owner text not null
-    key text not null
-    ts timestamp with time zone not null
-    value jsonb not null
-    labels jsonb
-    constraint datapoint_pkey PRIMARY KEY (arrived_at, stream_seq, "position")
-
-table datapoint_calculated partition by RANGE (seq) row security
-    seq bigint not null
-    id uuid not null
-    owner text not null
-    key text not null
-    ts timestamp with time zone not null
-    recorded_at timestamp with time zone not null
-    verdict text not null
-    payload jsonb not null
-    correlation_id uuid not null
-    epoch bigint
-    constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
-    constraint datapoint_calculated_owner_check CHECK ((length(owner) <= 128))
-    constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376))
-    constraint datapoint_calculated_pkey PRIMARY KEY (seq)
-    constraint datapoint_calculated_verdict_check CHECK ((verdict = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text])))
-
-table datapoint_kept
-    owner text not null
-    key text not null
-    arrived_at timestamp with time zone not null
-    ts timestamp with time zone not null
-    value jsonb not null
-    labels jsonb
-    constraint datapoint_kept_pkey PRIMARY KEY (owner, key)
-
-table event partition by RANGE (seq) row security
-    seq bigint not null
-    id uuid not null
-    ts timestamp with time zone not null
-    recorded_at timestamp with time zone not null
-    origin text not null
-    type text not null
-    schedule text not null default ''::text
-    rule text not null default ''::text
-    action text not null default ''::text
-    owner text not null default ''::text
-    fire_at timestamp with time zone
-    alarm_id uuid
-    severity smallint
-    source_event_id uuid
-    correlation_id uuid not null
-    payload jsonb not null
-    epoch bigint
-    constraint event_action_check CHECK ((length(action) <= 128))
-    constraint event_origin_check CHECK ((origin = ANY (ARRAY['caught'::text, 'caused'::text, 'derived'::text, 'scheduled'::text])))
-    constraint event_owner_check CHECK ((length(owner) <= 128))
-    constraint event_payload_check CHECK ((octet_length((payload)::text) <= 229376))
-    constraint event_pkey PRIMARY KEY (seq)
-    constraint event_rule_check CHECK ((length(rule) <= 128))
-    constraint event_schedule_check CHECK ((length(schedule) <= 128))
-    constraint event_type_check CHECK ((type ~ '^[A-Za-z0-9_-]{1,128}$'::text))
-
-type event_input
-    id uuid
-    ts timestamp with time zone
-    origin text
-    type text
-    schedule text
-    rule text
-    action text
-    owner text
-    fire_at timestamp with time zone
-    alarm_id uuid
-    severity smallint
-    source_event_id uuid
-    correlation_id uuid
+create type tocsin.event_input as (
+    id uuid,
+    ts timestamp with time zone,
+    origin text,
+    type text,
+    schedule text,
+    rule text,
+    action text,
+    owner text,
+    fire_at timestamp with time zone,
+    alarm_id uuid,
+    severity smallint,
+    source_event_id uuid,
+    correlation_id uuid,
     payload jsonb
+);
+comment on type tocsin.event_input is 'An event to append; the columns of tocsin.event that the caller gives.';
 
-table event_kept
-    seq bigint not null
-    id uuid not null
-    ts timestamp with time zone not null
-    recorded_at timestamp with time zone not null
-    origin text not null
-    type text not null
-    schedule text not null default ''::text
-    rule text not null default ''::text
-    action text not null default ''::text
-    owner text not null default ''::text
-    fire_at timestamp with time zone
-    alarm_id uuid
-    severity smallint
-    source_event_id uuid
-    correlation_id uuid not null
-    payload jsonb not null
-    epoch bigint
-    constraint event_kept_pkey PRIMARY KEY (seq)
-
-table event_lineage
-    event_id uuid not null
-    lineage text[] not null
-    at timestamp with time zone not null default instant()
-    constraint event_lineage_lineage_check CHECK ((cardinality(lineage) > 0))
-    constraint event_lineage_pkey PRIMARY KEY (event_id)
-
-table ingest_event
-    key text not null
-    event_id uuid not null
-    at timestamp with time zone not null
-    constraint ingest_event_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256)))
-    constraint ingest_event_pkey PRIMARY KEY (key)
-
-table ingest_partition with (fillfactor=50)
-    lane text not null
-    partition integer not null
-    last_seq bigint not null default 0
-    complete_until timestamp with time zone
-    holder text
-    held_until timestamp with time zone
-    incarnation text
-    last_source_seq bigint not null default 0
-    constraint ingest_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text])))
-    constraint ingest_partition_partition_check CHECK ((partition >= 0))
-    constraint ingest_partition_pkey PRIMARY KEY (lane, partition)
-
-table ingest_worker with (fillfactor=50)
-    holder text not null
-    seen_until timestamp with time zone not null
-    since timestamp with time zone not null
-    problem text
-    constraint ingest_worker_pkey PRIMARY KEY (holder)
-
-table log_commit row security
-    last_seq bigint not null
-    first_seq bigint not null
-    recorded_at timestamp with time zone not null
-    epoch bigint
-    constraint log_commit_pkey PRIMARY KEY (last_seq)
-
-table log_gap row security
-    from_seq bigint not null
-    until_seq bigint not null
-    reason text not null
-    who text not null
-    at timestamp with time zone not null
-    constraint log_gap_apart EXCLUDE USING gist (int8range(from_seq, until_seq, '[]'::text) WITH &&) DEFERRABLE INITIALLY DEFERRED
-    constraint log_gap_check CHECK ((until_seq >= from_seq))
-    constraint log_gap_from_seq_check CHECK ((from_seq > 0))
-
-table log_head row security
-    only_row boolean not null default true
-    epoch bigint not null default 0
-    floor bigint not null default 0
-    partition_size bigint not null default 1000000
-    holder text
-    holder_pid integer
-    holder_backend_start timestamp with time zone
-    taken_at timestamp with time zone
-    horizon bigint not null default 1
-    constraint log_head_only_row_check CHECK (only_row)
-    constraint log_head_partition_size_check CHECK ((partition_size > 0))
-    constraint log_head_pkey PRIMARY KEY (only_row)
-
-table member_alarm with (fillfactor=70)
-    owner text not null
-    rule text not null
-    severity smallint not null
-    since timestamp with time zone not null
-    keys text[] not null
-    constraint member_alarm_pkey PRIMARY KEY (owner, rule)
-
-table member_fact
-    id bigint not null generated always as identity
-    owner text not null
-    at timestamp with time zone not null
-    what text not null
-    subject text not null
-    severity smallint
-    since timestamp with time zone
-    keys text[] not null default '{}'::text[]
-    constraint member_fact_pkey PRIMARY KEY (id)
-    constraint member_fact_what_check CHECK ((what = ANY (ARRAY['fresh'::text, 'stale'::text, 'alarm'::text])))
-
-type member_fact_input
-    owner text
-    at timestamp with time zone
-    what text
-    subject text
-    severity smallint
-    since timestamp with time zone
+create type tocsin.member_fact_input as (
+    owner text,
+    at timestamp with time zone,
+    what text,
+    subject text,
+    severity smallint,
+    since timestamp with time zone,
     keys text[]
+);
+comment on type tocsin.member_fact_input is 'An observation about a member of a system; the columns of tocsin.member_fact without the id.';
 
-table member_series with (fillfactor=70)
-    owner text not null
-    key text not null
-    stale_since timestamp with time zone
-    constraint member_series_pkey PRIMARY KEY (owner, key)
-
-table pipeline_report with (fillfactor=50)
-    only_row boolean not null default true
-    since timestamp with time zone
-    constraint pipeline_report_only_row_check CHECK (only_row)
-    constraint pipeline_report_pkey PRIMARY KEY (only_row)
-
-table prune_report with (fillfactor=50)
-    only_row boolean not null default true
-    began_at timestamp with time zone
-    ended_at timestamp with time zone
-    removed jsonb not null default '{}'::jsonb
-    left_over jsonb not null default '[]'::jsonb
-    constraint prune_report_only_row_check CHECK (only_row)
-    constraint prune_report_pkey PRIMARY KEY (only_row)
-
-table rule_state with (fillfactor=70)
-    event_rule text not null
-    owner text not null
-    lane text not null
-    partition integer not null
-    phase text not null default 'ok'::text
-    alarm_id uuid
-    state jsonb not null default '{}'::jsonb
-    version bigint not null default 1
-    constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES ingest_partition(lane, partition)
-    constraint rule_state_phase_check CHECK ((phase = ANY (ARRAY['ok'::text, 'pending'::text, 'open'::text, 'clearing'::text])))
-    constraint rule_state_pkey PRIMARY KEY (event_rule, owner)
-
-table rule_switch
-    lane text not null
-    partition integer not null
-    rules_seq bigint not null
-    seq bigint not null
-    complete_until timestamp with time zone
-    constraint rule_switch_pkey PRIMARY KEY (lane, partition, rules_seq)
-
-table rule_version
-    kind text not null
-    name text not null
-    version integer not null
-    document jsonb not null
-    from_seq bigint not null
-    until_seq bigint
-    constraint rule_version_pkey PRIMARY KEY (kind, name, version)
-
-table schedule
-    id uuid not null default gen_random_uuid()
-    owner text not null default ''::text
-    name text not null
-    recurrence jsonb not null
-    spread interval not null default '00:00:00'::interval
-    catch_up text not null default 'latest'::text
-    window interval
-    grace interval
-    max_catch_up integer not null default 100
-    type text not null default 'schedule-fired'::text
-    payload jsonb not null default '{}'::jsonb
-    action text
-    status text not null default 'active'::text
-    generation bigint not null default 1
-    last_occurrence timestamp with time zone
-    source text not null default 'api'::text
-    created_by text not null
-    created_via text not null
-    created_at timestamp with time zone not null
-    updated_at timestamp with time zone not null
-    constraint schedule_action_check CHECK (((length(action) >= 1) AND (length(action) <= 128)))
-    constraint schedule_catch_up_check CHECK ((catch_up = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text])))
-    constraint schedule_grace_check CHECK ((grace >= '00:00:00'::interval))
-    constraint schedule_max_catch_up_check CHECK (((max_catch_up >= 1) AND (max_catch_up <= 10000)))
-    constraint schedule_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128)))
-    constraint schedule_owner_check CHECK ((length(owner) <= 128))
-    constraint schedule_owner_name_key UNIQUE (owner, name)
-    constraint schedule_payload_check CHECK ((octet_length((payload)::text) <= 229376))
-    constraint schedule_pkey PRIMARY KEY (id)
-    constraint schedule_source_check CHECK ((source = ANY (ARRAY['api'::text, 'rules'::text])))
-    constraint schedule_spread_check CHECK ((spread >= '00:00:00'::interval))
-    constraint schedule_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text])))
-    constraint schedule_type_check CHECK ((type ~ '^[A-Za-z0-9_-]{1,128}$'::text))
-    constraint schedule_window_check CHECK (("window" >= '00:00:00'::interval))
-
-table setting
-    name text not null
-    value text not null
-    constraint setting_pkey PRIMARY KEY (name)
-
-type step_input
-    id uuid
-    action_id uuid
-    name text
-    owner text
-    step integer
-    attempt integer
-    state text
-    correlation_id uuid
-    source_event_id uuid
+create type tocsin.step_input as (
+    id uuid,
+    action_id uuid,
+    name text,
+    owner text,
+    step integer,
+    attempt integer,
+    state text,
+    correlation_id uuid,
+    source_event_id uuid,
     result jsonb
+);
+comment on type tocsin.step_input is 'An action step to append; the columns of tocsin.action_step that the caller gives.';
 
-table system_health with (fillfactor=50)
-    system text not null
-    health text not null default 'unknown'::text
-    reason text
-    since timestamp with time zone
-    holds_from timestamp with time zone not null
-    constraint system_health_health_check CHECK ((health = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'unknown'::text])))
-    constraint system_health_pkey PRIMARY KEY (system)
-    constraint system_health_reason_check CHECK ((reason = ANY (ARRAY['stale'::text, 'no-data'::text, 'uncovered'::text])))
+CREATE OR REPLACE FUNCTION tocsin.instant()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$
+    select coalesce(nullif(current_setting('tocsin.now', true), '')::timestamptz, clock_timestamp())
+$function$;
+comment on function tocsin.instant() is 'Current time of this database: the only SQL function that reads a clock. A test moves it with the session setting tocsin.now.';
+
+create table public.tocsin_migration (
+    number integer not null,
+    name text not null,
+    checksum text not null,
+    applied_at timestamp with time zone not null default clock_timestamp(),
+    constraint tocsin_migration_pkey PRIMARY KEY (number)
+);
+comment on table public.tocsin_migration is 'Schema versions that were applied to this database. Written by `tocsin migrate`.';
+comment on column public.tocsin_migration.checksum is 'SHA-256 of the version file. Services refuse a database whose checksums differ from their own files.';
+
+create table tocsin.action (
+    id uuid not null,
+    name text not null,
+    action_rule text not null,
+    event_id uuid not null,
+    event_seq bigint not null,
+    document jsonb not null,
+    owner text not null default ''::text,
+    state text not null,
+    started_at timestamp with time zone not null,
+    ended_at timestamp with time zone,
+    result jsonb,
+    error text,
+    correlation_id uuid not null,
+    group_key text not null default ''::text,
+    alarm_id uuid,
+    active jsonb not null default '{}'::jsonb,
+    answers jsonb not null default '{}'::jsonb,
+    lineage text[] not null default '{}'::text[],
+    version bigint not null default 1,
+    constraint action_pkey PRIMARY KEY (id),
+    constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
+) with (fillfactor=60);
+CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]));
+CREATE INDEX action_ended ON tocsin.action USING btree (ended_at, id) WHERE (ended_at IS NOT NULL);
+CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text);
+CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC);
+CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
+CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at);
+CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text);
+CREATE INDEX action_under_way ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
+comment on table tocsin.action is 'Runs: one row per execution of an action, with its current state. The history is in tocsin.action_step; both change in one transaction. Written by workers, by the clock when a wait ends, and by an apply or an operator who cancels.';
+comment on column tocsin.action.name is 'Name of the action.';
+comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>.';
+comment on column tocsin.action.event_id is 'First event of the run; all of them are in tocsin.action_event.';
+comment on column tocsin.action.document is 'Action document at the start of the run. A later apply does not change it.';
+comment on column tocsin.action.state is 'gathering: collects events of its group; queued: waits for another run of the rule; skipped: rejected by overlap or rate limit.';
+comment on column tocsin.action.alarm_id is 'Alarm that the events are about, if they are about one.';
+comment on column tocsin.action.active is 'Steps in progress: {"<step>": {"attempt": 1, "state": "due" or "waiting"}}. Several only inside parallel.';
+comment on column tocsin.action.answers is 'Results of finished steps for the steps that follow: {"<step or its name>": {...}}.';
+comment on column tocsin.action.lineage is 'The action_rules that led to this run, oldest first. It stops loops.';
+comment on column tocsin.action.version is 'Raised by every change, to detect a concurrent one.';
+
+create table tocsin.action_event (
+    action_rule text not null,
+    event_id uuid not null,
+    event_seq bigint not null,
+    action_id uuid not null,
+    constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
+);
+CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq);
+comment on table tocsin.action_event is 'Events of each run: one, or all that its group gathered. The primary key makes an event start at most one run per action_rule. Written by workers.';
+
+create table tocsin.action_limit (
+    action_rule text not null,
+    starts timestamp with time zone[] not null,
+    constraint action_limit_pkey PRIMARY KEY (action_rule)
+);
+comment on table tocsin.action_limit is 'Recent starts of each action_rule with a rate limit, at most as many as it allows. Written by workers.';
+
+create table tocsin.action_step (
+    seq bigint not null,
+    id uuid not null,
+    action_id uuid not null,
+    name text not null,
+    owner text not null default ''::text,
+    step integer not null,
+    attempt integer not null,
+    state text not null,
+    recorded_at timestamp with time zone not null,
+    correlation_id uuid not null,
+    source_event_id uuid,
+    result jsonb not null default '{}'::jsonb,
+    constraint action_step_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+    constraint action_step_owner_check CHECK ((length(owner) <= 128)),
+    constraint action_step_pkey PRIMARY KEY (seq),
+    constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376)),
+    constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
+) partition by RANGE (seq);
+CREATE INDEX action_step_of ON tocsin.action_step USING btree (action_id, seq);
+comment on table tocsin.action_step is 'History of runs: one record per state that a step reached. Written by tocsin.append; the current state of a run is in tocsin.action. A record with the state due is the message that a worker performs.';
+comment on column tocsin.action_step.action_id is 'Run that the step belongs to (tocsin.action.id).';
+comment on column tocsin.action_step.name is 'Name of the action.';
+comment on column tocsin.action_step.step is 'Number of the step in the runbook, from 0.';
+comment on column tocsin.action_step.attempt is 'Number of the attempt, from 1.';
+comment on column tocsin.action_step.source_event_id is 'Event that started the run.';
+revoke all on table tocsin.action_step from public;
+
+create table tocsin.action_wait (
+    action_id uuid not null,
+    step integer not null,
+    attempt integer not null,
+    condition text not null,
+    after_seq bigint not null,
+    constraint action_wait_pkey PRIMARY KEY (action_id, step)
+);
+comment on table tocsin.action_wait is 'Steps that wait for an event. Written by workers; the record lane matches the condition.';
+comment on column tocsin.action_wait.condition is 'CEL expression that the event must fulfil.';
+comment on column tocsin.action_wait.after_seq is 'Only events after this seq count.';
+
+create table tocsin.alarm (
+    id uuid not null,
+    event_rule text not null,
+    owner text not null default ''::text,
+    state text not null,
+    severity smallint not null,
+    since timestamp with time zone not null,
+    opened_at timestamp with time zone,
+    resolved_at timestamp with time zone,
+    resolved_reason text,
+    payload jsonb not null default '{}'::jsonb,
+    source_event_id uuid,
+    correlation_id uuid not null,
+    acknowledged_at timestamp with time zone,
+    acknowledged_by text,
+    acknowledged_note text,
+    snoozed_until timestamp with time zone,
+    snoozed_by text,
+    version bigint not null default 1,
+    constraint alarm_pkey PRIMARY KEY (id),
+    constraint alarm_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'open'::text, 'resolved'::text])))
+) with (fillfactor=70);
+CREATE INDEX alarm_ended ON tocsin.alarm USING btree (resolved_at, id) WHERE (state = 'resolved'::text);
+CREATE UNIQUE INDEX alarm_held ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]));
+CREATE INDEX alarm_held_owner ON tocsin.alarm USING btree (owner) WHERE (state <> 'resolved'::text);
+CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC);
+comment on table tocsin.alarm is 'Alarms of event_rules. Written by workers, by the clock when a sustain fires, by an apply, and by operators who acknowledge or snooze; neither of these changes the state.';
+comment on column tocsin.alarm.since is 'When the condition began to hold.';
+comment on column tocsin.alarm.opened_at is 'When the condition had held for long enough; null while pending.';
+comment on column tocsin.alarm.source_event_id is 'Event that made the condition hold, if it was an event.';
+comment on column tocsin.alarm.correlation_id is 'Shared by all records that the alarm leads to.';
+
+create table tocsin.audit (
+    id bigint not null generated always as identity,
+    at timestamp with time zone not null,
+    who text not null,
+    via text not null,
+    verb text not null,
+    kind text not null,
+    owner text not null default ''::text,
+    name text not null,
+    old jsonb,
+    new jsonb,
+    constraint audit_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_at ON tocsin.audit USING btree (at, id);
+CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id);
+comment on table tocsin.audit is 'Changes that operators and services made, one row each, in the transaction of the change. Read with `tocsin audit`.';
+comment on column tocsin.audit.who is 'Operator or database role that made the change.';
+comment on column tocsin.audit.via is 'Interface that was used, such as cli, up or sql.';
+comment on column tocsin.audit.verb is 'Kind of change, such as add, cancel or acknowledge.';
+comment on column tocsin.audit.kind is 'Kind of object that changed, such as schedule or alarm.';
+comment on column tocsin.audit.old is 'Object before the change; null if there was none.';
+comment on column tocsin.audit.new is 'Object after the change; null if it is gone.';
+
+create table tocsin.cdc_report (
+    only_row boolean not null default true,
+    at timestamp with time zone,
+    holder text,
+    head bigint,
+    first_seq bigint,
+    last_seq bigint,
+    lag_s double precision,
+    compared integer,
+    problem text,
+    detail text,
+    seq bigint,
+    since timestamp with time zone,
+    constraint cdc_report_only_row_check CHECK (only_row),
+    constraint cdc_report_pkey PRIMARY KEY (only_row)
+) with (fillfactor=50);
+comment on table tocsin.cdc_report is 'One row: what the leading publisher found when it last compared log and stream. Written by the publisher, read by `tocsin doctor`. The start and the end of a problem are one event each.';
+comment on column tocsin.cdc_report.at is 'Time of the last comparison.';
+comment on column tocsin.cdc_report.holder is 'Publisher that made it.';
+comment on column tocsin.cdc_report.head is 'Head of the record log.';
+comment on column tocsin.cdc_report.first_seq is 'First sequence of the record stream.';
+comment on column tocsin.cdc_report.last_seq is 'Last sequence of the record stream.';
+comment on column tocsin.cdc_report.lag_s is 'Age of the oldest record that is not published, in seconds.';
+comment on column tocsin.cdc_report.compared is 'Number of records that were compared.';
+comment on column tocsin.cdc_report.problem is 'Kind of problem; null if there is none.';
+comment on column tocsin.cdc_report.seq is 'Sequence at which the problem is.';
+comment on column tocsin.cdc_report.since is 'Start of the problem.';
+insert into tocsin.cdc_report default values;
+
+create table tocsin.current_value (
+    owner text not null,
+    key text not null,
+    partition integer not null,
+    value jsonb not null,
+    ts timestamp with time zone not null,
+    labels jsonb not null default '{}'::jsonb,
+    arrived_at timestamp with time zone not null,
+    stream_seq bigint not null,
+    first_arrived_at timestamp with time zone not null,
+    freshness text not null default 'fresh'::text,
+    stale_since timestamp with time zone,
+    heard_stale_since timestamp with time zone,
+    version bigint not null default 1,
+    constraint current_value_freshness_check CHECK ((freshness = ANY (ARRAY['fresh'::text, 'stale'::text]))),
+    constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
+    constraint current_value_owner_check CHECK ((length(owner) <= 128)),
+    constraint current_value_pkey PRIMARY KEY (owner, key)
+) with (fillfactor=70);
+CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, stale_since) WHERE (freshness = 'stale'::text);
+comment on table tocsin.current_value is 'One row per series: its newest value and whether it is stale. Written by workers; the clock marks a series as stale.';
+comment on column tocsin.current_value.partition is 'Partition of the data lane that the owner belongs to.';
+comment on column tocsin.current_value.value is 'Value with the newest ts.';
+comment on column tocsin.current_value.arrived_at is 'Newest arrival, even if its ts is older than that of the value.';
+comment on column tocsin.current_value.stale_since is 'Deadline that passed without a datapoint; null if fresh.';
+comment on column tocsin.current_value.heard_stale_since is 'Value of stale_since that the rules have processed. The clock marks a series first; the rules learn of it through the stream.';
+comment on column tocsin.current_value.version is 'Raised by every change, to detect a concurrent one.';
+
+create table tocsin.datapoint (
+    arrived_at timestamp with time zone not null,
+    stream_seq bigint not null,
+    "position" integer not null,
+    owner text not null,
+    key text not null,
+    ts timestamp with time zone not null,
+    value jsonb not null,
+    labels jsonb,
+    constraint datapoint_pkey PRIMARY KEY (arrived_at, stream_seq, "position")
+) partition by RANGE (arrived_at);
+CREATE INDEX datapoint_series ON tocsin.datapoint USING btree (owner, key, arrived_at);
+comment on table tocsin.datapoint is 'Datapoints of producers in the order of the data stream, in one partition per UTC day of arrival. Written by the worker that holds the partition of the lane.';
+comment on column tocsin.datapoint.arrived_at is 'When the data stream stored it. Rules and deadlines use this instant.';
+comment on column tocsin.datapoint."position" is 'Position inside a message with several datapoints, from 0.';
+comment on column tocsin.datapoint.ts is 'Time that the producer gave. It orders the values of a series.';
+
+create table tocsin.datapoint_calculated (
+    seq bigint not null,
+    id uuid not null,
+    owner text not null,
+    key text not null,
+    ts timestamp with time zone not null,
+    recorded_at timestamp with time zone not null,
+    verdict text not null,
+    payload jsonb not null,
+    correlation_id uuid not null,
+    epoch bigint,
+    constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
+    constraint datapoint_calculated_owner_check CHECK ((length(owner) <= 128)),
+    constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
+    constraint datapoint_calculated_pkey PRIMARY KEY (seq),
+    constraint datapoint_calculated_verdict_check CHECK ((verdict = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text])))
+) partition by RANGE (seq);
+comment on table tocsin.datapoint_calculated is 'Datapoints that Tocsin derives: a series became stale or fresh, or the health of a system changed. Written by tocsin.append for the clock (stale) and the workers.';
+comment on column tocsin.datapoint_calculated.owner is 'Owner of the series, or the name of the system.';
+comment on column tocsin.datapoint_calculated.ts is 'Instant that it is for, such as the deadline that passed.';
+comment on column tocsin.datapoint_calculated.verdict is 'Kind of calculated datapoint: stale, fresh or health.';
+revoke all on table tocsin.datapoint_calculated from public;
+
+create table tocsin.datapoint_kept (
+    owner text not null,
+    key text not null,
+    arrived_at timestamp with time zone not null,
+    ts timestamp with time zone not null,
+    value jsonb not null,
+    labels jsonb,
+    constraint datapoint_kept_pkey PRIMARY KEY (owner, key)
+);
+comment on table tocsin.datapoint_kept is 'Last datapoint of each series before the oldest partition of tocsin.datapoint. A replay that begins there needs it to know which series were stale, and since when. Written by retention.';
+
+create table tocsin.event (
+    seq bigint not null,
+    id uuid not null,
+    ts timestamp with time zone not null,
+    recorded_at timestamp with time zone not null,
+    origin text not null,
+    type text not null,
+    schedule text not null default ''::text,
+    rule text not null default ''::text,
+    action text not null default ''::text,
+    owner text not null default ''::text,
+    fire_at timestamp with time zone,
+    alarm_id uuid,
+    severity smallint,
+    source_event_id uuid,
+    correlation_id uuid not null,
+    payload jsonb not null,
+    epoch bigint,
+    constraint event_action_check CHECK ((length(action) <= 128)),
+    constraint event_origin_check CHECK ((origin = ANY (ARRAY['caught'::text, 'caused'::text, 'derived'::text, 'scheduled'::text]))),
+    constraint event_owner_check CHECK ((length(owner) <= 128)),
+    constraint event_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
+    constraint event_pkey PRIMARY KEY (seq),
+    constraint event_rule_check CHECK ((length(rule) <= 128)),
+    constraint event_schedule_check CHECK ((length(schedule) <= 128)),
+    constraint event_type_check CHECK ((type ~ '^[A-Za-z0-9_-]{1,128}$'::text))
+) partition by RANGE (seq);
+CREATE INDEX event_missed ON tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text);
+CREATE INDEX event_of_alarm ON tocsin.event USING btree (alarm_id, seq) WHERE (alarm_id IS NOT NULL);
+CREATE INDEX event_of_rule ON tocsin.event USING btree (rule, seq) WHERE (rule <> ''::text);
+comment on table tocsin.event is 'Records that something happened. Written by tocsin.append, published to the record stream by the publisher, read with `tocsin events`.';
+comment on column tocsin.event.seq is 'Position in the record log, in commit order; equal to the sequence in the record stream.';
+comment on column tocsin.event.ts is 'Nominal time: the instant that the event is for, however late it was recorded.';
+comment on column tocsin.event.recorded_at is 'When it was appended, by the clock of the database.';
+comment on column tocsin.event.origin is 'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or caught (sent by a producer).';
+comment on column tocsin.event.schedule is 'Name of the schedule that fired; empty if none did.';
+comment on column tocsin.event.rule is 'Name of the event_rule that derived the event; empty if none did.';
+comment on column tocsin.event.action is 'Name of the action that emitted the event; empty if none did.';
+comment on column tocsin.event.fire_at is 'When a schedule was due: nominal time plus spread.';
+comment on column tocsin.event.source_event_id is 'Event that led to this one.';
+comment on column tocsin.event.correlation_id is 'Shared by all records that one cause led to.';
+comment on column tocsin.event.epoch is 'Epoch of the clock that wrote it; null for a worker or a command.';
+revoke all on table tocsin.event from public;
+
+create table tocsin.event_kept (
+    seq bigint not null,
+    id uuid not null,
+    ts timestamp with time zone not null,
+    recorded_at timestamp with time zone not null,
+    origin text not null,
+    type text not null,
+    schedule text not null default ''::text,
+    rule text not null default ''::text,
+    action text not null default ''::text,
+    owner text not null default ''::text,
+    fire_at timestamp with time zone,
+    alarm_id uuid,
+    severity smallint,
+    source_event_id uuid,
+    correlation_id uuid not null,
+    payload jsonb not null,
+    epoch bigint,
+    constraint event_kept_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX event_kept_of_alarm ON tocsin.event_kept USING btree (alarm_id) WHERE (alarm_id IS NOT NULL);
+CREATE INDEX event_kept_of_rule ON tocsin.event_kept USING btree (rule, seq);
+comment on table tocsin.event_kept is 'Events below the horizon that are among the newest of their rule. Not part of the record log: a rebuild of the stream begins at the horizon. Written by tocsin.raise_horizon.';
+comment on column tocsin.event_kept.seq is 'Position in the record log, in commit order; equal to the sequence in the record stream.';
+comment on column tocsin.event_kept.ts is 'Nominal time: the instant that the event is for, however late it was recorded.';
+comment on column tocsin.event_kept.recorded_at is 'When it was appended, by the clock of the database.';
+comment on column tocsin.event_kept.origin is 'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or caught (sent by a producer).';
+comment on column tocsin.event_kept.schedule is 'Name of the schedule that fired; empty if none did.';
+comment on column tocsin.event_kept.rule is 'Name of the event_rule that derived the event; empty if none did.';
+comment on column tocsin.event_kept.action is 'Name of the action that emitted the event; empty if none did.';
+comment on column tocsin.event_kept.fire_at is 'When a schedule was due: nominal time plus spread.';
+comment on column tocsin.event_kept.source_event_id is 'Event that led to this one.';
+comment on column tocsin.event_kept.correlation_id is 'Shared by all records that one cause led to.';
+comment on column tocsin.event_kept.epoch is 'Epoch of the clock that wrote it; null for a worker or a command.';
+
+create table tocsin.event_lineage (
+    event_id uuid not null,
+    lineage text[] not null,
+    at timestamp with time zone not null default tocsin.instant(),
+    constraint event_lineage_lineage_check CHECK ((cardinality(lineage) > 0)),
+    constraint event_lineage_pkey PRIMARY KEY (event_id)
+);
+CREATE INDEX event_lineage_at ON tocsin.event_lineage USING btree (at, event_id);
+comment on table tocsin.event_lineage is 'The action_rules that led to an event, oldest first, so that no rule starts itself again. Only for events that an action emitted, or that a producer sent with a lineage. Written by workers.';
+comment on column tocsin.event_lineage.at is 'When it was written, shortly before its event.';
+
+create table tocsin.ingest_event (
+    key text not null,
+    event_id uuid not null,
+    at timestamp with time zone not null,
+    constraint ingest_event_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
+    constraint ingest_event_pkey PRIMARY KEY (key)
+);
+CREATE INDEX ingest_event_at ON tocsin.ingest_event USING btree (at, key);
+comment on table tocsin.ingest_event is 'Keys of the events that producers sent and a worker appended: the same key again is the same event and is ignored.';
+
+create table tocsin.ingest_partition (
+    lane text not null,
+    partition integer not null,
+    last_seq bigint not null default 0,
+    complete_until timestamp with time zone,
+    holder text,
+    held_until timestamp with time zone,
+    incarnation text,
+    last_source_seq bigint not null default 0,
+    constraint ingest_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text]))),
+    constraint ingest_partition_partition_check CHECK ((partition >= 0)),
+    constraint ingest_partition_pkey PRIMARY KEY (lane, partition)
+) with (fillfactor=50);
+comment on table tocsin.ingest_partition is 'Position of each partition of each lane. It moves in the transaction of the effects of a batch, so every message counts exactly once. Written by the worker that holds the partition.';
+comment on column tocsin.ingest_partition.lane is 'record: the record stream; data: the datapoints of producers, partitioned by owner.';
+comment on column tocsin.ingest_partition.last_seq is 'Last stream sequence that was read.';
+comment on column tocsin.ingest_partition.complete_until is 'Watermark: everything that arrived up to this instant has been read. No deadline after it fires.';
+comment on column tocsin.ingest_partition.holder is 'Worker that reads the partition; null if none does.';
+comment on column tocsin.ingest_partition.held_until is 'End of the lease of the holder. Then another worker may take the partition.';
+comment on column tocsin.ingest_partition.incarnation is 'When the stream was created. The sequences of a recreated stream are not comparable.';
+comment on column tocsin.ingest_partition.last_source_seq is 'Last record seq among the messages that the data stream sources from the record stream. After a stream is rebuilt they arrive again, and the worker skips them.';
+
+create table tocsin.ingest_worker (
+    holder text not null,
+    seen_until timestamp with time zone not null,
+    since timestamp with time zone not null,
+    problem text,
+    constraint ingest_worker_pkey PRIMARY KEY (holder)
+) with (fillfactor=50);
+comment on table tocsin.ingest_worker is 'Workers that are alive, so that each takes a fair share of the partitions. Written by each worker.';
+comment on column tocsin.ingest_worker.seen_until is 'The worker counts as alive until then.';
+comment on column tocsin.ingest_worker.since is 'Start of the worker.';
+comment on column tocsin.ingest_worker.problem is 'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
+
+create table tocsin.log_commit (
+    last_seq bigint not null,
+    first_seq bigint not null,
+    recorded_at timestamp with time zone not null,
+    epoch bigint,
+    constraint log_commit_pkey PRIMARY KEY (last_seq)
+);
+comment on table tocsin.log_commit is 'One row per committed append; the largest last_seq is the head of the record log. Written by tocsin.append.';
+comment on column tocsin.log_commit.epoch is 'Epoch that the append proved; null for a worker or a command.';
+revoke all on table tocsin.log_commit from public;
+
+create table tocsin.log_gap (
+    from_seq bigint not null,
+    until_seq bigint not null,
+    reason text not null,
+    who text not null,
+    at timestamp with time zone not null,
+    constraint log_gap_apart EXCLUDE USING gist (int8range(from_seq, until_seq, '[]'::text) WITH &&) DEFERRABLE INITIALLY DEFERRED,
+    constraint log_gap_check CHECK ((until_seq >= from_seq)),
+    constraint log_gap_from_seq_check CHECK ((from_seq > 0))
+);
+comment on table tocsin.log_gap is 'Gaps in the record log that an operator accepted as lost. The publisher fills them with tombstones and stops at any other gap (docs/decisions/0006, 0007). Written by tocsin.adopt and tocsin.record_gap.';
+comment on column tocsin.log_gap.until_seq is 'Last seq of the gap.';
+revoke all on table tocsin.log_gap from public;
+
+create table tocsin.log_head (
+    only_row boolean not null default true,
+    epoch bigint not null default 0,
+    floor bigint not null default 0,
+    partition_size bigint not null default 1000000,
+    holder text,
+    holder_pid integer,
+    holder_backend_start timestamp with time zone,
+    taken_at timestamp with time zone,
+    horizon bigint not null default 1,
+    constraint log_head_only_row_check CHECK (only_row),
+    constraint log_head_partition_size_check CHECK ((partition_size > 0)),
+    constraint log_head_pkey PRIMARY KEY (only_row)
+);
+comment on table tocsin.log_head is 'One row: the leading clock and the bounds of the record log. Written by tocsin.raise_epoch, tocsin.adopt and tocsin.raise_horizon.';
+comment on column tocsin.log_head.epoch is 'Number of the current leadership. Every takeover raises it; tocsin.append rejects an older one.';
+comment on column tocsin.log_head.floor is 'Smallest seq that the head of the log may have. tocsin.adopt raises it to the end of the stream.';
+comment on column tocsin.log_head.partition_size is 'Number of seqs in one partition of a log table.';
+comment on column tocsin.log_head.holder is 'Name of the clock that leads.';
+comment on column tocsin.log_head.holder_pid is 'Server process of the leading clock. A takeover terminates it, so that a frozen leader cannot keep the lock of the log.';
+comment on column tocsin.log_head.holder_backend_start is 'Start of that server process. It tells the process from a later one with the same pid.';
+comment on column tocsin.log_head.horizon is 'First seq that the log still promises to have. Retention raises it before it drops the partitions below it, so readers ignore what a crash leaves of them.';
+revoke all on table tocsin.log_head from public;
+insert into tocsin.log_head default values;
+
+create table tocsin.member_alarm (
+    owner text not null,
+    rule text not null,
+    severity smallint not null,
+    since timestamp with time zone not null,
+    keys text[] not null,
+    constraint member_alarm_pkey PRIMARY KEY (owner, rule)
+) with (fillfactor=70);
+comment on table tocsin.member_alarm is 'Open alarms of the owners of members, as of the observations that health was computed from. Written as tocsin.member_series.';
+comment on column tocsin.member_alarm.keys is 'Keys of the series that keep the alarm open.';
+
+create table tocsin.member_fact (
+    id bigint not null generated always as identity,
+    owner text not null,
+    at timestamp with time zone not null,
+    what text not null,
+    subject text not null,
+    severity smallint,
+    since timestamp with time zone,
+    keys text[] not null default '{}'::text[],
+    constraint member_fact_pkey PRIMARY KEY (id),
+    constraint member_fact_what_check CHECK ((what = ANY (ARRAY['fresh'::text, 'stale'::text, 'alarm'::text])))
+);
+comment on table tocsin.member_fact is 'Observations: changes of the series and alarms of members that health was not yet computed from. Written by tocsin.append, removed by the worker that computes health.';
+comment on column tocsin.member_fact.at is 'Instant of the change. Health takes observations in this order.';
+comment on column tocsin.member_fact.what is 'fresh or stale: a series changed; alarm: an alarm opened, changed or resolved.';
+comment on column tocsin.member_fact.subject is 'Key of the series, or name of the event_rule of the alarm.';
+comment on column tocsin.member_fact.keys is 'Keys of the series that keep the alarm open; empty if the alarm is not open.';
+
+create table tocsin.member_series (
+    owner text not null,
+    key text not null,
+    stale_since timestamp with time zone,
+    constraint member_series_pkey PRIMARY KEY (owner, key)
+) with (fillfactor=70);
+comment on table tocsin.member_series is 'Series of the owners of members, as of the observations that health was computed from. Written by an apply, and by the worker that computes health.';
+
+create table tocsin.pipeline_report (
+    only_row boolean not null default true,
+    since timestamp with time zone,
+    constraint pipeline_report_only_row_check CHECK (only_row),
+    constraint pipeline_report_pkey PRIMARY KEY (only_row)
+) with (fillfactor=50);
+comment on table tocsin.pipeline_report is 'One row: whether held timers were reported. Written by the clock with the events pipeline-behind and pipeline-caught-up, so that each episode is reported once.';
+comment on column tocsin.pipeline_report.since is 'Start of the episode; null if there is none.';
+insert into tocsin.pipeline_report default values;
+
+create table tocsin.prune_report (
+    only_row boolean not null default true,
+    began_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    removed jsonb not null default '{}'::jsonb,
+    left_over jsonb not null default '[]'::jsonb,
+    constraint prune_report_only_row_check CHECK (only_row),
+    constraint prune_report_pkey PRIMARY KEY (only_row)
+) with (fillfactor=50);
+comment on table tocsin.prune_report is 'One row: the last run of retention, or the one in progress. Written by the clock or `tocsin prune`, read by `tocsin doctor`.';
+comment on column tocsin.prune_report.ended_at is 'Null while the run is in progress, or if it was interrupted.';
+comment on column tocsin.prune_report.removed is 'Number of removed rows, by table.';
+comment on column tocsin.prune_report.left_over is 'What may be removed but could not be, and why.';
+insert into tocsin.prune_report default values;
+
+create table tocsin.rule_state (
+    event_rule text not null,
+    owner text not null,
+    lane text not null,
+    partition integer not null,
+    phase text not null default 'ok'::text,
+    alarm_id uuid,
+    state jsonb not null default '{}'::jsonb,
+    version bigint not null default 1,
+    constraint rule_state_phase_check CHECK ((phase = ANY (ARRAY['ok'::text, 'pending'::text, 'open'::text, 'clearing'::text]))),
+    constraint rule_state_pkey PRIMARY KEY (event_rule, owner)
+) with (fillfactor=70);
+comment on table tocsin.rule_state is 'State of each event_rule for each owner. Written by workers, by the clock when a sustain fires, and by an apply.';
+comment on column tocsin.rule_state.event_rule is 'Name of the event_rule; stale:<type> for the rule that a datapoint_type implies.';
+comment on column tocsin.rule_state.lane is 'Lane whose inputs the rule evaluates.';
+comment on column tocsin.rule_state.partition is 'Partition of that lane that the owner belongs to.';
+comment on column tocsin.rule_state.phase is 'pending: the condition holds, but not yet for long enough; clearing: it is clear, but not yet for long enough.';
+comment on column tocsin.rule_state.alarm_id is 'Alarm that is pending or open.';
+comment on column tocsin.rule_state.state is 'State of the rule engine as JSON: verdicts holds the series that fire, tracks the previous values of rules that look back.';
+comment on column tocsin.rule_state.version is 'Raised by every change, to detect a concurrent one.';
+
+create table tocsin.rule_switch (
+    lane text not null,
+    partition integer not null,
+    rules_seq bigint not null,
+    seq bigint not null,
+    complete_until timestamp with time zone,
+    constraint rule_switch_pkey PRIMARY KEY (lane, partition, rules_seq)
+);
+comment on table tocsin.rule_switch is 'Cutovers: where each partition was when an apply committed. Later messages are evaluated with the rules of that apply. Written by the apply, which locks the partitions; read by replays.';
+comment on column tocsin.rule_switch.rules_seq is 'Seq of the rules-applied event of the apply.';
+comment on column tocsin.rule_switch.seq is 'Last sequence that the partition had read.';
+comment on column tocsin.rule_switch.complete_until is 'Watermark of the partition: everything that arrived up to this instant had been read.';
+
+create table tocsin.rule_version (
+    kind text not null,
+    name text not null,
+    version integer not null,
+    document jsonb not null,
+    from_seq bigint not null,
+    until_seq bigint,
+    constraint rule_version_pkey PRIMARY KEY (kind, name, version)
+);
+CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL);
+CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq);
+CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq);
+comment on table tocsin.rule_version is 'Every version of every document of the rule files. Written by an apply, in one transaction (docs/decisions/0005).';
+comment on column tocsin.rule_version.kind is 'Kind of document, such as schedule, event_rule or action.';
+comment on column tocsin.rule_version.from_seq is 'Seq of the rules-applied event of the apply that stored it. It is in force for later records.';
+comment on column tocsin.rule_version.until_seq is 'Last seq for which it is in force; null for the version in force now.';
+
+create table tocsin.schedule (
+    id uuid not null default gen_random_uuid(),
+    owner text not null default ''::text,
+    name text not null,
+    recurrence jsonb not null,
+    spread interval not null default '00:00:00'::interval,
+    catch_up text not null default 'latest'::text,
+    "window" interval,
+    grace interval,
+    max_catch_up integer not null default 100,
+    type text not null default 'schedule-fired'::text,
+    payload jsonb not null default '{}'::jsonb,
+    action text,
+    status text not null default 'active'::text,
+    generation bigint not null default 1,
+    last_occurrence timestamp with time zone,
+    source text not null default 'api'::text,
+    created_by text not null,
+    created_via text not null,
+    created_at timestamp with time zone not null,
+    updated_at timestamp with time zone not null,
+    constraint schedule_action_check CHECK (((length(action) >= 1) AND (length(action) <= 128))),
+    constraint schedule_catch_up_check CHECK ((catch_up = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text]))),
+    constraint schedule_grace_check CHECK ((grace >= '00:00:00'::interval)),
+    constraint schedule_max_catch_up_check CHECK (((max_catch_up >= 1) AND (max_catch_up <= 10000))),
+    constraint schedule_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+    constraint schedule_owner_check CHECK ((length(owner) <= 128)),
+    constraint schedule_owner_name_key UNIQUE (owner, name),
+    constraint schedule_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
+    constraint schedule_pkey PRIMARY KEY (id),
+    constraint schedule_source_check CHECK ((source = ANY (ARRAY['api'::text, 'rules'::text]))),
+    constraint schedule_spread_check CHECK ((spread >= '00:00:00'::interval)),
+    constraint schedule_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text]))),
+    constraint schedule_type_check CHECK ((type ~ '^[A-Za-z0-9_-]{1,128}$'::text)),
+    constraint schedule_window_check CHECK (("window" >= '00:00:00'::interval))
+);
+CREATE INDEX schedule_ended ON tocsin.schedule USING btree (updated_at, id) WHERE (status = ANY (ARRAY['fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text]));
+comment on table tocsin.schedule is 'Schedules: named recurrences. An active one has one schedule-tick in tocsin.timer. Written by an apply of rule files, the command line and the functions tocsin.schedule_*.';
+comment on column tocsin.schedule.recurrence is 'Arguments of the recurrence parser (cron, rrule, every or at, with tz), in canonical form.';
+comment on column tocsin.schedule.spread is 'Each fire is delayed by a stable share of this, derived from owner and name.';
+comment on column tocsin.schedule.catch_up is 'What happens with occurrences that were missed: fire the latest, all of them or none.';
+comment on column tocsin.schedule."window" is 'Missed occurrences older than this are not caught up.';
+comment on column tocsin.schedule.grace is 'A fire that is late by no more than this is not a missed one.';
+comment on column tocsin.schedule.max_catch_up is 'Largest number of missed occurrences that are fired.';
+comment on column tocsin.schedule.type is 'Type of the event that a fire records.';
+comment on column tocsin.schedule.action is 'Action that a fire starts; null for the event alone.';
+comment on column tocsin.schedule.status is 'fired: a single occurrence that is done; ended: a recurrence without further occurrences; failed: a single occurrence whose run failed.';
+comment on column tocsin.schedule.generation is 'Raised by every edit, so that an older tick is recognised.';
+comment on column tocsin.schedule.last_occurrence is 'Newest occurrence that is done. While a tick is armed, timer.last_nominal_at is ahead of it.';
+comment on column tocsin.schedule.source is 'rules: defined by a rule file; api: put by a command or a service.';
+
+create table tocsin.setting (
+    name text not null,
+    value text not null,
+    constraint setting_pkey PRIMARY KEY (name)
+);
+comment on table tocsin.setting is 'Facts about this database that outlive every process. Written by the clock: tz-version is the version of the time zone data that pending schedule ticks were computed with.';
+
+create table tocsin.system_health (
+    system text not null,
+    health text not null default 'unknown'::text,
+    reason text,
+    since timestamp with time zone,
+    holds_from timestamp with time zone not null,
+    constraint system_health_health_check CHECK ((health = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'unknown'::text]))),
+    constraint system_health_pkey PRIMARY KEY (system),
+    constraint system_health_reason_check CHECK ((reason = ANY (ARRAY['stale'::text, 'no-data'::text, 'uncovered'::text]))),
     constraint system_health_system_check CHECK (((length(system) >= 1) AND (length(system) <= 128)))
+) with (fillfactor=50);
+comment on table tocsin.system_health is 'Health of each system. Written by an apply, and by the worker that computes health. Read with `tocsin health`.';
+comment on column tocsin.system_health.reason is 'Why the health is unknown; null otherwise.';
+comment on column tocsin.system_health.since is 'Start of the current health and reason.';
+comment on column tocsin.system_health.holds_from is 'Instant from which the current documents are in force. No health is computed for an earlier one.';
 
-table system_member with (fillfactor=70)
-    system text not null
-    owner text not null
-    key text not null
-    type text not null default ''::text
-    required boolean not null
-    covered boolean not null
-    condition text not null default 'no-data'::text
-    holds boolean not null default false
-    constraint system_member_condition_check CHECK ((condition = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'stale'::text, 'no-data'::text, 'uncovered'::text])))
+create table tocsin.system_member (
+    system text not null,
+    owner text not null,
+    key text not null,
+    type text not null default ''::text,
+    required boolean not null,
+    covered boolean not null,
+    condition text not null default 'no-data'::text,
+    holds boolean not null default false,
+    constraint system_member_condition_check CHECK ((condition = ANY (ARRAY['ok'::text, 'degraded'::text, 'outage'::text, 'stale'::text, 'no-data'::text, 'uncovered'::text]))),
     constraint system_member_pkey PRIMARY KEY (system, owner, key, type)
-    constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES system_health(system) ON DELETE CASCADE
+) with (fillfactor=70);
+CREATE INDEX system_member_owner ON tocsin.system_member USING btree (owner);
+comment on table tocsin.system_member is 'Members of systems, one row per series. A member that is given by a datapoint_type has one row with an empty key until a series of that type is seen. Written as tocsin.system_health.';
+comment on column tocsin.system_member.type is 'The datapoint_type that the member was given by; empty if by its key.';
+comment on column tocsin.system_member.required is 'An outage of a required member is an outage of the system; one of an optional member degrades it.';
+comment on column tocsin.system_member.covered is 'Whether an event_rule or the deadline of a datapoint_type can detect a problem of the series.';
+comment on column tocsin.system_member.holds is 'Whether the last value stays valid when the series is stale (on_stale: hold).';
 
-table timer with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.05)
-    kind text not null
-    ref text not null
-    key text not null default ''::text
-    fire_at timestamp with time zone not null
-    nominal_at timestamp with time zone not null
-    last_nominal_at timestamp with time zone
-    generation bigint not null default 1
-    payload jsonb not null default '{}'::jsonb
-    attempts integer not null default 0
-    last_error text
-    parked_at timestamp with time zone
-    identity text
-    identity_at timestamp with time zone
-    constraint timer_fire_at_check CHECK (((fire_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (fire_at <= '9999-12-30 00:00:00+00'::timestamp with time zone)))
-    constraint timer_key_check CHECK ((length(key) <= 256))
-    constraint timer_kind_check CHECK ((kind = ANY (ARRAY['schedule-tick'::text, 'for-sustain'::text, 'runbook-wait'::text, 'watchdog'::text])))
-    constraint timer_nominal_at_check CHECK (((nominal_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (nominal_at <= '9999-12-30 00:00:00+00'::timestamp with time zone)))
-    constraint timer_pkey PRIMARY KEY (kind, ref, key)
+create table tocsin.timer (
+    kind text not null,
+    ref text not null,
+    key text not null default ''::text,
+    fire_at timestamp with time zone not null,
+    nominal_at timestamp with time zone not null,
+    last_nominal_at timestamp with time zone,
+    generation bigint not null default 1,
+    payload jsonb not null default '{}'::jsonb,
+    attempts integer not null default 0,
+    last_error text,
+    parked_at timestamp with time zone,
+    identity text,
+    identity_at timestamp with time zone,
+    constraint timer_fire_at_check CHECK (((fire_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (fire_at <= '9999-12-30 00:00:00+00'::timestamp with time zone))),
+    constraint timer_key_check CHECK ((length(key) <= 256)),
+    constraint timer_kind_check CHECK ((kind = ANY (ARRAY['schedule-tick'::text, 'for-sustain'::text, 'runbook-wait'::text, 'watchdog'::text]))),
+    constraint timer_nominal_at_check CHECK (((nominal_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (nominal_at <= '9999-12-30 00:00:00+00'::timestamp with time zone))),
+    constraint timer_pkey PRIMARY KEY (kind, ref, key),
     constraint timer_ref_check CHECK (((length(ref) >= 1) AND (length(ref) <= 256)))
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.05);
+CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref, key) WHERE (parked_at IS NULL);
+CREATE INDEX timer_parked ON tocsin.timer USING btree (kind) WHERE (parked_at IS NOT NULL);
+comment on table tocsin.timer is 'Working set of the clock: one row per pending fire. Written by schedules, workers, services (tocsin.arm) and the clock, which removes or moves a row in the transaction of what it fires.';
+comment on column tocsin.timer.ref is 'What the timer belongs to: id of the schedule (schedule-tick), the alarm (for-sustain) or the run (runbook-wait), or the token of the owner (watchdog).';
+comment on column tocsin.timer.key is 'Which timer of that object: open, clear or snooze (for-sustain), the step, <step>/report or group (runbook-wait), the key of the series (watchdog); empty for schedule-tick.';
+comment on column tocsin.timer.fire_at is 'When the clock fires it: nominal time plus spread or backoff, and never before it was armed.';
+comment on column tocsin.timer.nominal_at is 'Instant that the timer is for.';
+comment on column tocsin.timer.last_nominal_at is 'Newest occurrence of the schedule that is done. It is kept here and not in tocsin.schedule, so that a fire writes one row less (docs/decisions/0003).';
+comment on column tocsin.timer.generation is 'Generation of the schedule that armed the tick; 1 for other kinds unless the caller gives one.';
+comment on column tocsin.timer.attempts is 'Failed fires in a row.';
+comment on column tocsin.timer.parked_at is 'Set after too many failed fires: the clock ignores the row until `tocsin timers retry`.';
+comment on column tocsin.timer.identity is 'Identity of the occurrence of a tick: wall time and fold, or the instant. Stored when the tick is armed, because computing it again costs as much as the next occurrence (docs/decisions/0015).';
+comment on column tocsin.timer.identity_at is 'Nominal time that identity belongs to. If it differs from nominal_at, the clock computes the identity again.';
 
-CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]))
+alter table tocsin.action_event add constraint action_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES tocsin.action(id);
 
-CREATE INDEX action_ended ON tocsin.action USING btree (ended_at, id) WHERE (ended_at IS NOT NULL)
+alter table tocsin.action_wait add constraint action_wait_action_id_fkey FOREIGN KEY (action_id) REFERENCES tocsin.action(id);
 
-CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq)
+alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES tocsin.ingest_partition(lane, partition);
 
-CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text)
-
-CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC)
-
-CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
-
-CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at)
-
-CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text)
-
-CREATE INDEX action_step_of ON ONLY tocsin.action_step USING btree (action_id, seq)
-
-CREATE INDEX action_under_way ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]))
-
-CREATE INDEX alarm_ended ON tocsin.alarm USING btree (resolved_at, id) WHERE (state = 'resolved'::text)
-
-CREATE UNIQUE INDEX alarm_held ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]))
-
-CREATE INDEX alarm_held_owner ON tocsin.alarm USING btree (owner) WHERE (state <> 'resolved'::text)
-
-CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC)
-
-CREATE INDEX audit_at ON tocsin.audit USING btree (at, id)
-
-CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id)
-
-CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, stale_since) WHERE (freshness = 'stale'::text)
-
-CREATE INDEX datapoint_series ON ONLY tocsin.datapoint USING btree (owner, key, arrived_at)
-
-CREATE INDEX event_kept_of_alarm ON tocsin.event_kept USING btree (alarm_id) WHERE (alarm_id IS NOT NULL)
-
-CREATE INDEX event_kept_of_rule ON tocsin.event_kept USING btree (rule, seq)
-
-CREATE INDEX event_lineage_at ON tocsin.event_lineage USING btree (at, event_id)
-
-CREATE INDEX event_missed ON ONLY tocsin.event USING btree (schedule, seq) WHERE (type = 'schedule-missed'::text)
-
-CREATE INDEX event_of_alarm ON ONLY tocsin.event USING btree (alarm_id, seq) WHERE (alarm_id IS NOT NULL)
-
-CREATE INDEX event_of_rule ON ONLY tocsin.event USING btree (rule, seq) WHERE (rule <> ''::text)
-
-CREATE INDEX ingest_event_at ON tocsin.ingest_event USING btree (at, key)
-
-CREATE UNIQUE INDEX rule_version_current ON tocsin.rule_version USING btree (kind, name) WHERE (until_seq IS NULL)
-
-CREATE INDEX rule_version_from ON tocsin.rule_version USING btree (from_seq)
-
-CREATE INDEX rule_version_until ON tocsin.rule_version USING btree (until_seq)
-
-CREATE INDEX schedule_ended ON tocsin.schedule USING btree (updated_at, id) WHERE (status = ANY (ARRAY['fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text]))
-
-CREATE INDEX system_member_owner ON tocsin.system_member USING btree (owner)
-
-CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref, key) WHERE (parked_at IS NULL)
-
-CREATE INDEX timer_parked ON tocsin.timer USING btree (kind) WHERE (parked_at IS NOT NULL)
+alter table tocsin.system_member add constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES tocsin.system_health(system) ON DELETE CASCADE;
 
 CREATE OR REPLACE FUNCTION tocsin.adopt(agreed_until bigint, stream_last bigint, reason text, who text)
  RETURNS bigint
@@ -567,12 +791,13 @@ begin
         raise exception 'the record log is changed in read committed transactions, not in %',
             current_setting('transaction_isolation') using errcode = 'TS003';
     end if;
-    -- Waits are forgotten before the log is locked: whoever is at it commits first, so that nobody waits in a circle.
+    -- Workers remove waits before they lock the log. Locking the table first lets them commit and
+    -- avoids a deadlock.
     lock table tocsin.action_wait in share row exclusive mode;
     perform pg_advisory_xact_lock(hashtext('tocsin.log'));
     select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
         into head, size from tocsin.log_head h;
-    -- A gap that begins there was adopted since the caller looked: log and stream agree beyond it.
+    -- A gap that begins here was adopted after the caller compared log and stream.
     if shift <= 0 or agreed_until < 0 or agreed_until > head
         or exists (select from tocsin.log_gap g where g.from_seq = agreed_until + 1)
     then
@@ -586,10 +811,11 @@ begin
     values (agreed_until + 1, stream_last, adopt.reason, adopt.who, tocsin.instant());
     return moved;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.adopt(bigint,bigint,text,text) is 'Lets the log continue behind a stream that has more than the log: both agree up to agreed_until, and the stream ends at stream_last. Records the range between as a gap and moves the records of the log in it behind stream_last. Returns how many were moved.';
+revoke all on function tocsin.adopt(bigint,bigint,text,text) from public;
 
-CREATE OR REPLACE FUNCTION tocsin.append(events event_input[] DEFAULT '{}'::event_input[], steps step_input[] DEFAULT '{}'::step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated calculated_input[] DEFAULT '{}'::calculated_input[], facts member_fact_input[] DEFAULT NULL::member_fact_input[])
+CREATE OR REPLACE FUNCTION tocsin.append(events tocsin.event_input[] DEFAULT '{}'::tocsin.event_input[], steps tocsin.step_input[] DEFAULT '{}'::tocsin.step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated tocsin.calculated_input[] DEFAULT '{}'::tocsin.calculated_input[], facts tocsin.member_fact_input[] DEFAULT NULL::tocsin.member_fact_input[])
  RETURNS bigint
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -650,8 +876,9 @@ begin
     perform pg_notify('tocsin_log', '');
     return head + records;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bigint,tocsin.calculated_input[],tocsin.member_fact_input[]) is 'Appends records to the record log; the only way to write it. Call it last in the transaction: it holds the lock of the log until the commit. Returns the last seq. With expected_epoch it raises TS001 if another clock has taken over. Observations about members of systems are stored from facts or, if facts is null, derived from the records.';
+revoke all on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bigint,tocsin.calculated_input[],tocsin.member_fact_input[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.arm(kind text, ref text, key text, fire_at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, generation bigint DEFAULT 1)
  RETURNS boolean
@@ -677,7 +904,8 @@ begin
     returning (t.xmax = 0) into is_new;
     return is_new;
 end
-$function$
+$function$;
+comment on function tocsin.arm(text,text,text,timestamp with time zone,jsonb,bigint) is 'Arms a timer in the transaction of the caller. (kind, ref, key) is its identity: arming again moves it. An instant in the past is due at once; nominal_at keeps it. Returns true if the timer is new. Ticks are armed by their schedule only.';
 
 CREATE OR REPLACE FUNCTION tocsin.cancel(kind text, ref text, key text DEFAULT ''::text)
  RETURNS boolean
@@ -691,7 +919,8 @@ begin
     delete from tocsin.timer t where t.kind = cancel.kind and t.ref = cancel.ref and t.key = cancel.key;
     return found;
 end
-$function$
+$function$;
+comment on function tocsin.cancel(text,text,text) is 'Cancels one timer in the transaction of the caller. Waits for a fire in progress. Returns false if there is no such timer: it has fired, or it was never armed.';
 
 CREATE OR REPLACE FUNCTION tocsin.cancel_all(ref text, kind text DEFAULT NULL::text)
  RETURNS bigint
@@ -717,7 +946,8 @@ begin
     get diagnostics cancelled = row_count;
     return cancelled;
 end
-$function$
+$function$;
+comment on function tocsin.cancel_all(text,text) is 'Cancels the timers of one ref, of one kind or of all kinds but schedule-tick. Returns how many.';
 
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
@@ -746,8 +976,9 @@ begin
     end loop;
     return added;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.extend_datapoints(date,date) is 'Creates the partitions of tocsin.datapoint for the UTC days from first to last. Returns how many were added. Called by workers; runs as the owner, because services own no table.';
+revoke all on function tocsin.extend_datapoints(date,date) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.extend_log(ahead integer DEFAULT 2)
  RETURNS integer
@@ -786,8 +1017,9 @@ begin
     end loop;
     return added;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.extend_log(integer) is 'Creates the partitions of the log tables up to the given number of ranges beyond the head. Returns how many ranges were added. Called by the clock.';
+revoke all on function tocsin.extend_log(integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.first_hole(after_seq bigint)
  RETURNS TABLE(first_missing bigint, last_missing bigint)
@@ -810,7 +1042,8 @@ begin
         '    ) i'
         ') p where p.next > p.last + 1 order by 1 limit 1', records) using after_seq;
 end
-$function$
+$function$;
+comment on function tocsin.first_hole(bigint) is 'First gap after a seq that is in neither the log tables nor tocsin.log_gap. Returns no row if there is none. Walks the primary keys in order and stops at the first gap.';
 
 CREATE OR REPLACE FUNCTION tocsin.forget_commits(most integer)
  RETURNS bigint
@@ -830,8 +1063,9 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.forget_commits(integer) is 'Removes rows of tocsin.log_commit below the horizon, at most the given number. Returns how many.';
+revoke all on function tocsin.forget_commits(integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.guard(log_table text)
  RETURNS void
@@ -849,16 +1083,9 @@ begin
         'execute function tocsin.refuse_direct_write()',
         log_table);
 end
-$function$
-rights {owner=X/owner}
-
-CREATE OR REPLACE FUNCTION tocsin.instant()
- RETURNS timestamp with time zone
- LANGUAGE sql
- PARALLEL SAFE
-AS $function$
-    select coalesce(nullif(current_setting('tocsin.now', true), '')::timestamptz, clock_timestamp())
-$function$
+$function$;
+comment on function tocsin.guard(text) is 'Protects one table of the log, or one of its partitions, against direct writes. Reading stays a matter of grants.';
+revoke all on function tocsin.guard(text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.log_tables()
  RETURNS text[]
@@ -869,7 +1096,8 @@ AS $function$
     from pg_class c
     join pg_attribute a on a.attrelid = c.oid and a.attname = 'seq' and not a.attisdropped
     where c.relnamespace = 'tocsin'::regnamespace and c.relkind = 'p'
-$function$
+$function$;
+comment on function tocsin.log_tables() is 'Names of the tables that share the sequence of the record log.';
 
 CREATE OR REPLACE FUNCTION tocsin.move_records(after_seq bigint, shift bigint)
  RETURNS bigint
@@ -893,14 +1121,14 @@ begin
     end loop;
     create temporary table moving on commit drop as select * from tocsin.log_commit where last_seq > after_seq;
     delete from tocsin.log_commit where last_seq > after_seq;
-    -- A commit of which a part was published stays with that part.
+    -- A commit that was published in part keeps that part.
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     select after_seq, m.first_seq, m.recorded_at, m.epoch from moving m where m.first_seq <= after_seq;
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     select m.last_seq + shift, greatest(m.first_seq, after_seq + 1) + shift, m.recorded_at, m.epoch from moving m;
     drop table moving;
     update tocsin.log_gap set from_seq = from_seq + shift, until_seq = until_seq + shift where from_seq > after_seq;
-    -- Versions begin and end at records of their own transaction, which moved.
+    -- A version begins and ends at a record of its own transaction, which moved.
     update tocsin.rule_version set from_seq = from_seq + shift where from_seq > after_seq;
     update tocsin.rule_version set until_seq = until_seq + shift where until_seq > after_seq;
     create temporary table moving on commit drop as select * from tocsin.rule_switch where rules_seq > after_seq;
@@ -912,10 +1140,11 @@ begin
     update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;
     return moved;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.move_records(bigint,bigint) is 'Moves all records after a seq by shift, with everything that refers to their seq. Returns how many. Called by tocsin.adopt only, under the lock of the log.';
+revoke all on function tocsin.move_records(bigint,bigint) from public;
 
-CREATE OR REPLACE FUNCTION tocsin.note_facts(events event_input[], calculated calculated_input[], facts member_fact_input[])
+CREATE OR REPLACE FUNCTION tocsin.note_facts(events tocsin.event_input[], calculated tocsin.calculated_input[], facts tocsin.member_fact_input[])
  RETURNS void
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
@@ -929,7 +1158,8 @@ begin
         order by f.position;
         return;
     end if;
-    -- Most records concern no member. Asked in this way, they are not copied, and only the index of owners is read.
+    -- Most records concern no member. This test does not copy the arrays and reads only the index
+    -- on owner.
     if exists (select from (select unnest(calculated) as c) g
                where (select true from tocsin.system_member m where m.owner = (g.c).owner limit 1)) then
         insert into tocsin.member_fact (owner, at, what, subject)
@@ -959,8 +1189,9 @@ begin
         order by e.position;
     end if;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.note_facts(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) is 'Stores observations about owners of members: those that a worker gives as facts or, if facts is null, those that follow from the records. Called by tocsin.append under the lock of the log, which an apply also takes when it changes members.';
+revoke all on function tocsin.note_facts(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.raise_epoch(expected_epoch bigint, new_holder text, pid integer, backend_start timestamp with time zone)
  RETURNS bigint
@@ -979,8 +1210,9 @@ begin
     returning h.epoch into taken;
     return taken;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.raise_epoch(bigint,text,integer,timestamp with time zone) is 'Writing part of tocsin.take_over: log_head belongs to the log, so it runs as the owner.';
+revoke all on function tocsin.raise_epoch(bigint,text,integer,timestamp with time zone) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.raise_horizon(until_seq bigint, per_rule integer)
  RETURNS bigint
@@ -1023,8 +1255,9 @@ begin
     update tocsin.log_head h set horizon = until_seq where h.horizon < until_seq;
     return kept;
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.raise_horizon(bigint,integer) is 'Moves the horizon to until_seq: copies the newest per_rule events of each rule below it to tocsin.event_kept and removes kept events that newer ones replace. Returns how many were copied. Retention calls it before it drops partitions; a second call changes nothing.';
+revoke all on function tocsin.raise_horizon(bigint,integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.record_gap(first_missing bigint, last_missing bigint, reason text, who text)
  RETURNS void
@@ -1055,8 +1288,9 @@ begin
     insert into tocsin.log_gap (from_seq, until_seq, reason, who, at)
     values (first_missing, last_missing, record_gap.reason, record_gap.who, tocsin.instant());
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.record_gap(bigint,bigint,text,text) is 'Records a gap of the log as lost, so that the publisher passes it. Raises TS005 unless every seq from first_missing to last_missing is missing.';
+revoke all on function tocsin.record_gap(bigint,bigint,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.refuse_direct_write()
  RETURNS trigger
@@ -1073,7 +1307,8 @@ begin
     raise exception 'tocsin.% is written by functions of tocsin alone: append with tocsin.append', tg_table_name
         using errcode = 'insufficient_privilege';
 end
-$function$
+$function$;
+comment on function tocsin.refuse_direct_write() is 'Trigger function of the log tables: rejects statements of everyone but a superuser and the functions of Tocsin. Those run as the owner with a search path that no session has, which tells them from a statement that the owner types.';
 
 CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
  RETURNS boolean
@@ -1110,7 +1345,8 @@ begin
                 'attempt', report.attempt))));
     return true;
 end
-$function$
+$function$;
+comment on function tocsin.report(uuid,integer,text,jsonb,text,integer) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS boolean
@@ -1132,7 +1368,7 @@ begin
     delete from tocsin.timer t
     where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
     returning t.last_nominal_at into done;
-    -- Read after the tick's lock, so that what a fire in progress did is seen.
+    -- Read after the tick is locked, so that the outcome of a fire in progress is visible.
     select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
     if before.status not in ('active', 'paused') then
         return false;
@@ -1149,7 +1385,8 @@ begin
                                'generation', before.generation + 1));
     return true;
 end
-$function$
+$function$;
+comment on function tocsin.schedule_cancel(text,text,text,text) is 'Cancels one schedule. Waits for a fire in progress, which wins. Returns false if there is no such schedule, or if it has ended.';
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_all(owner text DEFAULT NULL::text, type text DEFAULT NULL::text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS bigint
@@ -1176,7 +1413,8 @@ begin
     end loop;
     return cancelled;
 end
-$function$
+$function$;
+comment on function tocsin.schedule_cancel_all(text,text,text,text) is 'Cancels all schedules of an owner, of a type, or of both. Returns how many. Raises TS002 if neither is given.';
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
@@ -1238,7 +1476,8 @@ begin
                                'status', 'active', 'generation', 1));
     return next;
 end
-$function$
+$function$;
+comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference.';
 
 CREATE OR REPLACE FUNCTION tocsin.take_over(expected_epoch bigint, new_holder text)
  RETURNS bigint
@@ -1253,8 +1492,9 @@ begin
         expected_epoch, new_holder, pg_backend_pid(),
         (select a.backend_start from pg_stat_activity a where a.pid = pg_backend_pid()));
 end
-$function$
-rights {owner=X/owner}
+$function$;
+comment on function tocsin.take_over(bigint,text) is 'Makes the caller the leading clock: terminates the session of the former leader and raises the epoch. Returns the new epoch, or null if another clock was faster.';
+revoke all on function tocsin.take_over(bigint,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.token(value text)
  RETURNS text
@@ -1277,40 +1517,75 @@ AS $function$
             ) b
         )
     end
-$function$
+$function$;
+comment on function tocsin.token(text) is 'Text as one token of a NATS subject, the same as in Python: bytes outside [A-Za-z0-9_-] become %XX, an empty text becomes _.';
 
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+create view tocsin.held_timer as
+ SELECT t.kind,
+    t.ref,
+    t.key,
+    t.nominal_at,
+    p.lane,
+    p.partition
+   FROM ((tocsin.timer t
+     JOIN tocsin.current_value c ON (((c.owner = (t.payload ->> 'owner'::text)) AND (c.key = t.key))))
+     JOIN tocsin.ingest_partition p ON (((p.lane = 'data'::text) AND (p.partition = c.partition))))
+  WHERE ((t.kind = 'watchdog'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND (c.freshness = 'fresh'::text) AND ((c.arrived_at + ((((t.payload ->> 'within_us'::text))::bigint)::double precision * '00:00:00.000001'::interval)) <= t.nominal_at) AND ((p.complete_until IS NULL) OR (p.complete_until < t.nominal_at)))
+UNION ALL
+ SELECT t.kind,
+    t.ref,
+    t.key,
+    t.nominal_at,
+    p.lane,
+    p.partition
+   FROM (((tocsin.timer t
+     JOIN tocsin.alarm a ON ((a.id = (t.ref)::uuid)))
+     JOIN tocsin.rule_state s ON (((s.event_rule = a.event_rule) AND (s.owner = a.owner))))
+     JOIN tocsin.ingest_partition p ON (((p.lane = s.lane) AND (p.partition = s.partition))))
+  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.complete_until IS NULL) OR (p.complete_until < t.nominal_at)));
+comment on view tocsin.held_timer is 'Timers that are due but held, because the watermark of their partition lies before their deadline. Read by the commands, the metrics, and the clock, which reports them.';
 
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.action_step FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+alter table tocsin.action_step enable row level security;
+create policy readable on tocsin.action_step as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.action_step FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+alter table tocsin.datapoint_calculated enable row level security;
+create policy readable on tocsin.datapoint_calculated as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+alter table tocsin.event enable row level security;
+create policy readable on tocsin.event as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.event FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+alter table tocsin.log_commit enable row level security;
+create policy readable on tocsin.log_commit as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_commit FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.event FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+alter table tocsin.log_gap enable row level security;
+create policy readable on tocsin.log_gap as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_gap FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
+alter table tocsin.log_head enable row level security;
+create policy readable on tocsin.log_head as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_commit FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
+insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
+insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '94441fff206a3d215cba7573000d13c21458e164bd475a68dc791269b03bb68a');
+insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '8034493b0073e51e361bf25159b1f3ec9f48dc597fa451032a139972bab5cfad');
+insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', '70c8f0638657376239ad1c1a64522c816b4ca5bc7489a5fef28e2cd444681c24');
+insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'e4b9c2ac13c5ab8848b3e33d02f26d62a6c3fb4782ea7e5d727429601333b93a');
+insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '5856791779991f98363f709f21c4b4b7b8c9e18986303228aabe41d97521fe0c');
+insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', '88c6cc1cfab71f9e64e01ac5b1ce06cffffcdff13f6465a85c52000913ac9ade');
+insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '7e4dafc02b00dded95557cf8b3aaaba787de2c20cb02cdc6285162134a5eede1');
+insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', '00c0b37e3106adff547beb81f1f7903caa7fca3b642a029300135540468b662c');
+insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'b03800663ea02356cad56dec74e318da662b4fc5a4631090da3a7f7ea9cd64e0');
+insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
+insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '98ac91310c90dcc86e40264aac0750ff700d2cec105e34d6de21578114edea29');
 
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
-
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_gap FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
-
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION refuse_direct_write()
-
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION refuse_direct_write()
-
-policy readable on action_step for SELECT using true
-
-policy readable on datapoint_calculated for SELECT using true
-
-policy readable on event for SELECT using true
-
-policy readable on log_commit for SELECT using true
-
-policy readable on log_gap for SELECT using true
-
-policy readable on log_head for SELECT using true
+select tocsin.extend_log();

@@ -1,4 +1,4 @@
--- Outside the schema tocsin, which is itself made by a migration.
+-- Outside the schema tocsin, which the first migration creates.
 create table if not exists public.tocsin_migration (
     number integer primary key,
     name text not null,

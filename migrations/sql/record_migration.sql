@@ -1,2 +1,2 @@
--- Recorded in the transaction that applied it.
+-- In the transaction that applies the version.
 insert into public.tocsin_migration (number, name, checksum) values (%s, %s, %s)

@@ -1,4 +1,4 @@
-"""Rewrites migrations/schema.sql, with a server of its own: `python -m tests.migrations`."""
+"""Writes migrations/schema.sql with a server of its own: `python -m tests.migrations`."""
 
 from __future__ import annotations
 

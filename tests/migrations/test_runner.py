@@ -4,39 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
 
 from migrations.runner import Version, migrate, refuse_unmigrated, versions
-from tests.conftest import with_database
-from tests.databases import create_database, drop_database
 from tests.waiting import eventually
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
-from tocsin.embedded import Servers
 
-_numbers = itertools.count(1)
 FIRST = Version(1, "0001_first", b"create table first (id integer)")
 SECOND = Version(2, "0002_second", b"create table second (id integer)")
-
-
-@pytest.fixture
-async def empty(servers: Servers) -> AsyncIterator[Settings]:
-    """A database that was never migrated."""
-    name = f"empty_{next(_numbers)}"
-    create_database(servers.postgres_url, name)
-    yield Settings(postgres=with_database(servers.postgres_url, name), lease_ttl_s=60.0)
-    drop_database(servers.postgres_url, name)
-
-
-@pytest.fixture
-async def fresh(empty: Settings) -> AsyncIterator[Connection]:
-    connection = await connect(empty, "migrator")
-    yield connection
-    await connection.close()
 
 
 async def applied(connection: Connection) -> list[str]:
@@ -56,6 +35,14 @@ async def test_each_version_is_applied_once(fresh: Connection) -> None:
     assert await migrate(fresh, (FIRST,)) == []
     assert await migrate(fresh, (FIRST, SECOND)) == ["0002_second"]
     assert await applied(fresh) == ["0001_first", "0002_second"]
+
+
+async def test_a_later_version_is_applied_on_top_of_the_baseline(fresh: Connection) -> None:
+    await migrate(fresh)
+    number = len(versions()) + 1
+    later = Version(number, f"{number:04}_later", b"alter table tocsin.setting add column note text")
+    assert await migrate(fresh, (*versions(), later)) == [later.name]
+    assert await migrate(fresh, (*versions(), later)) == []
 
 
 async def test_a_version_that_fails_leaves_nothing_behind(fresh: Connection) -> None:
@@ -84,8 +71,37 @@ async def test_a_version_from_the_future_is_refused_by_name(fresh: Connection) -
         await migrate(fresh, (FIRST,))
 
 
+async def test_a_database_with_another_history_is_refused_with_the_remedy(fresh: Connection) -> None:
+    """As after an update from a build whose migrations were rewritten since."""
+    await migrate(fresh, (Version(1, "0001_time", b"select 1"), SECOND))
+    refusal = (
+        f"database '{fresh.info.dbname}' has migration '0001_time' where this version of tocsin has "
+        f"'{versions()[0].name}': use an empty database (with `tocsin up`, another --data directory), or run the "
+        "version of tocsin that created this one"
+    )
+    with pytest.raises(Refused) as refused_migration:
+        await migrate(fresh)
+    with pytest.raises(Refused) as refused_service:
+        await refuse_unmigrated(fresh)
+    assert (str(refused_migration.value), str(refused_service.value)) == (refusal, refusal)
+    assert await applied(fresh) == ["0001_time", "0002_second"]
+
+
+async def test_a_refusal_names_the_database(fresh: Connection) -> None:
+    name = fresh.info.dbname
+    with pytest.raises(Refused, match=f"^database '{name}' lacks the migrations "):
+        await refuse_unmigrated(fresh)
+    await migrate(fresh, (FIRST, SECOND))
+    with pytest.raises(Refused, match=f"^database '{name}' has migration '0002_second', which "):
+        await migrate(fresh, (FIRST,))
+    with pytest.raises(Refused, match=f"^in database '{name}', migration '0001_first' was edited "):
+        await migrate(fresh, (Version(1, "0001_first", b""), SECOND))
+
+
 async def test_a_service_refuses_a_database_that_was_never_migrated(fresh: Connection) -> None:
-    with pytest.raises(Refused, match=r"lacks the migrations 0001_time, .*: run `tocsin migrate`"):
+    with pytest.raises(
+        Refused, match=rf"lacks the migrations {versions()[0].name}, .*: run `tocsin migrate`"
+    ):
         await refuse_unmigrated(fresh)
 
 

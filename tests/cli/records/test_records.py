@@ -195,7 +195,7 @@ def test_migrate_brings_an_empty_database_up_to_date_once(tocsin: CommandLine, s
     try:
         tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, name)
         applied = tocsin("migrate", "--json").json
-        assert applied["applied"][0] == "0001_time"
+        assert applied["applied"][0] == "0001_time_settings_and_audit"
         assert applied["applied"][-1] == applied["at"]
         assert tocsin("migrate").out == f"nothing to do: the database is at {applied['at']}\n"
         assert tocsin("schedules").exit_code == 0

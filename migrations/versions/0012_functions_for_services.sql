@@ -1,8 +1,7 @@
--- Services: schedule once and cancel, inside the caller's own transaction. Audit only: a stranger's transaction never
--- touches the record log, which it would hold until it commits.
+-- Functions that other services call inside their own transactions, besides tocsin.arm and
+-- tocsin.cancel. None of them appends to the record log: the caller would hold its lock until it
+-- commits.
 
--- One fire at an instant; an instant in the past is due at once. Idempotent by (owner, name): the same content again
--- returns the row with `deduped`, other content is an error that names the difference.
 create function tocsin.schedule_once(
     owner text,
     name text,
@@ -57,8 +56,9 @@ begin
     generation := 1;
     fire_at := greatest(schedule_once.at, now);
     deduped := false;
-    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at)
-    values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at);
+    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, identity, identity_at)
+    values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at, wanted ->> 'at',
+            schedule_once.at);
     insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
                                  updated_at)
     values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
@@ -71,8 +71,11 @@ begin
     return next;
 end
 $$;
+comment on function tocsin.schedule_once is
+    'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by '
+    'owner and name: the same content again returns the row with deduped, other content raises '
+    'TS004 with the difference.';
 
--- Cancel one schedule. False: there is none, or it has finished. A fire in progress is waited for: it wins.
 create function tocsin.schedule_cancel(
     owner text,
     name text,
@@ -97,7 +100,7 @@ begin
     delete from tocsin.timer t
     where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
     returning t.last_nominal_at into done;
-    -- Read after the tick's lock, so that what a fire in progress did is seen.
+    -- Read after the tick is locked, so that the outcome of a fire in progress is visible.
     select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
     if before.status not in ('active', 'paused') then
         return false;
@@ -115,8 +118,10 @@ begin
     return true;
 end
 $$;
+comment on function tocsin.schedule_cancel is
+    'Cancels one schedule. Waits for a fire in progress, which wins. Returns false if there is '
+    'no such schedule, or if it has ended.';
 
--- Cancel all schedules of an owner, or of a type, or both. Refuses to cancel everything. Returns how many.
 create function tocsin.schedule_cancel_all(
     owner text default null,
     type text default null,
@@ -147,6 +152,53 @@ begin
     return cancelled;
 end
 $$;
+comment on function tocsin.schedule_cancel_all is
+    'Cancels all schedules of an owner, of a type, or of both. Returns how many. Raises TS002 if '
+    'neither is given.';
 
--- `explain` finds what was missed by its schedule; only such rows are in the index.
-create index event_missed on tocsin.event (schedule, seq) where type = 'schedule-missed';
+create function tocsin.report(
+    action_id uuid,
+    step integer,
+    state text,
+    result jsonb default '{}',
+    error text default null,
+    attempt integer default null
+) returns boolean
+language plpgsql volatile
+as $$
+declare
+    reached boolean;
+    completed boolean;
+begin
+    if report.state is null or report.state not in ('completed', 'failed') then
+        raise exception 'state % is not a report: say completed or failed', coalesce(quote_literal(report.state), 'null')
+            using errcode = 'TS002';
+    end if;
+    if jsonb_typeof(coalesce(report.result, '{}')) <> 'object' or octet_length(report.result::text) > 65536 then
+        raise exception 'the result of a report is a JSON object of at most 64 kB: send less, or a reference to it'
+            using errcode = 'TS002';
+    end if;
+    select count(*) > 0, coalesce(bool_or(s.state = 'completed'), false) into reached, completed
+    from tocsin.action_step s
+    where s.action_id = report.action_id and s.step = report.step;
+    if not reached then
+        raise exception 'action % has no step % that was reached: report the ids that came with the message',
+            report.action_id, report.step using errcode = 'TS002';
+    end if;
+    if completed then
+        return false;
+    end if;
+    perform tocsin.arm(
+        'runbook-wait', report.action_id::text, report.step || '/report', tocsin.instant(),
+        jsonb_build_object(
+            'step', report.step::text,
+            'report', jsonb_strip_nulls(jsonb_build_object(
+                'state', report.state, 'result', coalesce(report.result, '{}'), 'error', left(report.error, 4000),
+                'attempt', report.attempt))));
+    return true;
+end
+$$;
+comment on function tocsin.report is
+    'Reports the outcome of a step that was dispatched to the caller, in the transaction of the '
+    'caller. It arms a timer that is due at once. Returns false if the step is completed '
+    'already. A report after the deadline is stored but does not change the outcome.';
