@@ -84,7 +84,7 @@ def _judging() -> dict[str, object]:
 
 
 def _facts(number: int) -> dict[str, Any]:
-    event = NewEvent(_T0, "caught", "noted", {"x": number}, owner=f"plant-{number % 900}")
+    event = NewEvent(_T0, "external", "noted", {"x": number}, owner=f"plant-{number % 900}")
     return {
         **{key: "" for key in ("schedule", "rule", "action")},
         "id": str(event.id),
@@ -140,7 +140,7 @@ async def _dispatched(connection: Connection, count: int, owners: int) -> float:
     taken = 0.0
     for first in range(0, count, _LANE_BATCH):
         events = [
-            NewEvent(_T0, "caught", "noted", {"x": 1}, owner=f"plant-{(first + place) % owners}")
+            NewEvent(_T0, "external", "noted", {"x": 1}, owner=f"plant-{(first + place) % owners}")
             for place in range(_LANE_BATCH)
         ]
         last = await append_events(connection, events)
@@ -163,7 +163,7 @@ def _event(event: NewEvent, seq: int) -> Event:
         datacontenttype="application/json",
         seq=seq,
         fireat=None,
-        origin="caught",
+        origin="external",
         recordedat=event.ts,
         correlationid=event.id,
         owner=event.owner,

@@ -11,7 +11,7 @@ create type tocsin.calculated_input as (
     owner text,
     key text,
     ts timestamp with time zone,
-    verdict text,
+    kind text,
     correlation_id uuid,
     payload jsonb
 );
@@ -44,7 +44,7 @@ create type tocsin.member_fact_input as (
     since timestamp with time zone,
     keys text[]
 );
-comment on type tocsin.member_fact_input is 'An observation about a member of a system; the columns of tocsin.member_fact without the id.';
+comment on type tocsin.member_fact_input is 'An observation about a member of a system; the columns of tocsin.member_observation without the id.';
 
 create type tocsin.step_input as (
     id uuid,
@@ -275,7 +275,7 @@ create table tocsin.current_value (
     first_arrived_at timestamp with time zone not null,
     freshness text not null default 'fresh'::text,
     stale_since timestamp with time zone,
-    heard_stale_since timestamp with time zone,
+    handled_stale_since timestamp with time zone,
     version bigint not null default 1,
     constraint current_value_freshness_check CHECK ((freshness = ANY (ARRAY['fresh'::text, 'stale'::text]))),
     constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
@@ -288,7 +288,7 @@ comment on column tocsin.current_value.partition is 'Partition of the data lane 
 comment on column tocsin.current_value.value is 'Value with the newest ts.';
 comment on column tocsin.current_value.arrived_at is 'Newest arrival, even if its ts is older than that of the value.';
 comment on column tocsin.current_value.stale_since is 'Deadline that passed without a datapoint; null if fresh.';
-comment on column tocsin.current_value.heard_stale_since is 'Value of stale_since that the rules have processed. The clock marks a series first; the rules learn of it through the stream.';
+comment on column tocsin.current_value.handled_stale_since is 'Value of stale_since that the rules have processed. The clock marks a series first; the rules learn of it through the stream.';
 comment on column tocsin.current_value.version is 'Raised by every change, to detect a concurrent one.';
 
 create table tocsin.datapoint (
@@ -315,20 +315,20 @@ create table tocsin.datapoint_calculated (
     key text not null,
     ts timestamp with time zone not null,
     recorded_at timestamp with time zone not null,
-    verdict text not null,
+    kind text not null,
     payload jsonb not null,
     correlation_id uuid not null,
     epoch bigint,
     constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
+    constraint datapoint_calculated_kind_check CHECK ((kind = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text]))),
     constraint datapoint_calculated_owner_check CHECK ((length(owner) <= 128)),
     constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
-    constraint datapoint_calculated_pkey PRIMARY KEY (seq),
-    constraint datapoint_calculated_verdict_check CHECK ((verdict = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text])))
+    constraint datapoint_calculated_pkey PRIMARY KEY (seq)
 ) partition by RANGE (seq);
 comment on table tocsin.datapoint_calculated is 'Datapoints that Tocsin derives: a series became stale or fresh, or the health of a system changed. Written by tocsin.append for the clock (stale) and the workers.';
 comment on column tocsin.datapoint_calculated.owner is 'Owner of the series, or the name of the system.';
 comment on column tocsin.datapoint_calculated.ts is 'Instant that it is for, such as the deadline that passed.';
-comment on column tocsin.datapoint_calculated.verdict is 'Kind of calculated datapoint: stale, fresh or health.';
+comment on column tocsin.datapoint_calculated.kind is 'Kind of calculated datapoint: stale, fresh or health.';
 revoke all on table tocsin.datapoint_calculated from public;
 
 create table tocsin.datapoint_kept (
@@ -361,7 +361,7 @@ create table tocsin.event (
     payload jsonb not null,
     epoch bigint,
     constraint event_action_check CHECK ((length(action) <= 128)),
-    constraint event_origin_check CHECK ((origin = ANY (ARRAY['caught'::text, 'caused'::text, 'derived'::text, 'scheduled'::text]))),
+    constraint event_origin_check CHECK ((origin = ANY (ARRAY['external'::text, 'caused'::text, 'derived'::text, 'scheduled'::text]))),
     constraint event_owner_check CHECK ((length(owner) <= 128)),
     constraint event_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
     constraint event_pkey PRIMARY KEY (seq),
@@ -376,7 +376,7 @@ comment on table tocsin.event is 'Records that something happened. Written by to
 comment on column tocsin.event.seq is 'Position in the record log, in commit order; equal to the sequence in the record stream.';
 comment on column tocsin.event.ts is 'Nominal time: the instant that the event is for, however late it was recorded.';
 comment on column tocsin.event.recorded_at is 'When it was appended, by the clock of the database.';
-comment on column tocsin.event.origin is 'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or caught (sent by a producer).';
+comment on column tocsin.event.origin is 'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or external (sent by a producer).';
 comment on column tocsin.event.schedule is 'Name of the schedule that fired; empty if none did.';
 comment on column tocsin.event.rule is 'Name of the event_rule that derived the event; empty if none did.';
 comment on column tocsin.event.action is 'Name of the action that emitted the event; empty if none did.';
@@ -412,7 +412,7 @@ comment on table tocsin.event_kept is 'Events below the horizon that are among t
 comment on column tocsin.event_kept.seq is 'Position in the record log, in commit order; equal to the sequence in the record stream.';
 comment on column tocsin.event_kept.ts is 'Nominal time: the instant that the event is for, however late it was recorded.';
 comment on column tocsin.event_kept.recorded_at is 'When it was appended, by the clock of the database.';
-comment on column tocsin.event_kept.origin is 'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or caught (sent by a producer).';
+comment on column tocsin.event_kept.origin is 'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or external (sent by a producer).';
 comment on column tocsin.event_kept.schedule is 'Name of the schedule that fired; empty if none did.';
 comment on column tocsin.event_kept.rule is 'Name of the event_rule that derived the event; empty if none did.';
 comment on column tocsin.event_kept.action is 'Name of the action that emitted the event; empty if none did.';
@@ -442,39 +442,39 @@ create table tocsin.ingest_event (
 CREATE INDEX ingest_event_at ON tocsin.ingest_event USING btree (at, key);
 comment on table tocsin.ingest_event is 'Keys of the events that producers sent and a worker appended: the same key again is the same event and is ignored.';
 
-create table tocsin.ingest_partition (
+create table tocsin.lane_partition (
     lane text not null,
     partition integer not null,
     last_seq bigint not null default 0,
-    complete_until timestamp with time zone,
+    watermark timestamp with time zone,
     holder text,
     held_until timestamp with time zone,
     incarnation text,
     last_source_seq bigint not null default 0,
-    constraint ingest_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text]))),
-    constraint ingest_partition_partition_check CHECK ((partition >= 0)),
-    constraint ingest_partition_pkey PRIMARY KEY (lane, partition)
+    constraint lane_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text]))),
+    constraint lane_partition_partition_check CHECK ((partition >= 0)),
+    constraint lane_partition_pkey PRIMARY KEY (lane, partition)
 ) with (fillfactor=50);
-comment on table tocsin.ingest_partition is 'Position of each partition of each lane. It moves in the transaction of the effects of a batch, so every message counts exactly once. Written by the worker that holds the partition.';
-comment on column tocsin.ingest_partition.lane is 'record: the record stream; data: the datapoints of producers, partitioned by owner.';
-comment on column tocsin.ingest_partition.last_seq is 'Last stream sequence that was read.';
-comment on column tocsin.ingest_partition.complete_until is 'Watermark: everything that arrived up to this instant has been read. No deadline after it fires.';
-comment on column tocsin.ingest_partition.holder is 'Worker that reads the partition; null if none does.';
-comment on column tocsin.ingest_partition.held_until is 'End of the lease of the holder. Then another worker may take the partition.';
-comment on column tocsin.ingest_partition.incarnation is 'When the stream was created. The sequences of a recreated stream are not comparable.';
-comment on column tocsin.ingest_partition.last_source_seq is 'Last record seq among the messages that the data stream sources from the record stream. After a stream is rebuilt they arrive again, and the worker skips them.';
+comment on table tocsin.lane_partition is 'Position of each partition of each lane. It moves in the transaction of the effects of a batch, so every message counts exactly once. Written by the worker that holds the partition.';
+comment on column tocsin.lane_partition.lane is 'record: the record stream; data: the datapoints of producers, partitioned by owner.';
+comment on column tocsin.lane_partition.last_seq is 'Last stream sequence that was read.';
+comment on column tocsin.lane_partition.watermark is 'Watermark: everything that arrived up to this instant has been read. No deadline after it fires.';
+comment on column tocsin.lane_partition.holder is 'Worker that reads the partition; null if none does.';
+comment on column tocsin.lane_partition.held_until is 'End of the lease of the holder. Then another worker may take the partition.';
+comment on column tocsin.lane_partition.incarnation is 'When the stream was created. The sequences of a recreated stream are not comparable.';
+comment on column tocsin.lane_partition.last_source_seq is 'Last record seq among the messages that the data stream sources from the record stream. After a stream is rebuilt they arrive again, and the worker skips them.';
 
-create table tocsin.ingest_worker (
+create table tocsin.lane_worker (
     holder text not null,
     seen_until timestamp with time zone not null,
     since timestamp with time zone not null,
     problem text,
-    constraint ingest_worker_pkey PRIMARY KEY (holder)
+    constraint lane_worker_pkey PRIMARY KEY (holder)
 ) with (fillfactor=50);
-comment on table tocsin.ingest_worker is 'Workers that are alive, so that each takes a fair share of the partitions. Written by each worker.';
-comment on column tocsin.ingest_worker.seen_until is 'The worker counts as alive until then.';
-comment on column tocsin.ingest_worker.since is 'Start of the worker.';
-comment on column tocsin.ingest_worker.problem is 'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
+comment on table tocsin.lane_worker is 'Workers that are alive, so that each takes a fair share of the partitions. Written by each worker.';
+comment on column tocsin.lane_worker.seen_until is 'The worker counts as alive until then.';
+comment on column tocsin.lane_worker.since is 'Start of the worker.';
+comment on column tocsin.lane_worker.problem is 'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
 
 create table tocsin.log_commit (
     last_seq bigint not null,
@@ -537,7 +537,7 @@ create table tocsin.member_alarm (
 comment on table tocsin.member_alarm is 'Open alarms of the owners of members, as of the observations that health was computed from. Written as tocsin.member_series.';
 comment on column tocsin.member_alarm.keys is 'Keys of the series that keep the alarm open.';
 
-create table tocsin.member_fact (
+create table tocsin.member_observation (
     id bigint not null generated always as identity,
     owner text not null,
     at timestamp with time zone not null,
@@ -546,14 +546,14 @@ create table tocsin.member_fact (
     severity smallint,
     since timestamp with time zone,
     keys text[] not null default '{}'::text[],
-    constraint member_fact_pkey PRIMARY KEY (id),
-    constraint member_fact_what_check CHECK ((what = ANY (ARRAY['fresh'::text, 'stale'::text, 'alarm'::text])))
+    constraint member_observation_pkey PRIMARY KEY (id),
+    constraint member_observation_what_check CHECK ((what = ANY (ARRAY['fresh'::text, 'stale'::text, 'alarm'::text])))
 );
-comment on table tocsin.member_fact is 'Observations: changes of the series and alarms of members that health was not yet computed from. Written by tocsin.append, removed by the worker that computes health.';
-comment on column tocsin.member_fact.at is 'Instant of the change. Health takes observations in this order.';
-comment on column tocsin.member_fact.what is 'fresh or stale: a series changed; alarm: an alarm opened, changed or resolved.';
-comment on column tocsin.member_fact.subject is 'Key of the series, or name of the event_rule of the alarm.';
-comment on column tocsin.member_fact.keys is 'Keys of the series that keep the alarm open; empty if the alarm is not open.';
+comment on table tocsin.member_observation is 'Observations: changes of the series and alarms of members that health was not yet computed from. Written by tocsin.append, removed by the worker that computes health.';
+comment on column tocsin.member_observation.at is 'Instant of the change. Health takes observations in this order.';
+comment on column tocsin.member_observation.what is 'fresh or stale: a series changed; alarm: an alarm opened, changed or resolved.';
+comment on column tocsin.member_observation.subject is 'Key of the series, or name of the event_rule of the alarm.';
+comment on column tocsin.member_observation.keys is 'Keys of the series that keep the alarm open; empty if the alarm is not open.';
 
 create table tocsin.member_series (
     owner text not null,
@@ -588,6 +588,19 @@ comment on column tocsin.prune_report.removed is 'Number of removed rows, by tab
 comment on column tocsin.prune_report.left_over is 'What may be removed but could not be, and why.';
 insert into tocsin.prune_report default values;
 
+create table tocsin.rule_cutover (
+    lane text not null,
+    partition integer not null,
+    rules_seq bigint not null,
+    seq bigint not null,
+    watermark timestamp with time zone,
+    constraint rule_cutover_pkey PRIMARY KEY (lane, partition, rules_seq)
+);
+comment on table tocsin.rule_cutover is 'Cutovers: where each partition was when an apply committed. Later messages are evaluated with the rules of that apply. Written by the apply, which locks the partitions; read by replays.';
+comment on column tocsin.rule_cutover.rules_seq is 'Seq of the rules-applied event of the apply.';
+comment on column tocsin.rule_cutover.seq is 'Last sequence that the partition had read.';
+comment on column tocsin.rule_cutover.watermark is 'Watermark of the partition: everything that arrived up to this instant had been read.';
+
 create table tocsin.rule_state (
     event_rule text not null,
     owner text not null,
@@ -608,19 +621,6 @@ comment on column tocsin.rule_state.phase is 'pending: the condition holds, but 
 comment on column tocsin.rule_state.alarm_id is 'Alarm that is pending or open.';
 comment on column tocsin.rule_state.state is 'State of the rule engine as JSON: verdicts holds the series that fire, tracks the previous values of rules that look back.';
 comment on column tocsin.rule_state.version is 'Raised by every change, to detect a concurrent one.';
-
-create table tocsin.rule_switch (
-    lane text not null,
-    partition integer not null,
-    rules_seq bigint not null,
-    seq bigint not null,
-    complete_until timestamp with time zone,
-    constraint rule_switch_pkey PRIMARY KEY (lane, partition, rules_seq)
-);
-comment on table tocsin.rule_switch is 'Cutovers: where each partition was when an apply committed. Later messages are evaluated with the rules of that apply. Written by the apply, which locks the partitions; read by replays.';
-comment on column tocsin.rule_switch.rules_seq is 'Seq of the rules-applied event of the apply.';
-comment on column tocsin.rule_switch.seq is 'Last sequence that the partition had read.';
-comment on column tocsin.rule_switch.complete_until is 'Watermark of the partition: everything that arrived up to this instant had been read.';
 
 create table tocsin.rule_version (
     kind text not null,
@@ -771,7 +771,7 @@ alter table tocsin.action_event add constraint action_event_action_id_fkey FOREI
 
 alter table tocsin.action_wait add constraint action_wait_action_id_fkey FOREIGN KEY (action_id) REFERENCES tocsin.action(id);
 
-alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES tocsin.ingest_partition(lane, partition);
+alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES tocsin.lane_partition(lane, partition);
 
 alter table tocsin.system_member add constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES tocsin.system_health(system) ON DELETE CASCADE;
 
@@ -841,7 +841,7 @@ begin
             using errcode = 'TS001';
     end if;
     if exists (select from tocsin.system_health) then
-        perform tocsin.note_facts(events, calculated, facts);
+        perform tocsin.record_observations(events, calculated, facts);
     end if;
     if records = 0 then
         return head;
@@ -865,11 +865,11 @@ begin
                                                  source_event_id, result, position);
     end if;
     if cardinality(calculated) > 0 then
-        insert into tocsin.datapoint_calculated (seq, id, owner, key, ts, recorded_at, verdict, payload,
+        insert into tocsin.datapoint_calculated (seq, id, owner, key, ts, recorded_at, kind, payload,
                                                  correlation_id, epoch)
         select head + cardinality(events) + cardinality(steps) + c.position, c.id, c.owner, c.key, c.ts, at,
-               c.verdict, coalesce(c.payload, '{}'), coalesce(c.correlation_id, c.id), expected_epoch
-        from unnest(calculated) with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position);
+               c.kind, coalesce(c.payload, '{}'), coalesce(c.correlation_id, c.id), expected_epoch
+        from unnest(calculated) with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position);
     end if;
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     values (head + records, head + 1, at, expected_epoch);
@@ -1131,10 +1131,10 @@ begin
     -- A version begins and ends at a record of its own transaction, which moved.
     update tocsin.rule_version set from_seq = from_seq + shift where from_seq > after_seq;
     update tocsin.rule_version set until_seq = until_seq + shift where until_seq > after_seq;
-    create temporary table moving on commit drop as select * from tocsin.rule_switch where rules_seq > after_seq;
-    delete from tocsin.rule_switch where rules_seq > after_seq;
+    create temporary table moving on commit drop as select * from tocsin.rule_cutover where rules_seq > after_seq;
+    delete from tocsin.rule_cutover where rules_seq > after_seq;
     update moving set rules_seq = rules_seq + shift;
-    insert into tocsin.rule_switch select * from moving;
+    insert into tocsin.rule_cutover select * from moving;
     drop table moving;
     -- A step that waits for an event began to wait at a record of its own transaction.
     update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;
@@ -1143,55 +1143,6 @@ end
 $function$;
 comment on function tocsin.move_records(bigint,bigint) is 'Moves all records after a seq by shift, with everything that refers to their seq. Returns how many. Called by tocsin.adopt only, under the lock of the log.';
 revoke all on function tocsin.move_records(bigint,bigint) from public;
-
-CREATE OR REPLACE FUNCTION tocsin.note_facts(events tocsin.event_input[], calculated tocsin.calculated_input[], facts tocsin.member_fact_input[])
- RETURNS void
- LANGUAGE plpgsql
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-    if facts is not null then
-        insert into tocsin.member_fact (owner, at, what, subject, severity, since, keys)
-        select f.owner, f.at, f.what, f.subject, f.severity, f.since, coalesce(f.keys, '{}')
-        from unnest(facts) with ordinality as f (owner, at, what, subject, severity, since, keys, position)
-        where exists (select from tocsin.system_member m where m.owner = f.owner)
-        order by f.position;
-        return;
-    end if;
-    -- Most records concern no member. This test does not copy the arrays and reads only the index
-    -- on owner.
-    if exists (select from (select unnest(calculated) as c) g
-               where (select true from tocsin.system_member m where m.owner = (g.c).owner limit 1)) then
-        insert into tocsin.member_fact (owner, at, what, subject)
-        select c.owner, c.ts, c.verdict, c.key
-        from unnest(calculated) with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)
-        where c.verdict in ('fresh', 'stale') and exists (select from tocsin.system_member m where m.owner = c.owner)
-        order by c.position;
-    end if;
-    if exists (select from (select unnest(events) as e) g
-               where (g.e).alarm_id is not null
-                 and (select true from tocsin.system_member m where m.owner = (g.e).owner limit 1)) then
-        insert into tocsin.member_fact (owner, at, what, subject, severity, since, keys)
-        select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
-               case when e.type = 'alarm-opened' then
-                   array(select v.key from jsonb_each(s.state -> 'verdicts') v where v.value ->> 'clear_due_at' is null)
-               else '{}' end
-        from (
-            select g.*
-            from unnest(events) with ordinality as g (id, ts, origin, type, schedule, rule, action, owner, fire_at, alarm_id,
-                                                      severity, source_event_id, correlation_id, payload, position)
-            where g.origin = 'derived' and g.type in ('alarm-opened', 'alarm-resolved')
-              and exists (select from tocsin.system_member m where m.owner = g.owner)
-            offset 0
-        ) e
-        join tocsin.rule_state s on s.event_rule = e.rule and s.owner = e.owner and s.lane = 'data'
-        join tocsin.alarm a on a.id = e.alarm_id
-        order by e.position;
-    end if;
-end
-$function$;
-comment on function tocsin.note_facts(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) is 'Stores observations about owners of members: those that a worker gives as facts or, if facts is null, those that follow from the records. Called by tocsin.append under the lock of the log, which an apply also takes when it changes members.';
-revoke all on function tocsin.note_facts(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.raise_epoch(expected_epoch bigint, new_holder text, pid integer, backend_start timestamp with time zone)
  RETURNS bigint
@@ -1291,6 +1242,55 @@ end
 $function$;
 comment on function tocsin.record_gap(bigint,bigint,text,text) is 'Records a gap of the log as lost, so that the publisher passes it. Raises TS005 unless every seq from first_missing to last_missing is missing.';
 revoke all on function tocsin.record_gap(bigint,bigint,text,text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.record_observations(events tocsin.event_input[], calculated tocsin.calculated_input[], facts tocsin.member_fact_input[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+    if facts is not null then
+        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
+        select f.owner, f.at, f.what, f.subject, f.severity, f.since, coalesce(f.keys, '{}')
+        from unnest(facts) with ordinality as f (owner, at, what, subject, severity, since, keys, position)
+        where exists (select from tocsin.system_member m where m.owner = f.owner)
+        order by f.position;
+        return;
+    end if;
+    -- Most records concern no member. This test does not copy the arrays and reads only the index
+    -- on owner.
+    if exists (select from (select unnest(calculated) as c) g
+               where (select true from tocsin.system_member m where m.owner = (g.c).owner limit 1)) then
+        insert into tocsin.member_observation (owner, at, what, subject)
+        select c.owner, c.ts, c.kind, c.key
+        from unnest(calculated) with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position)
+        where c.kind in ('fresh', 'stale') and exists (select from tocsin.system_member m where m.owner = c.owner)
+        order by c.position;
+    end if;
+    if exists (select from (select unnest(events) as e) g
+               where (g.e).alarm_id is not null
+                 and (select true from tocsin.system_member m where m.owner = (g.e).owner limit 1)) then
+        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
+        select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
+               case when e.type = 'alarm-opened' then
+                   array(select v.key from jsonb_each(s.state -> 'firing_series') v where v.value ->> 'clear_due_at' is null)
+               else '{}' end
+        from (
+            select g.*
+            from unnest(events) with ordinality as g (id, ts, origin, type, schedule, rule, action, owner, fire_at, alarm_id,
+                                                      severity, source_event_id, correlation_id, payload, position)
+            where g.origin = 'derived' and g.type in ('alarm-opened', 'alarm-resolved')
+              and exists (select from tocsin.system_member m where m.owner = g.owner)
+            offset 0
+        ) e
+        join tocsin.rule_state s on s.event_rule = e.rule and s.owner = e.owner and s.lane = 'data'
+        join tocsin.alarm a on a.id = e.alarm_id
+        order by e.position;
+    end if;
+end
+$function$;
+comment on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) is 'Stores observations about owners of members: those that a worker gives as facts or, if facts is null, those that follow from the records. Called by tocsin.append under the lock of the log, which an apply also takes when it changes members.';
+revoke all on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.refuse_direct_write()
  RETURNS trigger
@@ -1529,8 +1529,8 @@ create view tocsin.held_timer as
     p.partition
    FROM ((tocsin.timer t
      JOIN tocsin.current_value c ON (((c.owner = (t.payload ->> 'owner'::text)) AND (c.key = t.key))))
-     JOIN tocsin.ingest_partition p ON (((p.lane = 'data'::text) AND (p.partition = c.partition))))
-  WHERE ((t.kind = 'watchdog'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND (c.freshness = 'fresh'::text) AND ((c.arrived_at + ((((t.payload ->> 'within_us'::text))::bigint)::double precision * '00:00:00.000001'::interval)) <= t.nominal_at) AND ((p.complete_until IS NULL) OR (p.complete_until < t.nominal_at)))
+     JOIN tocsin.lane_partition p ON (((p.lane = 'data'::text) AND (p.partition = c.partition))))
+  WHERE ((t.kind = 'watchdog'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND (c.freshness = 'fresh'::text) AND ((c.arrived_at + ((((t.payload ->> 'within_us'::text))::bigint)::double precision * '00:00:00.000001'::interval)) <= t.nominal_at) AND ((p.watermark IS NULL) OR (p.watermark < t.nominal_at)))
 UNION ALL
  SELECT t.kind,
     t.ref,
@@ -1541,8 +1541,8 @@ UNION ALL
    FROM (((tocsin.timer t
      JOIN tocsin.alarm a ON ((a.id = (t.ref)::uuid)))
      JOIN tocsin.rule_state s ON (((s.event_rule = a.event_rule) AND (s.owner = a.owner))))
-     JOIN tocsin.ingest_partition p ON (((p.lane = s.lane) AND (p.partition = s.partition))))
-  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.complete_until IS NULL) OR (p.complete_until < t.nominal_at)));
+     JOIN tocsin.lane_partition p ON (((p.lane = s.lane) AND (p.partition = s.partition))))
+  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark < t.nominal_at)));
 comment on view tocsin.held_timer is 'Timers that are due but held, because the watermark of their partition lies before their deadline. Read by the commands, the metrics, and the clock, which reports them.';
 
 alter table tocsin.action_step enable row level security;
@@ -1576,15 +1576,15 @@ CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR 
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
-insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '94441fff206a3d215cba7573000d13c21458e164bd475a68dc791269b03bb68a');
+insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '0e09496086e7a1e28d1cc9b78b4fb1221fd804c06a40a54320756c72f79aef33');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '8034493b0073e51e361bf25159b1f3ec9f48dc597fa451032a139972bab5cfad');
-insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', '70c8f0638657376239ad1c1a64522c816b4ca5bc7489a5fef28e2cd444681c24');
-insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'e4b9c2ac13c5ab8848b3e33d02f26d62a6c3fb4782ea7e5d727429601333b93a');
-insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '5856791779991f98363f709f21c4b4b7b8c9e18986303228aabe41d97521fe0c');
-insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', '88c6cc1cfab71f9e64e01ac5b1ce06cffffcdff13f6465a85c52000913ac9ade');
+insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
+insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'dc16c609ae43ee8628d9edf8ffdb13ec03c1591316f51c13a491e8e58698638e');
+insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
+insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', '90a6c8029f98853c6760b74055eba51d62c423369cb0375b1bc1f5b64ae4982b');
 insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '7e4dafc02b00dded95557cf8b3aaaba787de2c20cb02cdc6285162134a5eede1');
-insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', '00c0b37e3106adff547beb81f1f7903caa7fca3b642a029300135540468b662c');
-insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'b03800663ea02356cad56dec74e318da662b4fc5a4631090da3a7f7ea9cd64e0');
+insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', '8b3ccc7349f83c498aa94c84bcfaea937466f613b6a850a48fb734a9027d2707');
+insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '613c28f425f7772727f18d75c94416e634499d675b063b5947661c1ec77fb645');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '98ac91310c90dcc86e40264aac0750ff700d2cec105e34d6de21578114edea29');
 

@@ -17,7 +17,7 @@ DATAPOINTS = WORKER.counter(
     "tocsin_datapoints_total", "datapoints that were stored, or set aside with a reason", "outcome"
 )
 EVENTS = WORKER.counter(
-    "tocsin_caught_events_total",
+    "tocsin_external_events_total",
     "events of others: appended, known (the key came before), set aside with a reason",
     "outcome",
 )

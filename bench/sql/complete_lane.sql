@@ -1,2 +1,2 @@
 -- Everything that arrived has been read.
-update tocsin.ingest_partition set complete_until = %(at)s
+update tocsin.lane_partition set watermark = %(at)s

@@ -14,9 +14,9 @@ alarms as (
     from generate_series(1, %(systems)s) n, generate_series(1, %(members)s) m
 ),
 lane as (
-    insert into tocsin.ingest_partition (lane, partition) values ('data', 0)
+    insert into tocsin.lane_partition (lane, partition) values ('data', 0)
 )
 insert into tocsin.rule_state (event_rule, owner, lane, partition, phase, alarm_id, state)
 select 'hot', 'plant-' || n || '-' || m, 'data', 0, 'open', md5(n || '-' || m)::uuid,
-       '{"verdicts": {"dsp.load": {"clear_due_at": null}}}'
+       '{"firing_series": {"dsp.load": {"clear_due_at": null}}}'
 from generate_series(1, %(systems)s) n, generate_series(1, %(members)s) m

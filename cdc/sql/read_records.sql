@@ -12,7 +12,7 @@ select 'action-step', seq, id, null, recorded_at, null, state, null, null, name,
 from tocsin.action_step
 where seq > %(after)s and seq <= %(until)s
 union all
-select 'calculated-datapoint', seq, id, ts, recorded_at, null, verdict, null, null, null, owner, null, null, null,
+select 'calculated-datapoint', seq, id, ts, recorded_at, null, kind, null, null, null, owner, null, null, null,
        null, correlation_id, payload::text, null,
        null, null, null, key
 from tocsin.datapoint_calculated

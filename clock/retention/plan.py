@@ -46,7 +46,7 @@ class Limits:
     """The seq of the oldest event that an action under way began with; None if there is none."""
     oldest_dead: int | None
     """The same of actions that failed, as long as they can be tried again."""
-    data_complete_until: datetime | None
+    data_watermark: datetime | None
     """Up to when every partition of the data lane is complete."""
 
 
@@ -113,7 +113,7 @@ def _holds_day(one: DatapointDay, limits: Limits, age: timedelta) -> str | None:
     end = one.start + timedelta(days=1)
     if limits.now - end < age:
         return f"younger than {_days(age)}"
-    if limits.data_complete_until is None or limits.data_complete_until < end:
+    if limits.data_watermark is None or limits.data_watermark < end:
         return "workers have not read them all"
     return None
 

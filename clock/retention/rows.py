@@ -85,7 +85,7 @@ KINDS = (
     Kind("schedule", "list_ended_schedules", "delete_schedules", (_EVER, _NO_UUID)),
     Kind("audit", "list_acts", "delete_acts", (_EVER, "0")),
     Kind("rule_version", "list_old_versions", "delete_versions", ("", "", "0")),
-    Kind("rule_switch", "list_old_switches", "delete_switches", ("", "0", "0")),
+    Kind("rule_cutover", "list_old_switches", "delete_switches", ("", "0", "0")),
     Kind("action_limit", "list_old_limits", "delete_limits", ("",)),
     Kind("current_value", "list_silent_series", "delete_series", ("", ""), _forgotten),
     Kind("rule_state", "list_old_states", "delete_states", ("", "")),

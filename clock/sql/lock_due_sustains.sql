@@ -1,6 +1,6 @@
 -- Due sustains with their alarms, oldest first. Those that may fire are locked; one beyond what its partition has read,
 -- or that somebody else has, comes back as held and is not. Index: timer_due; the keys of alarm, rule_state and
--- ingest_partition. The state of an alarm is safe to read here: whoever changes it removes or moves its timer first.
+-- lane_partition. The state of an alarm is safe to read here: whoever changes it removes or moves its timer first.
 -- Row by row: told nothing about the size of the batch, the planner would compare every row with every other.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
@@ -23,9 +23,9 @@ left join lateral (
       and (t.key = 'snooze' or not exists (
           select from tocsin.alarm a
           join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner
-          join tocsin.ingest_partition p on p.lane = s.lane and p.partition = s.partition
+          join tocsin.lane_partition p on p.lane = s.lane and p.partition = s.partition
           where a.id = t.ref::uuid
-            and (p.complete_until is null or p.complete_until < t.nominal_at
+            and (p.watermark is null or p.watermark < t.nominal_at
                  or (s.lane = 'data' and (
                      -- A silence at or before that instant comes first: one that nobody has looked at yet,
                      exists (
@@ -36,7 +36,7 @@ left join lateral (
                      or exists (
                          select from tocsin.current_value c
                          where c.owner = a.owner and c.freshness = 'stale' and c.stale_since <= t.nominal_at
-                           and c.heard_stale_since is distinct from c.stale_since))))))
+                           and c.handled_stale_since is distinct from c.stale_since))))))
     for update of t skip locked
 ) taken on true
 left join lateral (

@@ -1,7 +1,7 @@
 -- Due watchdogs with the newest arrival of their series, oldest first. Those that may act are locked together with the
 -- current value; one that lapsed beyond what its partition has read, one whose series is being written, or that
 -- somebody else has, comes back as held. A watchdog of a series that is gone is consumed.
--- Index: timer_due; the keys of current_value and ingest_partition.
+-- Index: timer_due; the keys of current_value and lane_partition.
 -- Row by row, as in lock_due_sustains.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
@@ -22,12 +22,12 @@ left join lateral (
            c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' as deadline
     from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
-    join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
+    join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
     where t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
       and (c.freshness = 'stale'
            or c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' > t.nominal_at
-           or p.complete_until >= t.nominal_at)
+           or p.watermark >= t.nominal_at)
     for update of t, c skip locked
 ) taken on true
 left join lateral (

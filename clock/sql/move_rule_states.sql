@@ -5,7 +5,7 @@ set phase = case d.key when 'open' then 'open' else 'ok' end,
     alarm_id = case d.key when 'open' then s.alarm_id end,
     state = s.state || case d.key
         when 'open' then jsonb_build_object('phase', 'open', 'last_opened_at', s.state -> 'due_at', 'due_at', null)
-        else '{"phase": "ok", "alarm": null, "resolution": null, "due_at": null, "verdicts": {}}'::jsonb end,
+        else '{"phase": "ok", "alarm": null, "resolution": null, "due_at": null, "firing_series": {}}'::jsonb end,
     version = s.version + 1
 from (
     select locked.event_rule, locked.owner, m.alarm_id, m.key

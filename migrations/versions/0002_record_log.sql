@@ -68,7 +68,7 @@ create table tocsin.event (
     id uuid not null,
     ts timestamptz not null,
     recorded_at timestamptz not null,
-    origin text not null check (origin in ('caught', 'caused', 'derived', 'scheduled')),
+    origin text not null check (origin in ('external', 'caused', 'derived', 'scheduled')),
     type text not null check (type ~ '^[A-Za-z0-9_-]{1,128}$'),
     schedule text not null default '' check (length(schedule) <= 128),
     rule text not null default '' check (length(rule) <= 128),
@@ -96,7 +96,7 @@ comment on column tocsin.event.ts is
 comment on column tocsin.event.recorded_at is 'When it was appended, by the clock of the database.';
 comment on column tocsin.event.origin is
     'scheduled (a schedule), derived (an event_rule), caused (an action or an operator) or '
-    'caught (sent by a producer).';
+    'external (sent by a producer).';
 comment on column tocsin.event.schedule is 'Name of the schedule that fired; empty if none did.';
 comment on column tocsin.event.rule is
     'Name of the event_rule that derived the event; empty if none did.';
@@ -143,7 +143,7 @@ create table tocsin.datapoint_calculated (
     key text not null check (length(key) between 1 and 256),
     ts timestamptz not null,
     recorded_at timestamptz not null,
-    verdict text not null check (verdict in ('stale', 'fresh', 'health')),
+    kind text not null check (kind in ('stale', 'fresh', 'health')),
     payload jsonb not null check (octet_length(payload::text) <= 229376),
     correlation_id uuid not null,
     epoch bigint
@@ -155,7 +155,7 @@ comment on column tocsin.datapoint_calculated.owner is
     'Owner of the series, or the name of the system.';
 comment on column tocsin.datapoint_calculated.ts is
     'Instant that it is for, such as the deadline that passed.';
-comment on column tocsin.datapoint_calculated.verdict is
+comment on column tocsin.datapoint_calculated.kind is
     'Kind of calculated datapoint: stale, fresh or health.';
 
 -- A table belongs to the log if it is partitioned and has a seq, so a later migration can add one.
@@ -296,7 +296,7 @@ create type tocsin.calculated_input as (
     owner text,
     key text,
     ts timestamptz,
-    verdict text,
+    kind text,
     correlation_id uuid,
     payload jsonb
 );
@@ -314,10 +314,10 @@ create type tocsin.member_fact_input as (
     keys text[]
 );
 comment on type tocsin.member_fact_input is
-    'An observation about a member of a system; the columns of tocsin.member_fact without the id.';
+    'An observation about a member of a system; the columns of tocsin.member_observation without the id.';
 
 -- The advisory lock is held until the commit, so seq order is commit order and a rollback leaves no
--- gap. tocsin.note_facts and tocsin.system_health come with 0009_health: PL/pgSQL resolves them
+-- gap. tocsin.record_observations and tocsin.system_health come with 0009_health: PL/pgSQL resolves them
 -- when the function runs.
 create function tocsin.append(
     events tocsin.event_input[] default '{}',
@@ -349,7 +349,7 @@ begin
             using errcode = 'TS001';
     end if;
     if exists (select from tocsin.system_health) then
-        perform tocsin.note_facts(events, calculated, facts);
+        perform tocsin.record_observations(events, calculated, facts);
     end if;
     if records = 0 then
         return head;
@@ -373,11 +373,11 @@ begin
                                                  source_event_id, result, position);
     end if;
     if cardinality(calculated) > 0 then
-        insert into tocsin.datapoint_calculated (seq, id, owner, key, ts, recorded_at, verdict, payload,
+        insert into tocsin.datapoint_calculated (seq, id, owner, key, ts, recorded_at, kind, payload,
                                                  correlation_id, epoch)
         select head + cardinality(events) + cardinality(steps) + c.position, c.id, c.owner, c.key, c.ts, at,
-               c.verdict, coalesce(c.payload, '{}'), coalesce(c.correlation_id, c.id), expected_epoch
-        from unnest(calculated) with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position);
+               c.kind, coalesce(c.payload, '{}'), coalesce(c.correlation_id, c.id), expected_epoch
+        from unnest(calculated) with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position);
     end if;
     insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
     values (head + records, head + 1, at, expected_epoch);

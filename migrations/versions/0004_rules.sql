@@ -23,19 +23,19 @@ comment on column tocsin.rule_version.from_seq is
 comment on column tocsin.rule_version.until_seq is
     'Last seq for which it is in force; null for the version in force now.';
 
-create table tocsin.rule_switch (
+create table tocsin.rule_cutover (
     lane text not null,
     partition integer not null,
     rules_seq bigint not null,
     seq bigint not null,
-    complete_until timestamptz,
+    watermark timestamptz,
     primary key (lane, partition, rules_seq)
 );
-comment on table tocsin.rule_switch is
+comment on table tocsin.rule_cutover is
     'Cutovers: where each partition was when an apply committed. Later messages are evaluated '
     'with the rules of that apply. Written by the apply, which locks the partitions; read by '
     'replays.';
-comment on column tocsin.rule_switch.rules_seq is 'Seq of the rules-applied event of the apply.';
-comment on column tocsin.rule_switch.seq is 'Last sequence that the partition had read.';
-comment on column tocsin.rule_switch.complete_until is
+comment on column tocsin.rule_cutover.rules_seq is 'Seq of the rules-applied event of the apply.';
+comment on column tocsin.rule_cutover.seq is 'Last sequence that the partition had read.';
+comment on column tocsin.rule_cutover.watermark is
     'Watermark of the partition: everything that arrived up to this instant had been read.';

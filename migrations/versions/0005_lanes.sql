@@ -1,48 +1,48 @@
 -- Lanes: how far workers have read each stream, and which worker reads which partition.
 
-create table tocsin.ingest_partition (
+create table tocsin.lane_partition (
     lane text not null check (lane in ('record', 'data')),
     partition integer not null check (partition >= 0),
     last_seq bigint not null default 0,
-    complete_until timestamptz,
+    watermark timestamptz,
     holder text,
     held_until timestamptz,
     incarnation text,
     last_source_seq bigint not null default 0,
     primary key (lane, partition)
 ) with (fillfactor = 50);
-comment on table tocsin.ingest_partition is
+comment on table tocsin.lane_partition is
     'Position of each partition of each lane. It moves in the transaction of the effects of a '
     'batch, so every message counts exactly once. Written by the worker that holds the '
     'partition.';
-comment on column tocsin.ingest_partition.lane is
+comment on column tocsin.lane_partition.lane is
     'record: the record stream; data: the datapoints of producers, partitioned by owner.';
-comment on column tocsin.ingest_partition.last_seq is 'Last stream sequence that was read.';
-comment on column tocsin.ingest_partition.complete_until is
+comment on column tocsin.lane_partition.last_seq is 'Last stream sequence that was read.';
+comment on column tocsin.lane_partition.watermark is
     'Watermark: everything that arrived up to this instant has been read. No deadline after it '
     'fires.';
-comment on column tocsin.ingest_partition.holder is
+comment on column tocsin.lane_partition.holder is
     'Worker that reads the partition; null if none does.';
-comment on column tocsin.ingest_partition.held_until is
+comment on column tocsin.lane_partition.held_until is
     'End of the lease of the holder. Then another worker may take the partition.';
-comment on column tocsin.ingest_partition.incarnation is
+comment on column tocsin.lane_partition.incarnation is
     'When the stream was created. The sequences of a recreated stream are not comparable.';
-comment on column tocsin.ingest_partition.last_source_seq is
+comment on column tocsin.lane_partition.last_source_seq is
     'Last record seq among the messages that the data stream sources from the record stream. '
     'After a stream is rebuilt they arrive again, and the worker skips them.';
 
-create table tocsin.ingest_worker (
+create table tocsin.lane_worker (
     holder text primary key,
     seen_until timestamptz not null,
     since timestamptz not null,
     problem text
 ) with (fillfactor = 50);
-comment on table tocsin.ingest_worker is
+comment on table tocsin.lane_worker is
     'Workers that are alive, so that each takes a fair share of the partitions. Written by each '
     'worker.';
-comment on column tocsin.ingest_worker.seen_until is 'The worker counts as alive until then.';
-comment on column tocsin.ingest_worker.since is 'Start of the worker.';
-comment on column tocsin.ingest_worker.problem is
+comment on column tocsin.lane_worker.seen_until is 'The worker counts as alive until then.';
+comment on column tocsin.lane_worker.since is 'Start of the worker.';
+comment on column tocsin.lane_worker.problem is
     'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
 
 create table tocsin.ingest_event (

@@ -66,7 +66,7 @@ create table tocsin.current_value (
     first_arrived_at timestamptz not null,
     freshness text not null default 'fresh' check (freshness in ('fresh', 'stale')),
     stale_since timestamptz,
-    heard_stale_since timestamptz,
+    handled_stale_since timestamptz,
     version bigint not null default 1,
     primary key (owner, key)
 ) with (fillfactor = 70);
@@ -81,7 +81,7 @@ comment on column tocsin.current_value.arrived_at is
     'Newest arrival, even if its ts is older than that of the value.';
 comment on column tocsin.current_value.stale_since is
     'Deadline that passed without a datapoint; null if fresh.';
-comment on column tocsin.current_value.heard_stale_since is
+comment on column tocsin.current_value.handled_stale_since is
     'Value of stale_since that the rules have processed. The clock marks a series first; the '
     'rules learn of it through the stream.';
 comment on column tocsin.current_value.version is

@@ -10,7 +10,7 @@ create table tocsin.rule_state (
     state jsonb not null default '{}',
     version bigint not null default 1,
     primary key (event_rule, owner),
-    foreign key (lane, partition) references tocsin.ingest_partition
+    foreign key (lane, partition) references tocsin.lane_partition
 ) with (fillfactor = 70);
 comment on table tocsin.rule_state is
     'State of each event_rule for each owner. Written by workers, by the clock when a sustain '
@@ -73,19 +73,19 @@ create view tocsin.held_timer as
 select t.kind, t.ref, t.key, t.nominal_at, p.lane, p.partition
 from tocsin.timer t
 join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
-join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
+join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
 where t.kind = 'watchdog' and t.parked_at is null and t.fire_at <= (select tocsin.instant())
   and c.freshness = 'fresh'
   and c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' <= t.nominal_at
-  and (p.complete_until is null or p.complete_until < t.nominal_at)
+  and (p.watermark is null or p.watermark < t.nominal_at)
 union all
 select t.kind, t.ref, t.key, t.nominal_at, p.lane, p.partition
 from tocsin.timer t
 join tocsin.alarm a on a.id = t.ref::uuid
 join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner
-join tocsin.ingest_partition p on p.lane = s.lane and p.partition = s.partition
+join tocsin.lane_partition p on p.lane = s.lane and p.partition = s.partition
 where t.kind = 'for-sustain' and t.key <> 'snooze' and t.parked_at is null and t.fire_at <= (select tocsin.instant())
-  and (p.complete_until is null or p.complete_until < t.nominal_at);
+  and (p.watermark is null or p.watermark < t.nominal_at);
 comment on view tocsin.held_timer is
     'Timers that are due but held, because the watermark of their partition lies before their '
     'deadline. Read by the commands, the metrics, and the clock, which reports them.';

@@ -44,7 +44,7 @@ comment on column tocsin.system_member.covered is
 comment on column tocsin.system_member.holds is
     'Whether the last value stays valid when the series is stale (on_stale: hold).';
 
-create table tocsin.member_fact (
+create table tocsin.member_observation (
     id bigint generated always as identity primary key,
     owner text not null,
     at timestamptz not null,
@@ -54,16 +54,16 @@ create table tocsin.member_fact (
     since timestamptz,
     keys text[] not null default '{}'
 );
-comment on table tocsin.member_fact is
+comment on table tocsin.member_observation is
     'Observations: changes of the series and alarms of members that health was not yet computed '
     'from. Written by tocsin.append, removed by the worker that computes health.';
-comment on column tocsin.member_fact.at is
+comment on column tocsin.member_observation.at is
     'Instant of the change. Health takes observations in this order.';
-comment on column tocsin.member_fact.what is
+comment on column tocsin.member_observation.what is
     'fresh or stale: a series changed; alarm: an alarm opened, changed or resolved.';
-comment on column tocsin.member_fact.subject is
+comment on column tocsin.member_observation.subject is
     'Key of the series, or name of the event_rule of the alarm.';
-comment on column tocsin.member_fact.keys is
+comment on column tocsin.member_observation.keys is
     'Keys of the series that keep the alarm open; empty if the alarm is not open.';
 
 create table tocsin.member_series (
@@ -89,7 +89,7 @@ comment on table tocsin.member_alarm is
     'Written as tocsin.member_series.';
 comment on column tocsin.member_alarm.keys is 'Keys of the series that keep the alarm open.';
 
-create function tocsin.note_facts(
+create function tocsin.record_observations(
     events tocsin.event_input[],
     calculated tocsin.calculated_input[],
     facts tocsin.member_fact_input[]
@@ -100,7 +100,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
     if facts is not null then
-        insert into tocsin.member_fact (owner, at, what, subject, severity, since, keys)
+        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
         select f.owner, f.at, f.what, f.subject, f.severity, f.since, coalesce(f.keys, '{}')
         from unnest(facts) with ordinality as f (owner, at, what, subject, severity, since, keys, position)
         where exists (select from tocsin.system_member m where m.owner = f.owner)
@@ -111,19 +111,19 @@ begin
     -- on owner.
     if exists (select from (select unnest(calculated) as c) g
                where (select true from tocsin.system_member m where m.owner = (g.c).owner limit 1)) then
-        insert into tocsin.member_fact (owner, at, what, subject)
-        select c.owner, c.ts, c.verdict, c.key
-        from unnest(calculated) with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)
-        where c.verdict in ('fresh', 'stale') and exists (select from tocsin.system_member m where m.owner = c.owner)
+        insert into tocsin.member_observation (owner, at, what, subject)
+        select c.owner, c.ts, c.kind, c.key
+        from unnest(calculated) with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position)
+        where c.kind in ('fresh', 'stale') and exists (select from tocsin.system_member m where m.owner = c.owner)
         order by c.position;
     end if;
     if exists (select from (select unnest(events) as e) g
                where (g.e).alarm_id is not null
                  and (select true from tocsin.system_member m where m.owner = (g.e).owner limit 1)) then
-        insert into tocsin.member_fact (owner, at, what, subject, severity, since, keys)
+        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
         select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
                case when e.type = 'alarm-opened' then
-                   array(select v.key from jsonb_each(s.state -> 'verdicts') v where v.value ->> 'clear_due_at' is null)
+                   array(select v.key from jsonb_each(s.state -> 'firing_series') v where v.value ->> 'clear_due_at' is null)
                else '{}' end
         from (
             select g.*
@@ -139,8 +139,8 @@ begin
     end if;
 end
 $$;
-comment on function tocsin.note_facts is
+comment on function tocsin.record_observations is
     'Stores observations about owners of members: those that a worker gives as facts or, if '
     'facts is null, those that follow from the records. Called by tocsin.append under the lock '
     'of the log, which an apply also takes when it changes members.';
-revoke all on function tocsin.note_facts from public;
+revoke all on function tocsin.record_observations from public;

@@ -121,10 +121,10 @@ begin
     -- A version begins and ends at a record of its own transaction, which moved.
     update tocsin.rule_version set from_seq = from_seq + shift where from_seq > after_seq;
     update tocsin.rule_version set until_seq = until_seq + shift where until_seq > after_seq;
-    create temporary table moving on commit drop as select * from tocsin.rule_switch where rules_seq > after_seq;
-    delete from tocsin.rule_switch where rules_seq > after_seq;
+    create temporary table moving on commit drop as select * from tocsin.rule_cutover where rules_seq > after_seq;
+    delete from tocsin.rule_cutover where rules_seq > after_seq;
     update moving set rules_seq = rules_seq + shift;
-    insert into tocsin.rule_switch select * from moving;
+    insert into tocsin.rule_cutover select * from moving;
     drop table moving;
     -- A step that waits for an event began to wait at a record of its own transaction.
     update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;

@@ -144,7 +144,7 @@ class Judgement(Writes):
         """The rules changed at an instant of the lane: see `rules.alarms.rule_change`."""
         for subject in sorted({*self._seen, *self._states}):
             if subject[0] in fates:
-                self.change(subject, partial(switch, fate=fates[subject[0]], complete_until=at, at=at))
+                self.change(subject, partial(switch, fate=fates[subject[0]], watermark=at, at=at))
 
     def change(self, subject: Subject, turn: Turn, correlation_id: uuid.UUID | None = None) -> None:
         before = self._state(subject)

@@ -108,7 +108,7 @@ def _sustain(one: Row, now: datetime) -> str:
         return f"{text}; the timer is parked: {one['last_error']}"
     if one["nominal_at"] > now or one["key"] == "snooze":
         return text
-    read = one["complete_until"]
+    read = one["watermark"]
     behind = "nothing was read of it yet" if read is None else f"it was read until {instant_text(read)}"
     return (
         f"{text}; held, because partition {one['partition']} of the {one['lane']} lane is behind ({behind})"

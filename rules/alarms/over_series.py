@@ -150,7 +150,7 @@ class SeriesJudgement(Writes):
                     "owners": [one.owner for one in known],
                     "keys": [one.key for one in known],
                     "stale_since": [one.stale_since for one in known],
-                    "heard": [one.heard_stale_since for one in known],
+                    "heard": [one.handled_stale_since for one in known],
                 },
             )
         await self._judgement.entities(connection)
@@ -225,7 +225,7 @@ def _stale(silence: Silence) -> NewCalculated:
         owner=given.owner,
         key=given.key,
         ts=given.at,
-        verdict="stale",
+        kind="stale",
         payload={
             "value": given.value,
             "ts": _instant(given.ts),
@@ -242,7 +242,7 @@ def _fresh(given: Arrival) -> NewCalculated:
         owner=given.owner,
         key=given.key,
         ts=given.at,
-        verdict="fresh",
+        kind="fresh",
         payload={"value": given.value, "ts": _instant(given.ts), "labels": dict(given.labels)},
         id=verdict_id("fresh", given.owner, given.key, given.at),
     )

@@ -5,7 +5,7 @@ until the new rule clears it, and everything else is judged anew from the next i
 disabled, or no longer covers any series of the alarm, an open alarm is resolved with the reason and a pending one
 never was. Nothing is left that no rule would ever end.
 
-Deadlines that were decided (`complete_until` of the partition) are realised first, at their nominal time. So
+Deadlines that were decided (`watermark` of the partition) are realised first, at their nominal time. So
 verdicts do not depend on how late the clock was, and a replay that calls `switch` at the same place of the
 stream (`rules/apply/cutover.py`) comes to the same alarms.
 
@@ -58,12 +58,12 @@ def judged_anew(before: CompiledRules, after: CompiledRules) -> frozenset[str]:
 
 
 def switch(
-    state: RuleState, fate: Fate, complete_until: datetime | None, at: datetime
+    state: RuleState, fate: Fate, watermark: datetime | None, at: datetime
 ) -> tuple[RuleState, Effects]:
     """Pure: a state at the moment when the rules change."""
     effects: Effects = ()
-    if complete_until is not None:
-        state, effects = advance(state, complete_until)
+    if watermark is not None:
+        state, effects = advance(state, watermark)
     # Arrivals are on another clock than applies, and no alarm ends before it opened.
     at = max(at, state.last_opened_at or at)
     if fate.rule is None:

@@ -32,7 +32,7 @@ class StoredSeries(NamedTuple):
     ts: datetime
     labels: dict[str, str]
     stale_since: datetime | None
-    heard_stale_since: datetime | None
+    handled_stale_since: datetime | None
     within: timedelta | None
     """The tolerance that its watchdog is armed with; None if there is none."""
     nominal_at: datetime | None
@@ -51,7 +51,7 @@ class Series:
     ts: datetime
     labels: dict[str, str]
     stale_since: datetime | None = None
-    heard_stale_since: datetime | None = None
+    handled_stale_since: datetime | None = None
     lapsed: bool = False
     """A deadline that the clock had not realised was realised here."""
 
@@ -59,7 +59,7 @@ class Series:
     def deadline(self) -> datetime | None:
         """When it is, or was, due to be called stale; None if that has happened and was heard, or never will."""
         if self.stale_since is not None:
-            return None if self.heard_stale_since == self.stale_since else self.stale_since
+            return None if self.handled_stale_since == self.stale_since else self.stale_since
         if self.within is None:
             return None
         lapses_at = self.arrived_at + self.within
@@ -102,7 +102,7 @@ class Silences:
                     one.ts,
                     one.labels,
                     one.stale_since,
-                    one.heard_stale_since,
+                    one.handled_stale_since,
                 )
             )
 
@@ -159,7 +159,7 @@ class Silences:
 
 def _realised(series: Series, deadline: datetime) -> Silence:
     is_new = series.stale_since is None
-    series.stale_since = series.heard_stale_since = deadline
+    series.stale_since = series.handled_stale_since = deadline
     series.lapsed = series.lapsed or is_new
     given = WentStale(
         deadline, series.owner, series.key, series.arrived_at, series.value, series.ts, series.labels
@@ -176,6 +176,6 @@ def _differs(series: Series) -> bool:
     stored = series.stored
     if stored is None:
         return True
-    if (series.stale_since, series.heard_stale_since) != (stored.stale_since, stored.heard_stale_since):
+    if (series.stale_since, series.handled_stale_since) != (stored.stale_since, stored.handled_stale_since):
         return True
     return series.lapsed or (series.within if is_watched(series) else None) != stored.within

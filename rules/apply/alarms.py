@@ -20,14 +20,14 @@ from tocsin.core.record_log import NewEvent
 
 _AT_ONCE = 250
 Complete = Mapping[tuple[str, int], datetime | None]
-"""`complete_until` by lane and partition."""
+"""`watermark` by lane and partition."""
 
 
 class Held(NamedTuple):
     """A state with an alarm, and until when its partition is complete."""
 
     seen: Seen
-    complete_until: datetime | None
+    watermark: datetime | None
 
 
 class ChangedAlarms(Judgement):
@@ -38,7 +38,7 @@ class ChangedAlarms(Judgement):
         super().__init__("data", 0, {subject: one.seen for subject, one in held.items()})
         for subject, one in held.items():
             fate = fates[subject[0]]
-            self.change(subject, partial(switch, fate=fate, complete_until=one.complete_until, at=at))
+            self.change(subject, partial(switch, fate=fate, watermark=one.watermark, at=at))
 
 
 async def change_alarms(

@@ -7,11 +7,11 @@ apply whose rules it used is still the newest one (`newest_rules`): so it either
 behind the recorded place, or it is judged again by the new documents. No batch can be in between, and none can mix two.
 
 Why the apply writes it and not the batch: the place is then exact without a statement in every batch, and
-`complete_until` says which deadlines were decided when the apply acted on the alarms.
+`watermark` says which deadlines were decided when the apply acted on the alarms.
 
 How the backtest uses it: it walks the datapoints of a partition in the order (arrived_at, stream_seq); for each it asks
 for the `rules_seq` and takes `RuleBook.at(rules_seq + 1)`. At a switch it realises what was due up to the row's
-`complete_until`, then does what `rules/alarms/rule_change.py` does.
+`watermark`, then does what `rules/alarms/rule_change.py` does.
 
 The record lane's place is written down as well: its records are judged by the rules of their seq, but what the apply
 itself did to alarms over events, it did where the lane stood (`rules/replay/backtest/timelines.py`). So its batches,
@@ -35,17 +35,17 @@ _EVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Switch(NamedTuple):
-    """Everything up to (complete_until, seq) was read under older rules."""
+    """Everything up to (watermark, seq) was read under older rules."""
 
     partition: int
     rules_seq: int
     seq: int
-    complete_until: datetime | None
+    watermark: datetime | None
 
     @property
     def place(self) -> tuple[datetime, float]:
         """Of a stream that was just made, possibly anew, nothing was read: what comes arrives later than that."""
-        return self.complete_until or _EVER, self.seq or math.inf
+        return self.watermark or _EVER, self.seq or math.inf
 
 
 class Switches:
@@ -70,9 +70,9 @@ class Switches:
 
 
 async def lock_partitions(connection: Connection) -> Mapping[tuple[str, int], datetime | None]:
-    """Phase 0 of an apply: waits for the batches under way; `complete_until` of every (lane, partition)."""
+    """Phase 0 of an apply: waits for the batches under way; `watermark` of every (lane, partition)."""
     rows = await fetch_all(connection, "rules.apply/lock_partitions")
-    return {(lane, partition): complete_until for lane, partition, complete_until in rows}
+    return {(lane, partition): watermark for lane, partition, watermark in rows}
 
 
 async def record_switches(connection: Connection, rules_seq: int) -> None:

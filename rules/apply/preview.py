@@ -61,7 +61,7 @@ async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prun
 def _end(held: Held, fate: Fate, at: datetime) -> AlarmEnd | None:
     alarm = held.seen.state.alarm
     assert alarm is not None, "only such states are read"
-    _, effects = switch(held.seen.state, fate, held.complete_until, at)
+    _, effects = switch(held.seen.state, fate, held.watermark, at)
     for effect in effects:
         if isinstance(effect, Resolve):
             return AlarmEnd(alarm.rule, alarm.owner, alarm.since, "resolved", effect.reason)

@@ -1,10 +1,10 @@
 """Silence, when the rules change.
 
-Guarantee, in the apply's own transaction, which holds all partitions: first every silence up to `complete_until` is
+Guarantee, in the apply's own transaction, which holds all partitions: first every silence up to `watermark` is
 realised and heard by the rules that held until now (`settle`), so that what they concluded does not depend on how late
 the clock or the stream was; for members of systems every sustain is realised as well, because their health is about to
 change its ground. In the end the rules that are new, or judge in another way than before, hear of the series that are
-stale already, as of `complete_until` (`hear_silences`): `absent` over a dead series opens, its `for` counted from the
+stale already, as of `watermark` (`hear_silences`): `absent` over a dead series opens, its `for` counted from the
 change.
 
 A replay does the same at the same place of the stream (`rules/apply/cutover.py`). Only the clock is beside us, and

@@ -82,7 +82,7 @@ async def _begin(
     known = await _read_now(connection, members, complete)
     systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
     for name in sorted(members.systems):
-        systems.begin(name, before.verdict(name))
+        systems.begin(name, before.state(name))
     for row in members.rows(known.series, rules):
         systems.place(row)
     changes = gone(before, members.systems, begins) + systems.conclude(begins)
@@ -114,7 +114,7 @@ async def _replace(
     parameters["systems"] = as_rows(
         {"system": name, "health": verdict[0], "reason": verdict[1], "since": since[name]}
         for name in systems.systems
-        if (verdict := systems.verdict(name)) is not None
+        if (verdict := systems.state(name)) is not None
     )
     await connection.execute(statement("rules.apply/insert_systems"), parameters)
 

@@ -2,7 +2,7 @@
 
 Guarantee: after an apply a fresh series is watched exactly if its type has a cadence, with the tolerance of that type:
 one that was watched by a type that is gone is not, and one that a new type covers is, from its last arrival on. A
-deadline never lies before `complete_until` of the partition: a tighter tolerance counts from the change, and calls
+deadline never lies before `watermark` of the partition: a tighter tolerance counts from the change, and calls
 nothing stale in the past. A series that is stale stays so until a datapoint arrives: an edit takes no verdict back.
 
 Why at once: an arrival would set it right, but a series that is silent has none. Re-arming 100,000 series takes three

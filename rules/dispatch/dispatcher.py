@@ -165,7 +165,7 @@ def _takes_turns(match: Match) -> bool:
 
 async def _lineages(connection: Connection, events: Sequence[Event]) -> Mapping[uuid.UUID, tuple[str, ...]]:
     """Only what an action may have caused has one."""
-    ids = {event.id for event in events if event.origin in ("caught", "caused")}
+    ids = {event.id for event in events if event.origin in ("external", "caused")}
     return await read_lineages(connection, ids) if ids else {}
 
 

@@ -76,7 +76,7 @@ class Judge:
     def judge(self, facts: Mapping[str, Any]) -> list[Match]:
         """The actions to start for an event: those of matching rules, the schedule's own, and notifications."""
         names = self._over_events.matching(facts)
-        if facts["type"].startswith("alarm-") and facts["origin"] != "caught":
+        if facts["type"].startswith("alarm-") and facts["origin"] != "external":
             names += [
                 name for name in self._over_alarms.matching(facts) if facts["type"] in self._edges[name]
             ]

@@ -16,7 +16,7 @@ import structlog
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
 from rules.engine.shorthands import number_text
-from rules.engine.state import Verdict
+from rules.engine.state import FiringSeries
 from rules.language.templates import fill_text
 from schemas.values.duration import format_duration
 from schemas.values.severities import level_name
@@ -27,18 +27,18 @@ _LONGEST_SHOWN = 100
 _log = structlog.get_logger("rules.engine")
 
 
-def opened_payload(rule: Rule, owner: str, key: str, verdict: Verdict) -> dict[str, Any]:
-    threshold = "silent" if verdict.cause == "no_data" else rule.threshold
+def opened_payload(rule: Rule, owner: str, key: str, current: FiringSeries) -> dict[str, Any]:
+    threshold = "silent" if current.cause == "no_data" else rule.threshold
     payload: dict[str, Any] = {
         "threshold": threshold,
-        "since": instant_text(verdict.since),
-        "labels": dict(verdict.labels),
+        "since": instant_text(current.since),
+        "labels": dict(current.labels),
     }
     if key:
-        payload |= {"key": key, "value": verdict.value, "unit": _unit(rule, key)}
-    if verdict.event_id:
-        payload |= {"event_id": verdict.event_id, "event_type": verdict.event_type}
-    payload["message"] = _worded(rule, owner, payload) or _opened_text(rule, owner, key, verdict, threshold)
+        payload |= {"key": key, "value": current.value, "unit": _unit(rule, key)}
+    if current.event_id:
+        payload |= {"event_id": current.event_id, "event_type": current.event_type}
+    payload["message"] = _worded(rule, owner, payload) or _opened_text(rule, owner, key, current, threshold)
     return payload
 
 
@@ -82,16 +82,16 @@ def _worded(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
         return None
 
 
-def _opened_text(rule: Rule, owner: str, key: str, verdict: Verdict, threshold: str) -> str:
+def _opened_text(rule: Rule, owner: str, key: str, current: FiringSeries, threshold: str) -> str:
     if not key:
-        return f"{rule.name}: {verdict.event_type}{_of(owner)}{rule.held_text} (at {instant_text(verdict.since)})"
+        return f"{rule.name}: {current.event_type}{_of(owner)}{rule.held_text} (at {instant_text(current.since)})"
     what = f"{rule.name}: {key}{_of(owner)}"
-    last = _shown(rule, key, verdict.value)
-    if verdict.age_s:
-        last_arrival = verdict.since - timedelta(seconds=verdict.age_s)
+    last = _shown(rule, key, current.value)
+    if current.age_s:
+        last_arrival = current.since - timedelta(seconds=current.age_s)
         return f"{what} is silent since {instant_text(last_arrival)} (last {last})"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{what} {verb} {threshold}{rule.held_text} ({last} at {instant_text(verdict.since)})"
+    return f"{what} {verb} {threshold}{rule.held_text} ({last} at {instant_text(current.since)})"
 
 
 def value_text(value: Value | None) -> str:

@@ -1,7 +1,7 @@
 """An event_rule, compiled: everything that judging needs, worked out once per version.
 
 Guarantee: a rule that compiles can judge every input: its conditions are checked against the declared types.
-Two rules with the same `fingerprint` come to the same verdicts, so a state made by one may be continued by the
+Two rules with the same `fingerprint` come to the same firing_series, so a state made by one may be continued by the
 other.
 
 On failure: `RuleInvalid`, which names the key of the document and the places in its text.

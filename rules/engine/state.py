@@ -7,7 +7,7 @@ most `windows.BUCKETS` buckets per series.
 A timer that the clock fires moves the stored state by its top-level keys alone:
 
     'open':  phase = "open", last_opened_at = due_at, due_at = null
-    'clear': phase = "ok", alarm = null, resolution = null, due_at = null, verdicts = {}
+    'clear': phase = "ok", alarm = null, resolution = null, due_at = null, firing_series = {}
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Phase = Literal["ok", "pending", "open", "clearing"]
 Cause = Literal["fired", "no_data"]
 
 
-class Verdict(NamedTuple):
+class FiringSeries(NamedTuple):
     """A series that fires, or that did and is clear since (`clear_due_at`: when that has held for long enough)."""
 
     since: datetime
@@ -50,7 +50,7 @@ class Track(NamedTuple):
     buckets: Buckets = ()
 
 
-Verdicts = Mapping[str, Verdict]
+FiringSeriesByKey = Mapping[str, FiringSeries]
 Tracks = Mapping[str, Track]
 _NONE: dict[str, Any] = {}
 
@@ -69,18 +69,18 @@ class RuleState(NamedTuple):
     """How many alarms began at `last_since` before the last one."""
     fingerprint: str = ""
     """Which conditions and timing the state was made by."""
-    verdicts: Verdicts = _NONE
+    firing_series: FiringSeriesByKey = _NONE
     tracks: Tracks = _NONE
 
     def tracking(self, key: str, track: Track, fingerprint: str) -> RuleState:
         """With what is remembered of a series; this runs for every datapoint of a rule that looks back."""
-        return RuleState._make((*self[:7], fingerprint, self.verdicts, {**self.tracks, key: track}))
+        return RuleState._make((*self[:7], fingerprint, self.firing_series, {**self.tracks, key: track}))
 
     @property
     def holding(self) -> frozenset[str]:
         """The series that hold the alarm: those that fire; while it is clearing, those that it waits for."""
         last = self.due_at if self.phase == "clearing" else None
-        return frozenset(key for key, verdict in self.verdicts.items() if verdict.clear_due_at == last)
+        return frozenset(key for key, current in self.firing_series.items() if current.clear_due_at == last)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,7 +92,9 @@ class RuleState(NamedTuple):
             "last_since": _text(self.last_since),
             "again": self.again,
             "fingerprint": self.fingerprint,
-            "verdicts": {key: _verdict_json(verdict) for key, verdict in self.verdicts.items()},
+            "firing_series": {
+                key: _firing_series_json(current) for key, current in self.firing_series.items()
+            },
             "tracks": {
                 key: [track.value, _text(track.at), [list(bucket) for bucket in track.buckets]]
                 for key, track in self.tracks.items()
@@ -112,7 +114,9 @@ class RuleState(NamedTuple):
             last_since=_instant(stored.get("last_since")),
             again=stored.get("again", 0),
             fingerprint=stored.get("fingerprint", ""),
-            verdicts={key: _verdict(value) for key, value in stored.get("verdicts", {}).items()},
+            firing_series={
+                key: _firing_series(value) for key, value in stored.get("firing_series", {}).items()
+            },
             tracks={
                 key: Track(_value(value), _known(at), tuple(tuple(bucket) for bucket in buckets))
                 for key, (value, at, buckets) in stored.get("tracks", {}).items()
@@ -149,19 +153,19 @@ def _alarm(stored: Mapping[str, Any]) -> Alarm:
     )
 
 
-def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+def _firing_series_json(current: FiringSeries) -> dict[str, Any]:
     return {
-        **verdict._asdict(),
-        "since": _text(verdict.since),
-        "due_at": _text(verdict.due_at),
-        "labels": verdict.labels,
-        "told_at": _text(verdict.told_at),
-        "clear_due_at": _text(verdict.clear_due_at),
+        **current._asdict(),
+        "since": _text(current.since),
+        "due_at": _text(current.due_at),
+        "labels": current.labels,
+        "told_at": _text(current.told_at),
+        "clear_due_at": _text(current.clear_due_at),
     }
 
 
-def _verdict(stored: Mapping[str, Any]) -> Verdict:
-    return Verdict(
+def _firing_series(stored: Mapping[str, Any]) -> FiringSeries:
+    return FiringSeries(
         **{
             **stored,
             "since": _known(stored["since"]),

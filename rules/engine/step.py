@@ -11,7 +11,7 @@ until `for` has passed for its series; it is clearing while all its series are c
 waits for the end of `cooldown` after the last one, and then happens if the condition still holds.
 
 Why a deadline goes before an input of the same instant: what was true for exactly `for` has been true for long
-enough, and the clock, which fires up to the last arrival it knows of, must come to the same verdict.
+enough, and the clock, which fires up to the last arrival it knows of, must come to the same current.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rules.engine.effects import Effects
 from rules.engine.evaluate import fires, fires_on_arrival, fires_on_silence
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule
-from rules.engine.state import BLANK, RuleState, Track, Verdict
+from rules.engine.state import BLANK, FiringSeries, RuleState, Track
 from rules.engine.transitions import Turn, adopt, advance, settle
 
 _NO_LABELS: dict[str, str] = {}
@@ -48,9 +48,9 @@ def step(rule: Rule, state: RuleState, given: Input) -> tuple[RuleState, Effects
 
 
 def _arrived(rule: Rule, state: RuleState, given: Arrival) -> tuple[RuleState, Effects]:
-    verdict = _standing(state, given.key, given.at) if state.verdicts else None
+    current = _standing(state, given.key, given.at) if state.firing_series else None
     if rule.where is not None and not rule.is_about(given):
-        return _left(rule, state, given, verdict)
+        return _left(rule, state, given, current)
     value: Value | None = given.value
     before = None
     if rule.looks_back:
@@ -59,38 +59,38 @@ def _arrived(rule: Rule, state: RuleState, given: Arrival) -> tuple[RuleState, E
         state = state.tracking(given.key, track, rule.fingerprint)
         if rule.window is not None:
             value = rule.window.amount(track.buckets, track.value, track.at, given.at)
-    was_silent = verdict is not None and verdict.cause == "no_data"
-    is_held = verdict is not None and _is_held(state, verdict)
+    was_silent = current is not None and current.cause == "no_data"
+    is_held = current is not None and _is_held(state, current)
     firing = fires_on_arrival(rule, given, value, before, is_held)
     if firing is None and was_silent:
         # Whatever it is, it is not silent any more.
         firing = False
-    if not firing and verdict is None:
+    if not firing and current is None:
         return state, ()
-    if firing and (verdict is None or was_silent):
+    if firing and (current is None or was_silent):
         return _began(rule, state, given, value, rule.sustain)
-    return _continued(rule, state, verdict, firing, rule.for_clear, _turn(given, value))
+    return _continued(rule, state, current, firing, rule.for_clear, _turn(given, value))
 
 
 def _went_stale(rule: Rule, state: RuleState, given: WentStale) -> tuple[RuleState, Effects]:
-    verdict = _standing(state, given.key, given.at)
+    current = _standing(state, given.key, given.at)
     if not rule.is_about(given):
-        return _left(rule, state, given, verdict)
+        return _left(rule, state, given, current)
     value: Value | None = given.value
     track = state.tracks.get(given.key)
     if rule.window is not None:
         value = None if track is None else rule.window.amount(track.buckets, track.value, track.at, given.at)
     turn = _turn(given, value)
     if rule.reads_silence:
-        firing = fires_on_silence(rule, given, value, _is_held(state, verdict))
-        if firing and verdict is None:
+        firing = fires_on_silence(rule, given, value, _is_held(state, current))
+        if firing and current is None:
             return _began(rule, state, given, value, rule.sustain)
-        return _continued(rule, state, verdict, firing, rule.for_clear, turn)
+        return _continued(rule, state, current, firing, rule.for_clear, turn)
     if rule.no_data == "keep":
         return state, ()
-    if rule.no_data == "alarm" and verdict is None:
+    if rule.no_data == "alarm" and current is None:
         return _began(rule, state, given, value, rule.no_data_for)
-    return _continued(rule, state, verdict, rule.no_data == "alarm", rule.no_data_for, turn)
+    return _continued(rule, state, current, rule.no_data == "alarm", rule.no_data_for, turn)
 
 
 def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Effects]:
@@ -100,11 +100,11 @@ def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Ef
     activation = rule.activation_of_event(given)
     if rule.where is not None and not rule.where.matches(activation):
         return state, ()
-    verdict = _standing(state, _OF_EVENTS, given.at)
-    firing = fires(rule, activation, _is_held(state, verdict))
+    current = _standing(state, _OF_EVENTS, given.at)
+    firing = fires(rule, activation, _is_held(state, current))
     turn = Turn(given.at, given.owner, _OF_EVENTS, None)
-    if firing and verdict is None:
-        began = Verdict(
+    if firing and current is None:
+        began = FiringSeries(
             since=given.at,
             due_at=given.at + rule.sustain,
             cause="fired",
@@ -113,15 +113,15 @@ def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Ef
             event_id=str(given.facts.get("id") or ""),
             event_type=str(given.facts.get("type") or ""),
         )
-        return settle(rule, state, {**state.verdicts, _OF_EVENTS: began}, turn)
-    return _continued(rule, state, verdict, firing, rule.for_clear, turn)
+        return settle(rule, state, {**state.firing_series, _OF_EVENTS: began}, turn)
+    return _continued(rule, state, current, firing, rule.for_clear, turn)
 
 
 def _began(
     rule: Rule, state: RuleState, given: Arrival | WentStale, value: Value | None, sustain: timedelta
 ) -> tuple[RuleState, Effects]:
     is_silence = isinstance(given, WentStale)
-    began = Verdict(
+    began = FiringSeries(
         since=given.at,
         due_at=given.at + sustain,
         cause="no_data" if is_silence and not rule.reads_silence else "fired",
@@ -130,42 +130,49 @@ def _began(
         age_s=(given.at - given.last_arrival).total_seconds() if isinstance(given, WentStale) else 0.0,
         told_at=given.told_at if isinstance(given, WentStale) else None,
     )
-    return settle(rule, state, {**state.verdicts, given.key: began}, _turn(given, value))
+    return settle(rule, state, {**state.firing_series, given.key: began}, _turn(given, value))
 
 
 def _continued(
-    rule: Rule, state: RuleState, verdict: Verdict | None, firing: bool | None, after: timedelta, turn: Turn
+    rule: Rule,
+    state: RuleState,
+    current: FiringSeries | None,
+    firing: bool | None,
+    after: timedelta,
+    turn: Turn,
 ) -> tuple[RuleState, Effects]:
-    """A series that has a verdict, judged again; it stays what it is when the conditions do not say."""
-    if verdict is None or firing is None or firing == (verdict.clear_due_at is None):
+    """A series that has a current, judged again; it stays what it is when the conditions do not say."""
+    if current is None or firing is None or firing == (current.clear_due_at is None):
         return state, ()
     if firing:
-        return settle(rule, state, {**state.verdicts, turn.key: verdict._replace(clear_due_at=None)}, turn)
+        return settle(
+            rule, state, {**state.firing_series, turn.key: current._replace(clear_due_at=None)}, turn
+        )
     if state.phase == "pending":
-        others = {key: other for key, other in state.verdicts.items() if key != turn.key}
+        others = {key: other for key, other in state.firing_series.items() if key != turn.key}
         return settle(rule, state, others, turn)
-    cleared = verdict._replace(clear_due_at=turn.at + after)
-    return settle(rule, state, {**state.verdicts, turn.key: cleared}, turn)
+    cleared = current._replace(clear_due_at=turn.at + after)
+    return settle(rule, state, {**state.firing_series, turn.key: cleared}, turn)
 
 
 def _left(
-    rule: Rule, state: RuleState, given: Arrival | WentStale, verdict: Verdict | None
+    rule: Rule, state: RuleState, given: Arrival | WentStale, current: FiringSeries | None
 ) -> tuple[RuleState, Effects]:
     """Its labels changed, and the rule is not about the series any more: as if it were clear."""
-    return _continued(rule, state, verdict, False, rule.for_clear, _turn(given, given.value))
+    return _continued(rule, state, current, False, rule.for_clear, _turn(given, given.value))
 
 
-def _standing(state: RuleState, key: str, at: datetime) -> Verdict | None:
+def _standing(state: RuleState, key: str, at: datetime) -> FiringSeries | None:
     """The verdict about a series; one that was clear for long enough is over, even if others hold the alarm."""
-    verdict = state.verdicts.get(key)
-    if verdict is None or (verdict.clear_due_at is not None and verdict.clear_due_at <= at):
+    current = state.firing_series.get(key)
+    if current is None or (current.clear_due_at is not None and current.clear_due_at <= at):
         return None
-    return verdict
+    return current
 
 
-def _is_held(state: RuleState, verdict: Verdict | None) -> bool:
+def _is_held(state: RuleState, current: FiringSeries | None) -> bool:
     """Whether `clear` decides. A series that was only silent has not met `fire`, so `fire` does."""
-    return verdict is not None and verdict.cause == "fired" and state.phase in ("open", "clearing")
+    return current is not None and current.cause == "fired" and state.phase in ("open", "clearing")
 
 
 def _track(rule: Rule, before: Track | None, given: Arrival) -> Track:

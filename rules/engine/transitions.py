@@ -26,7 +26,7 @@ from rules.engine.effects import (
 )
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
-from rules.engine.state import RuleState, Verdict, Verdicts
+from rules.engine.state import FiringSeries, FiringSeriesByKey, RuleState
 
 
 class Turn(NamedTuple):
@@ -39,9 +39,11 @@ class Turn(NamedTuple):
     is_silence: bool = False
 
 
-def settle(rule: Rule, state: RuleState, verdicts: Verdicts, turn: Turn) -> tuple[RuleState, Effects]:
+def settle(
+    rule: Rule, state: RuleState, firing_series: FiringSeriesByKey, turn: Turn
+) -> tuple[RuleState, Effects]:
     """The state and effects that follow from the verdicts as they are now."""
-    state = state._replace(verdicts=verdicts, fingerprint=rule.fingerprint)
+    state = state._replace(firing_series=firing_series, fingerprint=rule.fingerprint)
     if state.phase in ("open", "clearing"):
         return _settle_held(rule, state, turn)
     return _settle_beginning(rule, state, turn)
@@ -66,23 +68,23 @@ def adopt(rule: Rule, state: RuleState, at: datetime) -> tuple[RuleState, Effect
         return state, ()
     state = state._replace(fingerprint=rule.fingerprint, tracks={})
     if state.alarm is None or state.phase == "pending":
-        return _dropped(state._replace(verdicts={}))
+        return _dropped(state._replace(firing_series={}))
     held = {
-        key: verdict._replace(cause="fired", clear_due_at=None)
-        for key, verdict in state.verdicts.items()
+        key: current._replace(cause="fired", clear_due_at=None)
+        for key, current in state.firing_series.items()
         if (rule.document.event is not None if not key else rule.covers(key))
     }
     if not held:
         return end(state, at, "rule-changed", "the rule no longer covers it")
     effects: Effects = (CancelSustain(state.alarm.id, "clear"),) if state.phase == "clearing" else ()
-    return state._replace(phase="open", due_at=None, resolution=None, verdicts=held), effects
+    return state._replace(phase="open", due_at=None, resolution=None, firing_series=held), effects
 
 
 def end(state: RuleState, at: datetime, reason: str, why: str) -> tuple[RuleState, Effects]:
     """Nothing judges the owner any more: the rule is removed or disabled. `why` completes the message."""
     alarm = state.alarm
     if alarm is None or state.phase == "pending":
-        return _dropped(state._replace(verdicts={}))
+        return _dropped(state._replace(firing_series={}))
     effects: Effects = (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
     payload = messages.resolved_payload(
         alarm.payload,
@@ -94,9 +96,9 @@ def end(state: RuleState, at: datetime, reason: str, why: str) -> tuple[RuleStat
 
 
 def _settle_beginning(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, Effects]:
-    if not state.verdicts:
+    if not state.firing_series:
         return _dropped(state)
-    key, first = min(state.verdicts.items(), key=lambda item: (item[1].due_at, item[1].since, item[0]))
+    key, first = min(state.firing_series.items(), key=lambda item: (item[1].due_at, item[1].since, item[0]))
     begun = state.alarm and (state.alarm.since, state.alarm.payload.get("key", ""))
     if begun == (first.since, key):
         return state, ()
@@ -116,12 +118,14 @@ def _settle_beginning(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleSta
 def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, Effects]:
     alarm = state.alarm
     assert alarm is not None
-    if any(verdict.clear_due_at is None for verdict in state.verdicts.values()):
+    if any(current.clear_due_at is None for current in state.firing_series.values()):
         if state.phase == "open":
             return state, ()
         state = state._replace(phase="open", due_at=None, resolution=None)
         return state, (CancelSustain(alarm.id, "clear"),)
-    due_at = max((one.clear_due_at for one in state.verdicts.values() if one.clear_due_at), default=turn.at)
+    due_at = max(
+        (one.clear_due_at for one in state.firing_series.values() if one.clear_due_at), default=turn.at
+    )
     say = messages.silent_text if turn.is_silence else messages.cleared_text
     payload = messages.resolved_payload(
         alarm.payload,
@@ -138,15 +142,15 @@ def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, E
     return state, (ArmSustain(alarm.id, "clear", due_at, payload),)
 
 
-def _alarm(rule: Rule, owner: str, key: str, verdict: Verdict, again: int) -> Alarm:
+def _alarm(rule: Rule, owner: str, key: str, current: FiringSeries, again: int) -> Alarm:
     return Alarm(
-        id=alarm_id(rule.name, owner, verdict.since, again, verdict.told_at, verdict.event_id),
+        id=alarm_id(rule.name, owner, current.since, again, current.told_at, current.event_id),
         rule=rule.name,
         owner=owner,
         severity=rule.severity,
-        since=verdict.since,
-        payload=messages.opened_payload(rule, owner, key, verdict),
-        source_event_id=uuid.UUID(verdict.event_id) if verdict.event_id else None,
+        since=current.since,
+        payload=messages.opened_payload(rule, owner, key, current),
+        source_event_id=uuid.UUID(current.event_id) if current.event_id else None,
     )
 
 
@@ -158,4 +162,4 @@ def _dropped(state: RuleState) -> tuple[RuleState, Effects]:
 
 
 def _ended(state: RuleState) -> RuleState:
-    return state._replace(phase="ok", alarm=None, due_at=None, resolution=None, verdicts={})
+    return state._replace(phase="ok", alarm=None, due_at=None, resolution=None, firing_series={})

@@ -73,4 +73,4 @@ def holding_facts(rule: str, owner: str, at: datetime, before: RuleState, after:
 
 def series_fact(one: NewCalculated) -> Fact:
     """Of a verdict about freshness."""
-    return Fact(one.owner, one.ts, "stale" if one.verdict == "stale" else "fresh", one.key)
+    return Fact(one.owner, one.ts, "stale" if one.kind == "stale" else "fresh", one.key)

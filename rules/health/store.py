@@ -25,7 +25,7 @@ _AT_ONCE = 1000
 
 
 class Waiting(NamedTuple):
-    """A row of `member_fact`."""
+    """A row of `member_observation`."""
 
     id: int
     fact: Fact

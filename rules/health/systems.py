@@ -23,7 +23,7 @@ from rules.health.observations import Fact, Held
 from rules.health.rollup import Condition, Health, Open, Reason, Seen, Weights, condition, roll_up
 from schemas.values.severities import severities
 
-Verdict = tuple[Health, Reason | None]
+HealthState = tuple[Health, Reason | None]
 Join = Callable[[str, str], Iterable[MemberRow]]
 """As which members a series counts: `Members.of_series`."""
 SHOWN = 10
@@ -82,7 +82,7 @@ class Known:
 @dataclass(slots=True)
 class System:
     name: str
-    verdict: Verdict | None = None
+    state: HealthState | None = None
     """None: nothing was said yet."""
     counts: Counter[tuple[Condition, bool]] = field(default_factory=Counter)
     """Of (condition, required), over all members."""
@@ -102,15 +102,15 @@ class Systems:
         self._by_series: dict[tuple[str, str], list[MemberRow]] = {}
         self._changed: set[str] = set()
 
-    def begin(self, name: str, verdict: Verdict | None = None) -> None:
-        self.systems[name] = System(name, verdict)
-        if verdict is None:
+    def begin(self, name: str, state: HealthState | None = None) -> None:
+        self.systems[name] = System(name, state)
+        if state is None:
             self._changed.add(name)
 
-    def verdict(self, name: str) -> Verdict | None:
+    def state(self, name: str) -> HealthState | None:
         """What was concluded about it last."""
         system = self.systems.get(name)
-        return None if system is None else system.verdict
+        return None if system is None else system.state
 
     def count(self, name: str, condition: Condition, required: bool, others: int) -> None:
         self.systems[name].counts[condition, required] += others
@@ -141,11 +141,11 @@ class Systems:
         found = []
         for name in sorted(self._changed):
             system = self.systems[name]
-            verdict = roll_up(one for one, members in system.counts.items() if members)
-            if verdict != system.verdict:
-                was = None if system.verdict is None else system.verdict[0]
-                found.append(HealthChange(name, at, *verdict, was, _shown(system.ill)))
-                system.verdict = verdict
+            state = roll_up(one for one, members in system.counts.items() if members)
+            if state != system.state:
+                was = None if system.state is None else system.state[0]
+                found.append(HealthChange(name, at, *state, was, _shown(system.ill)))
+                system.state = state
         self._changed.clear()
         return found
 
@@ -190,7 +190,7 @@ def take(systems: Systems, facts: Iterable[Fact], holds_from: datetime | None) -
 def gone(before: Systems, names: AbstractSet[str], at: datetime) -> list[HealthChange]:
     """The last word about systems that no document names any more."""
     return [
-        HealthChange(name, at, "unknown", "uncovered", system.verdict[0] if system.verdict else None)
+        HealthChange(name, at, "unknown", "uncovered", system.state[0] if system.state else None)
         for name, system in sorted(before.systems.items())
         if name not in names
     ]

@@ -1,7 +1,7 @@
 """Lanes: streams that are read in order, each message with effect exactly once.
 
 Guarantee: a lane has partitions, and a partition is drained by one worker at a time, in stream order. How far it is
-drained (`ingest_partition.last_seq`) moves in the transaction of what the messages cause, so a message has its
+drained (`lane_partition.last_seq`) moves in the transaction of what the messages cause, so a message has its
 effects once, whatever is killed, frozen or restarted. A worker that no longer holds a partition is refused by the
 first lock that its transaction asks for.
 

@@ -15,7 +15,7 @@ from tocsin.core.errors import TocsinError
 _OF_THE_WORLD = ("08", "25", "40", "53", "55", "57", "58", "XX")
 
 
-def is_of_a_message(error: Exception) -> bool:
+def is_message_fault(error: Exception) -> bool:
     if isinstance(error, psycopg.Error):
         return error.sqlstate is not None and not error.sqlstate.startswith(_OF_THE_WORLD)
     return not isinstance(error, TocsinError | NatsError | OSError | TimeoutError)

@@ -68,7 +68,7 @@ class DatapointWork(Protocol):
 class DataLane:
     name = "data"
     dead_letters = "datapoint"
-    numbered_for_ever = False
+    has_stable_sequences = False
     batch = _BATCH
 
     def __init__(self, settings: Settings, works: Sequence[DatapointWork] = ()) -> None:
@@ -98,10 +98,10 @@ class DataLane:
         await ensure_data_stream(js, self._settings, row[1] + 1)
         self._js = js
 
-    def complete_at(self, message: Message) -> datetime | None:
+    def watermark_of(self, message: Message) -> datetime | None:
         return message.at
 
-    async def quiet_at(
+    async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
         return stored_at
@@ -173,7 +173,7 @@ class Opened:
 
     def _take_verdict(self, message: Message, calculated: CalculatedDatapoint) -> None:
         """The health of a system is a datapoint of its own; staleness is about a series that has its datapoints."""
-        if calculated.verdict != "health":
+        if calculated.kind != "health":
             self.inputs.append(Verdict(message.at, message.seq, calculated))
             return
         health, reason = str(calculated.data["health"]), calculated.data.get("reason")

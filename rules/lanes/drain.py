@@ -20,7 +20,7 @@ import structlog
 from nats.aio.client import Client
 
 from rules.lanes.batch_size import Pace
-from rules.lanes.blame import is_of_a_message
+from rules.lanes.blame import is_message_fault
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import Lane, Message
 from rules.lanes.partition import Key, Partition, Position
@@ -95,7 +95,7 @@ class Drain:
         else:
             stored_at = await reader.look()
             position = self._partition.position.last_seq
-            self.complete = await self._lane.quiet_at(connection, position, stored_at) or self.complete
+            self.complete = await self._lane.idle_watermark(connection, position, stored_at) or self.complete
 
     async def _settle_paced(self, connection: Connection, messages: Sequence[Message]) -> None:
         # The time of our own thread: on a crowded machine smaller batches would only make it worse.
@@ -111,7 +111,7 @@ class Drain:
         try:
             await self._commit(connection, messages)
         except Exception as error:
-            if not is_of_a_message(error):
+            if not is_message_fault(error):
                 raise
             if len(messages) > 1:
                 half = len(messages) // 2
@@ -122,7 +122,7 @@ class Drain:
 
     async def _commit(self, connection: Connection, messages: Sequence[Message]) -> None:
         news = self._partition.news(messages)
-        complete = self._lane.complete_at(messages[-1])
+        complete = self._lane.watermark_of(messages[-1])
         began_s = time.monotonic()
         for attempt in range(_TRIES):
             plan = await self._lane.plan(connection, self._partition.number, news)
@@ -154,7 +154,7 @@ class Drain:
         js = self._bus.jetstream()
         await send_dead_letter(js, self._settings, self._lane.dead_letters, letter, identity)
         async with connection.transaction():
-            after = await self._partition.move(connection, messages, self._lane.complete_at(message))
+            after = await self._partition.move(connection, messages, self._lane.watermark_of(message))
         self._moved(after)
 
     def _moved(self, after: Position) -> None:

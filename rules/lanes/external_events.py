@@ -22,7 +22,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 
-from rules.lanes.blame import is_of_a_message
+from rules.lanes.blame import is_message_fault
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.lineage import keep_lineages, lineage_of_text
@@ -110,9 +110,9 @@ class Catcher:
         keys = [event.id for _, event in events]
         lineages = {event.event_id: _lineage(message) for message, event in events}
         try:
-            appended = await retrying(lambda: append_caught(connection, keys, new, lineages))
+            appended = await retrying(lambda: append_external(connection, keys, new, lineages))
         except psycopg.Error as error:
-            if not is_of_a_message(error):
+            if not is_message_fault(error):
                 raise
             if len(events) == 1:
                 await self._set_aside(bus, events[0][0], f"it cannot be stored: {error}")
@@ -132,7 +132,7 @@ class Catcher:
         await send_dead_letter(bus.jetstream(), self._settings, "event", letter, identity)
 
 
-async def append_caught(
+async def append_external(
     connection: Connection,
     keys: Sequence[str],
     events: Sequence[NewEvent],
@@ -155,7 +155,7 @@ async def append_caught(
 def _new_event(message: Msg, event: IngestEvent) -> NewEvent:
     return NewEvent(
         ts=event.ts or _arrived_at(message),
-        origin="caught",
+        origin="external",
         type=event.type,
         payload=event.payload,
         owner=event.owner,

@@ -59,21 +59,21 @@ class Lane(Protocol):
         """Most messages of one transaction."""
 
     @property
-    def numbered_for_ever(self) -> bool:
+    def has_stable_sequences(self) -> bool:
         """Whether a stream that was made anew has the same messages at the same sequences."""
 
     def subject(self, partition: int) -> str:
         """Which messages of the stream belong to the partition."""
 
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
-        """Make or check what the lane stands on: its stream, and its rows in `ingest_partition`."""
+        """Make or check what the lane stands on: its stream, and its rows in `lane_partition`."""
 
     async def plan(self, connection: Connection, partition: int, messages: Sequence[Message]) -> Plan: ...
 
-    def complete_at(self, message: Message) -> datetime | None:
+    def watermark_of(self, message: Message) -> datetime | None:
         """Up to when everything has been read, once `message` has; on the clock that verdicts of this lane run on."""
 
-    async def quiet_at(
+    async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
         """The same while nothing comes: an instant up to which everything that arrived is at or before `position`.

@@ -25,7 +25,7 @@ class Lost(TocsinError):
 class Position(NamedTuple):
     last_seq: int
     last_source_seq: int
-    complete_until: datetime | None
+    watermark: datetime | None
     incarnation: str | None
     """When the stream was made, as its server says it: sequences of another stream mean something else."""
 
@@ -55,7 +55,7 @@ class Partition:
         return news
 
     async def move(
-        self, connection: Connection, messages: Sequence[Message], complete_until: datetime | None
+        self, connection: Connection, messages: Sequence[Message], watermark: datetime | None
     ) -> Position:
         """The position behind `messages`, as it is when the transaction commits."""
         before = self.position
@@ -63,14 +63,14 @@ class Partition:
         after = before._replace(
             last_seq=messages[-1].seq,
             last_source_seq=max([before.last_source_seq, *sourced]),
-            complete_until=max(filter(None, (before.complete_until, complete_until)), default=None),
+            watermark=max(filter(None, (before.watermark, watermark)), default=None),
         )
         await self._update(
             connection,
             statement("rules.lanes/move_position"),
             last_seq=after.last_seq,
             last_source_seq=after.last_source_seq,
-            complete=complete_until,
+            complete=watermark,
             ttl_s=self._ttl_s,
         )
         return after

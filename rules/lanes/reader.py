@@ -3,7 +3,7 @@
 Guarantee: `next` returns the messages behind the partition's position, each once per opening and in stream order; a gap
 ends what it returns, and the next call begins again behind what was returned. Where a stream was made anew, or has lost
 its end, sequences say nothing about what was read before: the reader goes on by the time of arrival, behind
-`complete_until`.
+`watermark`.
 
 Why an ephemeral consumer without acknowledgements: the position is in Postgres, and a consumer that starts there can be
 made at any time. What the server sent to a connection that died is gone; the consumer's own sequence shows the gap.
@@ -71,7 +71,7 @@ class Reader:
         if self._puller is None:
             return []
         await self._collect(0.0)
-        self._pass(self._partition.position.complete_until)
+        self._pass(self._partition.position.watermark)
         return await self._take()
 
     async def _collect(self, timeout_s: float) -> None:
@@ -116,10 +116,10 @@ class Reader:
             with suppress(NatsError, OSError, TimeoutError):  # it goes by itself when nobody asks any more
                 await self._bus.publish(f"$JS.API.CONSUMER.DELETE.{self._lane.stream}.{self._consumer}", b"")
 
-    def _pass(self, complete_until: datetime | None) -> None:
+    def _pass(self, watermark: datetime | None) -> None:
         """What is not read yet arrived later, even if the server's clock went back or two messages share an instant."""
-        if complete_until is not None:
-            self._not_before = max(self._not_before, complete_until + _TICK)
+        if watermark is not None:
+            self._not_before = max(self._not_before, watermark + _TICK)
 
     async def _take(self) -> list[Message]:
         found: list[Message] = []
@@ -182,17 +182,17 @@ class Reader:
         """Where the consumer starts; and when the stream was made, if it is another one than before."""
         position = self._partition.position
         behind = {"deliver_policy": "by_start_sequence", "opt_start_seq": position.last_seq + 1}
-        if self._lane.numbered_for_ever:
+        if self._lane.has_stable_sequences:
             return behind, None
         stream = await _ask(self._bus, f"STREAM.INFO.{self._lane.stream}")
         _refuse_error(stream, self._lane.stream)
         created = str(stream["created"])
         if position.incarnation == created and int(stream["state"]["last_seq"]) >= position.last_seq:
             return behind, None
-        if position.complete_until is None:
+        if position.watermark is None:
             return {"deliver_policy": "all"}, created
         _log.warning("stream made anew", lane=self._lane.name, partition=self._partition.number)
-        after = (position.complete_until + _TICK).isoformat()
+        after = (position.watermark + _TICK).isoformat()
         return {"deliver_policy": "by_start_time", "opt_start_time": after}, created
 
 

@@ -47,7 +47,7 @@ class EventWork(Protocol):
 class RecordLane:
     name = "record"
     dead_letters = "record"
-    numbered_for_ever = True
+    has_stable_sequences = True
 
     def __init__(self, settings: Settings, works: Sequence[EventWork]) -> None:
         self.stream = settings.stream
@@ -72,14 +72,14 @@ class RecordLane:
         works = [await work.plan(connection, events) for work in self._works]
         return PhasedPlan([SameRules(rules_seq), *works])
 
-    def complete_at(self, message: Message) -> datetime | None:
+    def watermark_of(self, message: Message) -> datetime | None:
         """Several records share the instant of their commit: only what is before it is complete."""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             body = json.loads(message.data)
             return datetime.fromisoformat(body.get("recordedat") or body["time"]) - _TICK
         return None
 
-    async def quiet_at(
+    async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
         """Under the log's lock nobody is about to commit: with nothing behind `position`, everything that was

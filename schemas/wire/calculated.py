@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from schemas.wire.event import instant_text
 from schemas.wire.subjects import calculated_subject
 
-Verdict = Literal["stale", "fresh", "health"]
+CalculatedKind = Literal["stale", "fresh", "health"]
 HEALTH_KEY = "system.health"
 """The key of the series that holds a system's health; its owner is the system."""
 
@@ -30,19 +30,19 @@ class CalculatedRow(NamedTuple):
     key: str
     ts: datetime
     recorded_at: datetime
-    verdict: str
+    kind: str
     payload: str
     correlation_id: UUID
 
     def subject(self, prefix: str) -> str:
-        return calculated_subject(prefix, self.verdict, self.owner, self.key)
+        return calculated_subject(prefix, self.kind, self.owner, self.key)
 
     def body(self, source: str) -> bytes:
         attributes: dict[str, Any] = {
             "specversion": "1.0",
             "id": str(self.id),
             "source": source,
-            "type": f"datapoint-{self.verdict}",
+            "type": f"datapoint-{self.kind}",
             "time": instant_text(self.ts),
             "datacontenttype": "application/json",
             "seq": self.seq,
@@ -50,7 +50,7 @@ class CalculatedRow(NamedTuple):
             "correlationid": str(self.correlation_id),
             "owner": self.owner,
             "key": self.key,
-            "verdict": self.verdict,
+            "kind": self.kind,
         }
         head = json.dumps(attributes, ensure_ascii=False, separators=(",", ":"))
         return f'{head[:-1]},"data":{self.payload}}}'.encode()
@@ -64,7 +64,7 @@ class CalculatedDatapoint(BaseModel):
     specversion: Literal["1.0"]
     id: UUID
     source: str
-    type: str = Field(description="`datapoint-` and the verdict.")
+    type: str = Field(description="`datapoint-` and the kind.")
     time: datetime = Field(description="The instant the verdict is for, such as the deadline that passed.")
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
@@ -72,5 +72,5 @@ class CalculatedDatapoint(BaseModel):
     correlationid: UUID
     owner: str
     key: str
-    verdict: Verdict
+    kind: CalculatedKind
     data: dict[str, JsonValue] = Field(description="Last value, its age, or the health and its reason.")

@@ -85,7 +85,7 @@ class Event(BaseModel):
     time: datetime = Field(description="Nominal time: the instant the event is for.")
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
-    origin: Literal["caught", "caused", "derived", "scheduled"]
+    origin: Literal["caused", "derived", "external", "scheduled"]
     recordedat: datetime = Field(description="When it was committed, by the database's clock.")
     correlationid: UUID = Field(description="Shared by everything that one cause led to.")
     schedule: str = ""

@@ -1,4 +1,4 @@
-"""An event that somebody hands in, on `ingest.event`: it enters the log as `caught`, once per `id`.
+"""An event that somebody hands in, on `ingest.event`: it enters the log as `external`, once per `id`.
 
 Guarantee: what `read_ingest_event` returns can be appended, judged and published: names are safe tokens, the payload is
 plain JSON of bounded depth, instants are aware. The event's own id is made from the key, so the same key is the same

@@ -148,11 +148,11 @@ async def test_rules_applied_since_the_restore_hold_from_where_their_event_went(
     # Where the data lane stood at two applies, the one as far from the other as everything moves.
     for rules_seq in (1, 3, 6):
         await connection.execute(
-            "insert into tocsin.rule_switch values ('data', 0, %s, 77, null)", (rules_seq,)
+            "insert into tocsin.rule_cutover values ('data', 0, %s, 77, null)", (rules_seq,)
         )
     await adopt_now(settings, connection)
     assert await versions(connection) == [("action", "tell", 1, 1, 6), ("action", "tell", 2, 6, None)]
-    switches = await all_rows(connection, "select rules_seq, seq from tocsin.rule_switch order by 1")
+    switches = await all_rows(connection, "select rules_seq, seq from tocsin.rule_cutover order by 1")
     assert [(row["rules_seq"], row["seq"]) for row in switches] == [(1, 77), (6, 77), (9, 77)]
     assert (await assert_whole(settings, connection))[5]["type"] == "rules-applied"
 
@@ -359,16 +359,16 @@ MOVED = {
         "log_commit.first_seq",
         "log_commit.last_seq",
     ),
-    *("rule_version.from_seq", "rule_version.until_seq", "rule_switch.rules_seq"),
+    *("rule_version.from_seq", "rule_version.until_seq", "rule_cutover.rules_seq"),
     *("log_gap.from_seq", "log_gap.until_seq", "action_wait.after_seq"),
 }
 FOLLOWS_THE_STREAM = {
-    *("action.event_seq", "action_event.event_seq", "ingest_partition.last_seq"),
+    *("action.event_seq", "action_event.event_seq", "lane_partition.last_seq"),
     *(
         "datapoint.stream_seq",
         "current_value.stream_seq",
-        "rule_switch.seq",
-        "ingest_partition.last_source_seq",
+        "rule_cutover.seq",
+        "lane_partition.last_source_seq",
     ),
     *("cdc_report.first_seq", "cdc_report.last_seq", "cdc_report.seq", "event_kept.seq"),
 }

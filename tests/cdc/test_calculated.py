@@ -13,7 +13,7 @@ from tocsin.core.settings import Settings
 
 APPEND = """
 select tocsin.append(
-    array[row(gen_random_uuid(), tocsin.instant(), 'caught', 'noted', null, null, null, 'a', null, null, null, null,
+    array[row(gen_random_uuid(), tocsin.instant(), 'external', 'noted', null, null, null, 'a', null, null, null, null,
               null, '{}')::tocsin.event_input],
     calculated => array[row(gen_random_uuid(), 'a', 'dsp.load', tocsin.instant(), 'stale', null,
                             '{"value": 7}')::tocsin.calculated_input])
@@ -39,5 +39,5 @@ async def test_they_are_published_on_their_own_subject(settings: Settings, conne
         event, calculated = await read_stream(settings, 2)
     assert calculated.subject == f"{settings.subjects}.staleness.a.dsp.load"
     body = json.loads(calculated.data)
-    assert (body["seq"], body["verdict"], body["data"]) == (2, "stale", {"value": 7})
+    assert (body["seq"], body["kind"], body["data"]) == (2, "stale", {"value": 7})
     assert event.seq == 1

@@ -46,7 +46,7 @@ A_STEP = (
     " gen_random_uuid(), 'forged', 0, 1, 'due', '2026-03-02Z', gen_random_uuid())"
 )
 A_DATAPOINT = (
-    "(seq, id, owner, key, ts, recorded_at, verdict, payload, correlation_id) values ({seq}, gen_random_uuid(), '',"
+    "(seq, id, owner, key, ts, recorded_at, kind, payload, correlation_id) values ({seq}, gen_random_uuid(), '',"
     " 'k', '2026-03-02Z', '2026-03-02Z', 'stale', '{{}}', gen_random_uuid())"
 )
 INSERTS = {

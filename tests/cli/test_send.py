@@ -101,7 +101,7 @@ def an_event_is_in_the_log_once(tocsin: CommandLine) -> None:
     assert tocsin(*words).out == f"handed in order-shipped, event {first['id']}\n"
     eventually_sync(lambda: len(tocsin("events", "--json").json) == 1, "the event is in the log", within=30)
     (event,) = tocsin("events", "--json").json
-    assert (event["id"], event["origin"], event["owner"]) == (first["id"], "caught", "plant 7")
+    assert (event["id"], event["origin"], event["owner"]) == (first["id"], "external", "plant 7")
     assert event["payload"] == {"n": 1}
 
 
@@ -200,7 +200,7 @@ async def test_health_that_waits_for_a_partition_says_so(
     rules.write_text("system: {name: cooling, members: [{owner: plant-7, key: dsp.load}]}\n")
     await asyncio.to_thread(tocsin, "apply", str(rules))
     await connection.execute(
-        "insert into tocsin.member_fact (owner, at, what, subject)"
+        "insert into tocsin.member_observation (owner, at, what, subject)"
         " values ('plant-7', '2026-03-02Z', 'fresh', 'dsp.load')"
     )
     answer = await asyncio.to_thread(tocsin, "health")

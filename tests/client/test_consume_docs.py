@@ -99,7 +99,7 @@ def test_every_value_of_an_enumerated_attribute_is_named() -> None:
     fields_of = (
         (Event, "origin"),
         (ActionStep, "state"),
-        (CalculatedDatapoint, "verdict"),
+        (CalculatedDatapoint, "kind"),
         (Tombstone, "kind"),
     )
     schemas = [model.model_json_schema()["properties"][name] for model, name in fields_of]

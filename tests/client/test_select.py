@@ -54,7 +54,7 @@ def test_a_chosen_owner_and_name_match_their_own_subject_and_no_other(
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"origin": "schedule"}, "origin 'schedule' does not exist: use one of caught, caused"),
+        ({"origin": "schedule"}, "origin 'schedule' does not exist: use one of caused, derived, external"),
         ({"origin": ["caused", "x"]}, "origin 'x' does not exist"),
         ({"type": []}, r"type=\[\] selects nothing"),
         ({"owner": 7}, "owner=7 is no text"),

@@ -19,8 +19,8 @@ CAUSE = uuid.UUID("cccccccc-0000-4000-8000-000000000001")
 
 async def read_until(connection: Connection, until: datetime | None, partition: int = 0) -> None:
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', %s, %s)"
-        " on conflict (lane, partition) do update set complete_until = excluded.complete_until",
+        "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', %s, %s)"
+        " on conflict (lane, partition) do update set watermark = excluded.watermark",
         (partition, until),
     )
 
@@ -38,7 +38,7 @@ async def hold_alarm(
         "phase": phase,
         "alarm": {"id": str(alarm)},
         "due_at": at(10).isoformat(),
-        "verdicts": {"dsp.temperature": {}},
+        "firing_series": {"dsp.temperature": {}},
         "tracks": {"kept": 1},
     }
     await connection.execute(

@@ -135,7 +135,7 @@ async def series(
     since = arrived_at + timedelta(minutes=1) if stale else None
     await connection.execute(
         "insert into tocsin.current_value (owner, key, partition, value, ts, arrived_at, stream_seq, first_arrived_at,"
-        " freshness, stale_since, heard_stale_since)"
+        " freshness, stale_since, handled_stale_since)"
         " values (%(owner)s, %(key)s, 0, '1', %(at)s, %(at)s, 1, %(at)s, %(fresh)s, %(since)s, %(heard)s)",
         {
             "owner": owner,

@@ -83,7 +83,7 @@ async def test_an_alarm_that_was_clear_for_long_enough_resolves(connection: Conn
     row = await alarm_row(connection)
     assert (row["state"], row["resolved_at"], row["resolved_reason"]) == ("resolved", at(10), "clear")
     state = await state_row(connection)
-    assert (state["phase"], state["alarm_id"], state["state"]["verdicts"]) == ("ok", None, {})
+    assert (state["phase"], state["alarm_id"], state["state"]["firing_series"]) == ("ok", None, {})
     (event,) = await events(connection)
     assert (event["type"], event["id"]) == ("alarm-resolved", uuid.uuid5(ALARM, "resolved"))
 

@@ -32,9 +32,9 @@ async def test_a_deadline_that_passes_makes_the_series_stale(connection: Connect
     assert await fire(term, 40) == 1
     row = await series_row(connection)
     assert (row["freshness"], row["stale_since"], row["value"]) == ("stale", at(10), 71.2)
-    assert (row["heard_stale_since"], row["version"]) == (None, 2)
+    assert (row["handled_stale_since"], row["version"]) == (None, 2)
     (verdict,) = await verdicts(connection)
-    assert (verdict["owner"], verdict["key"], verdict["verdict"], verdict["ts"]) == (
+    assert (verdict["owner"], verdict["key"], verdict["kind"], verdict["ts"]) == (
         "plant-7",
         KEY,
         "stale",
@@ -155,7 +155,7 @@ async def test_a_sustain_waits_for_a_silence_before_it(connection: Connection, t
     assert (await alarm_row(connection))["state"] == "pending"
     await drain(term, at(12))
     assert (await alarm_row(connection))["state"] == "pending", "that it is stale, no rule has heard yet"
-    await connection.execute("update tocsin.current_value set heard_stale_since = stale_since")
+    await connection.execute("update tocsin.current_value set handled_stale_since = stale_since")
     await drain(term, at(13))
     assert (await alarm_row(connection))["state"] == "open"
     assert (await alarm_row(connection))["id"] == ALARM

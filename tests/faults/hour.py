@@ -286,17 +286,17 @@ class Hour:
             summary.problems.append(f"{self._load.sent} were sent, {row['datapoints']} are stored")
         if summary.set_aside < self._load.spoilt:
             summary.problems.append(f"{self._load.spoilt} spoilt ones, {summary.set_aside} are set aside")
-        if row["caught"] != self._load.emitted:
-            summary.problems.append(f"{self._load.emitted} events were sent, {row['caught']} are there")
+        if row["external"] != self._load.emitted:
+            summary.problems.append(f"{self._load.emitted} events were sent, {row['external']} are there")
         if summary.minutes >= 30 and not set(summary.rules_with_edges) >= RULES:
             summary.problems.append(f"never fired: {sorted(RULES - set(summary.rules_with_edges))}")
 
 
 _SETTLED = """
-    select (select bool_and(complete_until >= %s) from tocsin.ingest_partition)
+    select (select bool_and(watermark >= %s) from tocsin.lane_partition)
        and not exists (select from tocsin.timer where kind in ('for-sustain', 'watchdog') and nominal_at <= %s)
        and not exists (select from tocsin.current_value c where c.freshness = 'stale' and c.stale_since <= %s
-                       and c.heard_stale_since is distinct from c.stale_since) as settled
+                       and c.handled_stale_since is distinct from c.stale_since) as settled
 """
 _COUNTS = """
     select (select count(*) from tocsin.datapoint where owner like 'plant-%%') as datapoints,
@@ -305,8 +305,8 @@ _COUNTS = """
             and type in ('alarm-opened', 'alarm-resolved')) as edges,
            (select count(*) from tocsin.datapoint_calculated where ts <= %s
             and verdict in ('stale', 'fresh')) as verdicts,
-           (select count(*) from tocsin.datapoint_calculated where ts <= %s and verdict = 'health') as health,
-           (select count(*) from tocsin.event where origin = 'caught') as caught
+           (select count(*) from tocsin.datapoint_calculated where ts <= %s and kind = 'health') as health,
+           (select count(*) from tocsin.event where origin = 'external') as caught
 """
 _RULES = "select distinct rule from tocsin.event where type = 'alarm-opened' order by rule"
 

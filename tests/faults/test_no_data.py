@@ -141,7 +141,7 @@ async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
     async def said() -> list[tuple[str, str, datetime]]:
         rows = await all_rows(
             connection,
-            "select owner, key, ts from tocsin.datapoint_calculated where verdict = 'stale' and ts <= %s",
+            "select owner, key, ts from tocsin.datapoint_calculated where kind = 'stale' and ts <= %s",
             (ended_at,),
         )
         return sorted((row["owner"], row["key"], row["ts"]) for row in rows)
@@ -158,8 +158,8 @@ async def _everything_is_read(connection: Connection) -> None:
     async def is_read() -> bool:
         rows = await all_rows(
             connection,
-            "select min(complete_until) > (select max(arrived_at) from tocsin.current_value) as is_read"
-            " from tocsin.ingest_partition where lane = 'data'",
+            "select min(watermark) > (select max(arrived_at) from tocsin.current_value) as is_read"
+            " from tocsin.lane_partition where lane = 'data'",
         )
         return bool(rows[0]["is_read"])
 

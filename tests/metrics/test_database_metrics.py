@@ -107,7 +107,7 @@ async def test_the_log_lags_from_what_is_known_to_be_in_the_stream(connection: C
     await connection.execute("update tocsin.cdc_report set last_seq = 1, at = %s", (at(9),))
     assert (await figures(connection))("tocsin_log_publish_lag_seconds") == 9
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, last_seq) values ('record', 0, 3)"
+        "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, 3)"
     )
     found = await figures(connection)
     assert (found("tocsin_log_published_seq"), found("tocsin_log_publish_lag_seconds")) == (3, 0)
@@ -128,10 +128,10 @@ async def test_actions_and_workers_are_counted(connection: Connection) -> None:
     await now(connection, 0)
     for holder, until in (("a", at(1)), ("b", at(-1))):
         await connection.execute(
-            "insert into tocsin.ingest_worker values (%s, %s, %s)", (holder, until, at(-9))
+            "insert into tocsin.lane_worker values (%s, %s, %s)", (holder, until, at(-9))
         )
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, holder, held_until) values ('data', 0, 'a', %s),"
+        "insert into tocsin.lane_partition (lane, partition, holder, held_until) values ('data', 0, 'a', %s),"
         " ('data', 1, 'b', %s)",
         (at(1), at(-1)),
     )

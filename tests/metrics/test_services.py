@@ -114,7 +114,7 @@ async def worker_counts(port: int, settings: Settings) -> None:
             port,
             lambda page: (
                 page("tocsin_datapoints_total", outcome="stored") == 3
-                and page("tocsin_caught_events_total", outcome="appended") == 1
+                and page("tocsin_external_events_total", outcome="appended") == 1
                 and page("tocsin_workers") == 1
                 and page("tocsin_lane_drained", lane="data", partition="0") == 1
             ),

@@ -68,7 +68,7 @@ class House:
 
     async def happen(self, type: str, **fields: Any) -> int:
         """Something happens, and nobody has seen it yet."""
-        given = {"ts": self.clock.now(), "origin": "caught", "type": type, **fields}
+        given = {"ts": self.clock.now(), "origin": "external", "type": type, **fields}
         return await append_events(self.connection, [NewEvent(**given)])
 
     async def alarm(self, rule: str = "hot", owner: str = "plant-7") -> UUID:

@@ -97,7 +97,7 @@ async def test_a_stream_made_anew_under_a_worker_starts_nothing_twice(
         async def has_read_everything() -> bool:
             async with live(settings) as other:
                 info = await other.js.consumer_info(settings.stream, "actions")
-            (lane,) = [row for row in await rows(connection, "ingest_partition") if row["lane"] == "record"]
+            (lane,) = [row for row in await rows(connection, "lane_partition") if row["lane"] == "record"]
             is_read: bool = lane["last_seq"] == await head(connection)
             return info.num_pending == 0 == info.num_ack_pending and is_read
 

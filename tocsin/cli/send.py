@@ -86,7 +86,7 @@ def emit(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Hand in one event; rules see it as origin "caught".
+    """Hand in one event; rules see it as origin "external".
 
     \b
     Example:

@@ -27,7 +27,7 @@ from tocsin.core.errors import InvalidInput, TocsinError
 Record = Event | ActionStep | CalculatedDatapoint | Tombstone
 R = TypeVar("R", covariant=True)
 Part = str | list[str] | tuple[str, ...] | set[str] | frozenset[str] | None
-Origin = Literal["caught", "caused", "derived", "scheduled"]
+Origin = Literal["external", "caused", "derived", "scheduled"]
 
 _ORIGINS: tuple[str, ...] = get_args(Origin)
 # By the token after the version.

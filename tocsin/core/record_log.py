@@ -20,7 +20,7 @@ _EVENT = (
     *("alarm_id", "severity", "source_event_id", "correlation_id"),
 )
 _STEP = ("id", "action_id", "name", "owner", "step", "attempt", "state", "correlation_id", "source_event_id")
-_CALCULATED = ("id", "owner", "key", "ts", "verdict", "correlation_id")
+_CALCULATED = ("id", "owner", "key", "ts", "kind", "correlation_id")
 
 
 async def append_events(

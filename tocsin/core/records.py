@@ -48,7 +48,7 @@ class NewCalculated:
     owner: str
     key: str
     ts: datetime
-    verdict: str
+    kind: str
     payload: Mapping[str, Any]
     id: uuid.UUID
     correlation_id: uuid.UUID | None = None

@@ -1,11 +1,11 @@
 -- A page of versions of documents, and whether they may go: no record that is left was judged by them, and no datapoint. The newest
--- apply stays known, whatever it ended. Locks nothing. Index: the keys of rule_version and rule_switch.
+-- apply stays known, whatever it ended. Locks nothing. Index: the keys of rule_version and rule_cutover.
 select v.kind, v.name, v.version::text,
        coalesce(v.until_seq < %(horizon)s, false)
        and v.until_seq < (select greatest(max(n.from_seq), max(n.until_seq)) from tocsin.rule_version n)
        and not exists (
-           select from tocsin.rule_switch w
-           where w.lane = 'data' and w.rules_seq = v.until_seq and w.complete_until >= %(datapoints_from)s)
+           select from tocsin.rule_cutover w
+           where w.lane = 'data' and w.rules_seq = v.until_seq and w.watermark >= %(datapoints_from)s)
 from tocsin.rule_version v
 where (v.kind, v.name, v.version) > ((%(after)s::text[])[1], (%(after)s::text[])[2], (%(after)s::text[])[3]::integer)
 order by v.kind, v.name, v.version

@@ -3,7 +3,7 @@
 -- of current_value and timer, datapoint_series, system_member_owner, alarm_held_owner.
 select c.owner, c.key,
        c.arrived_at < %(silent_until)s
-       and c.heard_stale_since is not distinct from c.stale_since
+       and c.handled_stale_since is not distinct from c.stale_since
        and not exists (select from tocsin.datapoint d where d.owner = c.owner and d.key = c.key)
        and not exists (
            select from tocsin.timer t where t.kind = 'watchdog' and t.ref = tocsin.token(c.owner) and t.key = c.key)

@@ -2,12 +2,12 @@
 -- own age says; one whose event has left the log already needs nothing more of it. Index: action_under_way, action_dead.
 select tocsin.instant(),
        (select r.last_seq from tocsin.cdc_report r),
-       (select min(p.last_seq) from tocsin.ingest_partition p where p.lane = 'record'),
+       (select min(p.last_seq) from tocsin.lane_partition p where p.lane = 'record'),
        (select min(a.event_seq) from tocsin.action a
         where a.state in ('gathering', 'queued', 'running') and a.event_seq >= h.horizon),
        (select min(a.event_seq) from tocsin.action a
         where a.state in ('failed', 'timed_out') and a.ended_at >= tocsin.instant() - %(dead_age)s::interval
           and a.event_seq >= h.horizon),
-       (select case when count(*) = count(p.complete_until) then min(p.complete_until) end
-        from tocsin.ingest_partition p where p.lane = 'data')
+       (select case when count(*) = count(p.watermark) then min(p.watermark) end
+        from tocsin.lane_partition p where p.lane = 'data')
 from tocsin.log_head h

@@ -2,7 +2,7 @@
 -- changed it meanwhile: it would have consumed the watchdog that disarm_watchdogs counts.
 update tocsin.current_value c
 set freshness = case when d.stale_since is null then 'fresh' else 'stale' end,
-    stale_since = d.stale_since, heard_stale_since = d.heard, version = c.version + 1
+    stale_since = d.stale_since, handled_stale_since = d.heard, version = c.version + 1
 from (
     select g.*
     from unnest(%(owners)s::text[], %(keys)s::text[], %(stale_since)s::timestamptz[], %(heard)s::timestamptz[])

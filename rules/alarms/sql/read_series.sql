@@ -25,7 +25,7 @@ concerned as (
     cross join lateral (
         select c.key
         from tocsin.current_value c
-        where c.owner = o.owner and c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+        where c.owner = o.owner and c.freshness = 'stale' and c.handled_stale_since is distinct from c.stale_since
         offset 0
     ) unheard
 )
@@ -33,7 +33,7 @@ select c.owner, c.key, c.arrived_at,
        case when c.freshness = 'fresh' and t.nominal_at > %(until)s then null else c.value end,
        c.ts,
        case when c.freshness = 'fresh' and t.nominal_at > %(until)s then null else c.labels end,
-       c.stale_since, c.heard_stale_since,
+       c.stale_since, c.handled_stale_since,
        (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at
 from concerned s
 cross join lateral (

@@ -5,9 +5,9 @@ select 'watchdog', tocsin.token(c.owner), c.key, greatest(d.deadline, tocsin.ins
        jsonb_build_object('owner', c.owner, 'within_us', k.within_us)
 from unnest(%(keys)s::text[], %(within_us)s::bigint[]) as k (key, within_us)
 join tocsin.current_value c on c.key = k.key
-join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
+join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
 cross join lateral (
-    select greatest(c.arrived_at + k.within_us * interval '1 microsecond', p.complete_until) as deadline
+    select greatest(c.arrived_at + k.within_us * interval '1 microsecond', p.watermark) as deadline
 ) d
 where c.freshness = 'fresh'
 order by tocsin.token(c.owner), c.key

@@ -2,5 +2,5 @@
 -- locks of health and of the log. Returns since when each system has been what it is in.
 with series as (delete from tocsin.member_series),
      alarms as (delete from tocsin.member_alarm),
-     facts as (delete from tocsin.member_fact)
+     facts as (delete from tocsin.member_observation)
 delete from tocsin.system_health returning system, since

@@ -7,22 +7,22 @@ from (
     select c.partition, c.owner
     from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
-    join tocsin.ingest_partition p on p.lane = 'data' and p.partition = c.partition
+    join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
     where t.kind = 'watchdog'
-      and t.nominal_at <= (select max(r.complete_until) from tocsin.ingest_partition r where r.lane = 'data')
-      and greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond') <= p.complete_until
+      and t.nominal_at <= (select max(r.watermark) from tocsin.lane_partition r where r.lane = 'data')
+      and greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond') <= p.watermark
     union all
     select c.partition, c.owner
     from tocsin.current_value c
-    where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+    where c.freshness = 'stale' and c.handled_stale_since is distinct from c.stale_since
     union all
     select s.partition, s.owner
     from (select distinct owner from tocsin.system_member) m
     join tocsin.alarm a on a.owner = m.owner and a.state <> 'resolved'
     join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id and s.lane = 'data'
     join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
-    join tocsin.ingest_partition p on p.lane = 'data' and p.partition = s.partition
-    where t.nominal_at <= p.complete_until
+    join tocsin.lane_partition p on p.lane = 'data' and p.partition = s.partition
+    where t.nominal_at <= p.watermark
 ) d
 group by d.partition, d.owner
 order by d.partition, d.owner

@@ -1,5 +1,5 @@
 -- One partition, as lock_partitions: waits for the batch under way, and keeps new ones out until the commit.
-select complete_until
-from tocsin.ingest_partition
+select watermark
+from tocsin.lane_partition
 where lane = %(lane)s and partition = %(partition)s
 for no key update

@@ -1,6 +1,6 @@
 -- Every partition of every lane, in key order: waits for the batches under way, and keeps new ones out until the commit.
 -- `no key update`, because a foreign key of rule_state must not wait.
-select lane, partition, complete_until
-from tocsin.ingest_partition
+select lane, partition, watermark
+from tocsin.lane_partition
 order by lane, partition
 for no key update

@@ -1,2 +1,2 @@
 -- How far each partition has read; locks nothing.
-select lane, partition, complete_until from tocsin.ingest_partition
+select lane, partition, watermark from tocsin.lane_partition

@@ -2,7 +2,7 @@
 -- that waits to be decided. Locks nothing.
 select h.system, h.health, h.reason, h.since,
        (select count(*) from tocsin.system_member m where m.system = h.system) as members,
-       (select min(f.at) from tocsin.member_fact f
+       (select min(f.at) from tocsin.member_observation f
         where f.owner in (select m.owner from tocsin.system_member m where m.system = h.system)) as waiting_since,
        (select coalesce(jsonb_agg(jsonb_build_object('owner', m.owner, 'key', m.key, 'type', m.type,
                                                      'required', m.required, 'condition', m.condition)

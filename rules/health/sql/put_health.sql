@@ -1,7 +1,7 @@
 -- What some facts did: they are gone, and what is known, the members and the health of systems are as they say. Under the lock
 -- of health, and only rows that nobody else writes; readers see all of it or nothing.
 with gone as (
-    delete from tocsin.member_fact where id = any (%(facts)s::bigint[])
+    delete from tocsin.member_observation where id = any (%(facts)s::bigint[])
 ),
 series as (
     insert into tocsin.member_series (owner, key, stale_since)

@@ -8,8 +8,8 @@ with owners as materialized (
     select o.owner, tocsin.token(o.owner) as ref from (select distinct owner from tocsin.system_member) o
 ),
 lane as (
-    select case when count(*) = count(complete_until) then min(complete_until) end as until
-    from tocsin.ingest_partition
+    select case when count(*) = count(watermark) then min(watermark) end as until
+    from tocsin.lane_partition
     where lane = 'data'
 ),
 undone as (
@@ -40,8 +40,8 @@ undone as (
     select c.stale_since
     from owners o
     join tocsin.current_value c on c.owner = o.owner
-    where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+    where c.freshness = 'stale' and c.handled_stale_since is distinct from c.stale_since
 )
-select case when exists (select from tocsin.member_fact f where f.at < l.until)
+select case when exists (select from tocsin.member_observation f where f.at < l.until)
             then least(l.until, (select min(u.at) from undone u)) - interval '1 microsecond' end
 from lane l

@@ -1,6 +1,6 @@
 -- The partitions of the data lane, made once. Their number is fixed from then on.
-insert into tocsin.ingest_partition (lane, partition)
+insert into tocsin.lane_partition (lane, partition)
 select 'data', n
 from generate_series(0, %(partitions)s - 1) as n
-where not exists (select from tocsin.ingest_partition p where p.lane = 'data')
+where not exists (select from tocsin.lane_partition p where p.lane = 'data')
 on conflict do nothing

@@ -1,6 +1,6 @@
 -- Give partitions back and wake whoever waits for them. Only those that are still ours.
 with given as (
-    update tocsin.ingest_partition
+    update tocsin.lane_partition
     set holder = null, held_until = null
     where holder = %(holder)s
         and (lane, partition) in (select * from unnest(%(lanes)s::text[], %(partitions)s::integer[]))

@@ -1,2 +1,2 @@
 -- This worker ends: it is counted no more.
-delete from tocsin.ingest_worker where holder = %(holder)s
+delete from tocsin.lane_worker where holder = %(holder)s

@@ -2,12 +2,12 @@
 -- frozen holder's lock is not waited for: its session ends by itself.
 with free as (
     select lane, partition
-    from tocsin.ingest_partition
+    from tocsin.lane_partition
     where lane = %(lane)s and partition = %(partition)s and (holder is null or held_until <= tocsin.instant())
     for update skip locked
 )
-update tocsin.ingest_partition p
+update tocsin.lane_partition p
 set holder = %(holder)s, held_until = tocsin.instant() + make_interval(secs => %(ttl_s)s)
 from free
 where p.lane = free.lane and p.partition = free.partition
-returning p.last_seq, p.last_source_seq, p.complete_until, p.incarnation
+returning p.last_seq, p.last_source_seq, p.watermark, p.incarnation

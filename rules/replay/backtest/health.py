@@ -52,7 +52,7 @@ def _begun(era: Era, known: Known, before: Systems) -> Systems:
     members, rules = era.rules.members, era.rules
     systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
     for name in sorted(members.systems):
-        systems.begin(name, before.verdict(name))
+        systems.begin(name, before.state(name))
     for row in members.rows(known.series, rules):
         systems.place(row)
     return systems

@@ -86,7 +86,7 @@ class Found:
     def sort(self) -> None:
         self.then.sort(key=_order)
         self.now.sort(key=_order)
-        self.gaps.sort(key=lambda one: (one.at, one.owner, one.key, one.verdict))
+        self.gaps.sort(key=lambda one: (one.at, one.owner, one.key, one.kind))
         self.differences.sort()
 
 
@@ -249,13 +249,13 @@ class _Owner:
         recorded = within((edge for edge, _ in self._recorded), story.since, self._until)
         replayed = within([*self.series.edges, *self._events.edges], story.since, self._until)
         decided = self._until["data"]
-        staleness = [one for one in self.verdicts if one.verdict != "health"]
+        staleness = [one for one in self.verdicts if one.kind != "health"]
         then = [one for one in staleness if story.since <= one.at <= decided]
         now = [one for one in self.series.staleness if story.since <= one.at <= decided]
         found.owners += 1
         found.staleness += len(then)
         found.noted += self.series.noted
-        found.health_then += (one for one in self.verdicts if one.verdict == "health")
+        found.health_then += (one for one in self.verdicts if one.kind == "health")
         if any("key" in alarm.payload for alarm in self._begins.open):
             found.begun_before.append(self._begins.owner)
         if self._is_historical:

@@ -31,7 +31,7 @@ from rules.engine import (
     step,
 )
 from rules.engine.effects import Edge as EdgeKind
-from rules.engine.state import Verdict
+from rules.engine.state import FiringSeries
 from rules.health.observations import Fact, Held, held_after, held_by, holding_facts
 from rules.language.cel import event_activation, event_environment
 from rules.replay.backtest.health import Noted
@@ -72,7 +72,7 @@ class _Replay:
         for name in sorted(change.fates.keys() & self._states.keys()):
             fate, state = change.fates[name], self._states[name]
             if state.phase != "ok":
-                self._keep(name, *switch(state, fate, change.complete_until, change.at))
+                self._keep(name, *switch(state, fate, change.watermark, change.at))
             if fate.rule is None and change.forgets:
                 del self._states[name]
 
@@ -135,7 +135,7 @@ class SeriesReplay(_Replay):
                         states[rule.name] = after
 
     def finish(self, until: datetime) -> None:
-        while self._changes and (self._changes[-1].complete_until or until) <= until:
+        while self._changes and (self._changes[-1].watermark or until) <= until:
             self._change(self._changes.pop())
         self._fall_silent(until)
         self.realise(until)
@@ -145,8 +145,8 @@ class SeriesReplay(_Replay):
             self._change(self._changes.pop())
 
     def _change(self, change: Change) -> None:
-        """One that had read nothing yet (`complete_until` is None) has nothing to settle."""
-        decided = change.complete_until or _EVER
+        """One that had read nothing yet (`watermark` is None) has nothing to settle."""
+        decided = change.watermark or _EVER
         self._fall_silent(decided)
         if self._is_member:
             self.realise(decided)
@@ -248,7 +248,7 @@ class EventReplay(_Replay):
 
 def _held(alarm: OpenAlarm, owner: str) -> RuleState:
     told = alarm.payload
-    verdict = Verdict(
+    verdict = FiringSeries(
         since=alarm.since,
         due_at=alarm.since,
         cause="no_data" if told.get("threshold") == "silent" else "fired",
@@ -264,5 +264,5 @@ def _held(alarm: OpenAlarm, owner: str) -> RuleState:
         ),
         last_opened_at=alarm.opened_at,
         last_since=alarm.since,
-        verdicts={told.get("key", ""): verdict},
+        firing_series={told.get("key", ""): verdict},
     )

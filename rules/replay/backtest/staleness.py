@@ -52,11 +52,11 @@ class SilentSeries:
             self.next_due = min(self.next_due, given.at + known.within)
         return "fresh" if is_fresh_again else "new" if is_new else None
 
-    def retype(self, types: TypeIndex, complete_until: datetime) -> None:
+    def retype(self, types: TypeIndex, watermark: datetime) -> None:
         """As `ChangedWatchdogs`: a tolerance that changed counts from the change, a series that is stale stays so."""
         if types.types == self._types.types:
             return
-        stored = [self._stored(one, types, complete_until) for one in self._silences.of(self._owner)]
+        stored = [self._stored(one, types, watermark) for one in self._silences.of(self._owner)]
         self._silences = Silences(stored, types, every=True)
         self._known.clear()
         self._types = types
@@ -78,11 +78,11 @@ class SilentSeries:
             else:
                 yield Fact(one.owner, one.stale_since, "stale", one.key)
 
-    def _stored(self, one: Series, types: TypeIndex, complete_until: datetime) -> StoredSeries:
+    def _stored(self, one: Series, types: TypeIndex, watermark: datetime) -> StoredSeries:
         within = types.deadline(one.key)
         nominal_at = one.deadline
         if within is not None and within != one.within:
-            nominal_at = max(one.arrived_at + within, complete_until)
+            nominal_at = max(one.arrived_at + within, watermark)
         return StoredSeries(
             one.owner,
             one.key,
@@ -91,7 +91,7 @@ class SilentSeries:
             one.ts,
             one.labels,
             one.stale_since,
-            one.heard_stale_since,
+            one.handled_stale_since,
             within,
             nominal_at,
         )

@@ -32,7 +32,7 @@ class Change(NamedTuple):
     """The rules change at a place of a lane: behind (arrived_at, stream_seq), or behind (_, seq) of the record lane."""
 
     place: tuple[datetime, float]
-    complete_until: datetime | None
+    watermark: datetime | None
     at: datetime
     fates: Mapping[str, Fate]
     after: AlarmRules
@@ -108,10 +108,10 @@ class History:
             if row.place <= begin:
                 continue
             decided, anew = self._change(row.rules_seq)
-            at = times.get(row.rules_seq) or row.complete_until or self._story.start
+            at = times.get(row.rules_seq) or row.watermark or self._story.start
             after = self._pages.at(row.rules_seq + 1)
             changes.append(
-                Change(row.place, row.complete_until, at, decided, after, anew, rules_seq=row.rules_seq)
+                Change(row.place, row.watermark, at, decided, after, anew, rules_seq=row.rules_seq)
             )
         return Timeline(self._pages.at(rules_seq + 1), changes, rules_seq)
 
@@ -124,7 +124,7 @@ class History:
         for one in self._applies:
             if one.seq in begins:
                 rows = (row for row in self._story.switches if row.lane == "data")
-                read = [row.complete_until for row in rows if row.rules_seq == one.seq and row.complete_until]
+                read = [row.watermark for row in rows if row.rules_seq == one.seq and row.watermark]
                 if eras[-1].rules.members.systems:
                     read.append(eras[-1].at)
                 eras.append(Era(one.seq, max(read, default=one.at), self._pages.at(one.seq + 1)))
@@ -139,8 +139,8 @@ class History:
             switch = stood.get(one.seq) or _caught_up(one)
             decided, _ = self._change(one.seq)
             after = self._pages.at(one.seq + 1)
-            place = (switch.complete_until or _EVER, float(switch.seq))
-            changes.append(Change(place, switch.complete_until, one.at, decided, after))
+            place = (switch.watermark or _EVER, float(switch.seq))
+            changes.append(Change(place, switch.watermark, one.at, decided, after))
             before = self._pages.at(one.seq)
             of_lane = {
                 name: fate

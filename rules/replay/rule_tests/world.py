@@ -88,7 +88,9 @@ class World:
         self, type: str, owner: str = "", payload: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
         self._append(
-            NewEvent(self.now, "caught", type, payload or {}, owner=owner, id=self._id(type, owner), **fields)
+            NewEvent(
+                self.now, "external", type, payload or {}, owner=owner, id=self._id(type, owner), **fields
+            )
         )
 
     def acknowledge(self, rule: str, owner: str = "", who: str = "somebody") -> None:

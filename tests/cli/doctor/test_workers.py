@@ -15,7 +15,7 @@ def test_a_worker_that_refuses_to_start_is_named_with_its_reason(
 ) -> None:
     with psycopg.connect(settings.postgres, autocommit=True) as db:
         db.execute(
-            "insert into tocsin.ingest_partition (lane, partition) select 'data', n from generate_series(0, 7) n"
+            "insert into tocsin.lane_partition (lane, partition) select 'data', n from generate_series(0, 7) n"
         )
     found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
     assert found["lane data"]["remedy"] == "start a worker with `tocsin run worker`, or `tocsin up`"

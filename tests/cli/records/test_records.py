@@ -54,9 +54,9 @@ def test_events_and_tail_show_what_fired(tocsin: CommandLine, settings: Settings
     assert [row["seq"] for row in tocsin("events", "--limit", "1", "--json").json] == [2]
     assert [row["schedule"] for row in tocsin("events", "--type", "reminder", "--json").json] == ["then"]
     assert [row["schedule"] for row in tocsin("events", "--schedule", "now", "--json").json] == ["now"]
-    assert tocsin("events", "--origin", "caught").out == "no such events\n"
+    assert tocsin("events", "--origin", "external").out == "no such events\n"
     assert tocsin("events", "--origin", "thrown", exit_code=1).err == (
-        "tocsin: unknown origin 'thrown': use one of caught, caused, derived, scheduled\n"
+        "tocsin: unknown origin 'thrown': use one of caused, derived, external, scheduled\n"
     )
     streamed = [
         json.loads(line) for line in tocsin("tail", "--from-seq", "1", "--count", "2", "--json").lines

@@ -143,7 +143,7 @@ def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], l
 
 
 @pytest.mark.parametrize(
-    ("verdict", "line"),
+    ("kind", "line"),
     [
         ("stale", Line("stale", "plant-7/flow  silent for 1m15s, the last value was 80", 3)),
         ("fresh", Line("fresh", "plant-7/flow  it is 80", 3)),
@@ -152,7 +152,7 @@ def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], l
 def test_a_series_that_falls_silent_or_speaks_again_is_one_line(verdict: str, line: Line) -> None:
     data = {"value": 80, "age_s": 75.0}
     body = {
-        **{"type": f"datapoint-{verdict}", "verdict": verdict, "owner": "plant-7", "key": "flow"},
+        **{"type": f"datapoint-{verdict}", "kind": verdict, "owner": "plant-7", "key": "flow"},
         "data": data,
     }
     assert line_of(Record(3, body), _new_york) == line
@@ -173,7 +173,7 @@ def test_a_series_that_falls_silent_or_speaks_again_is_one_line(verdict: str, li
     ],
 )
 def test_the_health_of_a_system_is_one_line(data: dict[str, Any], line: Line) -> None:
-    body = {"type": "datapoint-health", "verdict": "health", "owner": "cooling", "key": "system.health"}
+    body = {"type": "datapoint-health", "kind": "health", "owner": "cooling", "key": "system.health"}
     assert line_of(Record(3, {**body, "data": data}), _new_york) == line
     assert _rendered(line_text(line)).rstrip() == line.plain()
 

@@ -44,7 +44,7 @@ async def fill(connection: Connection, count: int, rule: str = "", at: timedelta
 async def all_have_read(connection: Connection, seq: int) -> None:
     await connection.execute("update tocsin.cdc_report set last_seq = %s", (seq,))
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, last_seq) values ('record', 0, %s)"
+        "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, %s)"
         " on conflict (lane, partition) do update set last_seq = excluded.last_seq",
         (seq,),
     )
@@ -101,8 +101,8 @@ async def test_what_is_young_stays(connection: Connection, short: Settings) -> N
     [
         ("update tocsin.cdc_report set last_seq = 18", "the stream has them up to 18"),
         ("update tocsin.cdc_report set last_seq = null", "the stream has them up to 0"),
-        ("update tocsin.ingest_partition set last_seq = 18", "workers have read up to 18"),
-        ("delete from tocsin.ingest_partition", "workers have read up to 0"),
+        ("update tocsin.lane_partition set last_seq = 18", "workers have read up to 18"),
+        ("delete from tocsin.lane_partition", "workers have read up to 0"),
     ],
 )
 async def test_what_somebody_has_not_read_stays(
@@ -202,7 +202,7 @@ async def test_days_of_datapoints_go_when_all_of_them_is_old_and_read(
         -1
     ] == "workers have not read them all"
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', 0, %s)", (now,)
+        "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)", (now,)
     )
     done = await prune(connection, short)
     assert done.tables == ["datapoint_20260301", "datapoint_20260302"]
@@ -282,7 +282,7 @@ async def test_the_last_datapoint_of_each_series_outlives_its_day(
     now = days[2] + 30 * DAY
     await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', 0, %s)", (now,)
+        "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)", (now,)
     )
     done = await prune(connection, short)
     assert done.tables == ["datapoint_20260302", "datapoint_20260303"]

@@ -216,13 +216,13 @@ async def test_versions_stay_as_long_as_anything_was_judged_by_them(
     for partition in (0, 1):
         for seq, until in ((3, T0), (5, T0 if partition else NOW), (12, NOW)):
             await connection.execute(
-                "insert into tocsin.rule_switch values ('data', %s, %s, 7, %s)", (partition, seq, until)
+                "insert into tocsin.rule_cutover values ('data', %s, %s, 7, %s)", (partition, seq, until)
             )
     # Partition 0 still has datapoints that were judged before the apply at 5.
-    assert await pruned(connection, short) == {"rule_version": 2, "rule_switch": 1}
+    assert await pruned(connection, short) == {"rule_version": 2, "rule_cutover": 1}
     left = await all_rows(connection, "select name, version from tocsin.rule_version order by name, version")
     assert [(row["name"], row["version"]) for row in left] == [("hot", 2), ("hot", 3), ("hot", 4)]
-    rows = await all_rows(connection, "select partition, rules_seq from tocsin.rule_switch order by 1, 2")
+    rows = await all_rows(connection, "select partition, rules_seq from tocsin.rule_cutover order by 1, 2")
     assert [(row["partition"], row["rules_seq"]) for row in rows] == [
         (0, 3),
         (0, 5),
@@ -250,7 +250,7 @@ async def test_a_series_that_was_silent_for_a_year_is_forgotten_and_a_watched_on
 ) -> None:
     await begin_log(connection)
     await end_log(connection)
-    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 0)")
+    await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
     await connection.execute(
         "insert into tocsin.system_health (system, holds_from) values ('plant', tocsin.instant())"
     )

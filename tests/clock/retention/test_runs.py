@@ -206,7 +206,7 @@ async def test_a_row_that_cannot_be_read_keeps_no_other_table_from_being_pruned(
 ) -> None:
     await begin_log(connection)
     await end_log(connection)
-    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 0)")
+    await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
     await state(connection, "hot", "broken", lane="record", last_opened_at="never")
     await series(connection, "silent", "a", NOW - 400 * DAY)
     done = await prune(connection, short)

@@ -56,7 +56,7 @@ async def judged(
         try:
             async with connection.transaction():
                 await connection.execute(
-                    "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)",
+                    "update tocsin.lane_partition set watermark = greatest(watermark, %s)",
                     (arrivals[-1].at,),
                 )
                 await PhasedPlan([judgement]).write(connection)

@@ -40,7 +40,7 @@ class Live:
             "select tocsin.extend_datapoints(%s, %s)", (at(0).date(), at(30 * 86_400).date())
         )
         await self.worker.execute(
-            "insert into tocsin.ingest_partition (lane, partition)"
+            "insert into tocsin.lane_partition (lane, partition)"
             " select 'data', n from generate_series(0, %s - 1) n on conflict do nothing",
             (self.partitions,),
         )
@@ -74,7 +74,7 @@ class Live:
     async def read_until(self, until: Any, partition: int | None = None) -> None:
         """By all partitions, if none is named."""
         await self.worker.execute(
-            "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)"
+            "update tocsin.lane_partition set watermark = greatest(watermark, %s)"
             " where %s::integer is null or (lane, partition) = ('data', %s)",
             (until, partition, partition),
         )
@@ -87,7 +87,7 @@ class Live:
         """The clock's verdicts come back through the stream."""
         rows = await all_rows(
             self.worker,
-            "select * from tocsin.datapoint_calculated where verdict = 'stale' and owner = %s order by seq",
+            "select * from tocsin.datapoint_calculated where kind = 'stale' and owner = %s order by seq",
             (owner,),
         )
         verdicts = [Verdict(at(seconds), 0, _calculated(row)) for row in rows]
@@ -97,12 +97,12 @@ class Live:
 
 def _calculated(row: dict[str, Any]) -> CalculatedDatapoint:
     return CalculatedDatapoint.model_construct(
-        owner=row["owner"], key=row["key"], time=row["ts"], verdict=row["verdict"], seq=row["seq"]
+        owner=row["owner"], key=row["key"], time=row["ts"], kind=row["kind"], seq=row["seq"]
     )
 
 
 async def verdicts(connection: Connection) -> list[tuple[str, str, float]]:
     rows = await all_rows(
-        connection, "select key, verdict, ts from tocsin.datapoint_calculated order by ts, seq"
+        connection, "select key, kind, ts from tocsin.datapoint_calculated order by ts, seq"
     )
-    return [(row["key"], row["verdict"], (row["ts"] - at(0)).total_seconds()) for row in rows]
+    return [(row["key"], row["kind"], (row["ts"] - at(0)).total_seconds()) for row in rows]

@@ -248,7 +248,7 @@ async def test_live_and_pure_agree_whoever_realises_the_deadlines(
     await connection.execute(
         "truncate tocsin.rule_state, tocsin.timer, tocsin.alarm, tocsin.event, tocsin.log_commit cascade"
     )
-    await connection.execute("update tocsin.ingest_partition set complete_until = null")
+    await connection.execute("update tocsin.lane_partition set watermark = null")
     clock = await begin_term(clock_session, "test")
     now = 0.0
     heard: list[tuple[float, float, str]] = []

@@ -27,7 +27,7 @@ def event(seq: int, type: str, seconds: float, epoch: int | None = None, **paylo
     return {"seq": seq, "type": type, "ts": at(seconds), "epoch": epoch, "payload": payload}
 
 
-def sustain(key: str, complete_until: Any = None, parked: bool = False) -> dict[str, Any]:
+def sustain(key: str, watermark: Any = None, parked: bool = False) -> dict[str, Any]:
     return {
         "key": key,
         "nominal_at": at(600),
@@ -35,7 +35,7 @@ def sustain(key: str, complete_until: Any = None, parked: bool = False) -> dict[
         "last_error": "ValueError: bad" if parked else None,
         "lane": "data",
         "partition": 3,
-        "complete_until": complete_until,
+        "watermark": watermark,
     }
 
 

@@ -34,7 +34,7 @@ event_rule:
 @pytest.fixture(autouse=True)
 async def record_lane(connection: Connection) -> None:
     await virtual_now(connection, at(0))
-    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('record', 0)")
+    await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('record', 0)")
 
 
 async def hear(connection: Connection, work: EventAlarms, after: int = 0, upto: int | None = None) -> None:
@@ -124,7 +124,7 @@ async def test_a_sustain_over_events_waits_until_the_lane_has_read_that_far(conn
     term = await begin_term(connection, "test")
     await drain(term, at(20))
     assert [row["state"] for row in await alarms(connection)] == ["pending"]
-    await connection.execute("update tocsin.ingest_partition set complete_until = %s", (at(11),))
+    await connection.execute("update tocsin.lane_partition set watermark = %s", (at(11),))
     await drain(term, at(21))
     (row,) = await alarms(connection)
     assert (row["state"], row["opened_at"]) == ("open", at(11))
@@ -228,7 +228,7 @@ async def test_the_record_lane_leaves_alarms_over_series_to_their_own(connection
     await put(connection, LINK + series)
     await put(connection, LINK + series + "  enabled: false\n")
     await put(connection, LINK + series)
-    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 0)")
+    await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
     await judged(connection, compiled(series), [arrival(9, 71.2)])
     await hear(connection, EventAlarms())
     assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("hot", "open")]

@@ -52,7 +52,7 @@ async def watchdogs(connection: Connection) -> list[tuple[str, float]]:
 
 async def freshness(connection: Connection, key: str = "dsp.a") -> tuple[str, bool]:
     (row,) = await all_rows(connection, "select * from tocsin.current_value where key = %s", (key,))
-    return row["freshness"], row["heard_stale_since"] == row["stale_since"]
+    return row["freshness"], row["handled_stale_since"] == row["stale_since"]
 
 
 def dsp(seconds: float, value: float = 1, key: str = "dsp.a", owner: str = "plant-7") -> Arrival:

@@ -265,7 +265,7 @@ async def test_the_alarm_of_a_type_that_asks_for_it_no_more_is_resolved(connecti
     kind = f"---\ndatapoint_type:\n  name: temperature\n  key: {KEY}\n  interval: 1m\n"
     await put(connection, kind + "  on_stale: alarm\n")
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, complete_until) values ('data', 0, %s)",
+        "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)",
         (minute(9),),
     )
     await _silence(connection)

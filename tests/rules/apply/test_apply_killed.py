@@ -36,7 +36,7 @@ AFTER = (
 )
 TABLES = (
     *("schedule", "timer", "event", "action", "action_step", "alarm", "rule_state", "rule_version"),
-    *("rule_switch", "audit", "log_commit", "ingest_partition"),
+    *("rule_cutover", "audit", "log_commit", "lane_partition"),
 )
 
 

@@ -74,7 +74,7 @@ async def test_what_is_overdue_is_settled_in_pages_between_which_the_lanes_go_on
 
     def tell(done: int, total: int) -> None:
         with psycopg.connect(settings.postgres, autocommit=True) as worker:
-            worker.execute("select from tocsin.ingest_partition for update nowait")
+            worker.execute("select from tocsin.lane_partition for update nowait")
         told.append((done, total))
 
     before = await commits(connection)
@@ -148,7 +148,7 @@ async def test_a_page_waits_for_the_batch_under_way(
         return await blocked(watch, connection)
 
     async with worker.transaction():
-        await worker.execute("select from tocsin.ingest_partition for no key update")
+        await worker.execute("select from tocsin.lane_partition for no key update")
         applying = asyncio.create_task(change(connection))
         await eventually(waits, "the page waits")
         assert await stale_at(watch) == []

@@ -44,20 +44,20 @@ def both(message: str) -> str:
 
 async def partition(connection: Connection, number: int, lane: str = "data") -> None:
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition) values (%s, %s)", (lane, number)
+        "insert into tocsin.lane_partition (lane, partition) values (%s, %s)", (lane, number)
     )
 
 
 async def lock(connection: Connection, number: int) -> None:
     """What a batch does first."""
     await connection.execute(
-        "select 1 from tocsin.ingest_partition where lane = 'data' and partition = %s for update", (number,)
+        "select 1 from tocsin.lane_partition where lane = 'data' and partition = %s for update", (number,)
     )
 
 
 async def read_until(connection: Connection, number: int, seq: int, at: datetime) -> None:
     await connection.execute(
-        "update tocsin.ingest_partition set last_seq = %s, complete_until = %s "
+        "update tocsin.lane_partition set last_seq = %s, watermark = %s "
         "where lane = 'data' and partition = %s",
         (seq, at, number),
     )
@@ -143,9 +143,11 @@ async def test_an_apply_waits_for_the_batches_under_way_and_keeps_others_out(
         await lock(other, 0)
         assert await newest(after, other) == {"a": "two", "b": "two"}
     rows = await all_rows(
-        connection, "select * from tocsin.rule_switch where rules_seq = %s order by partition", (applied.seq,)
+        connection,
+        "select * from tocsin.rule_cutover where rules_seq = %s order by partition",
+        (applied.seq,),
     )
-    assert [(row["partition"], row["seq"], row["complete_until"]) for row in rows] == [
+    assert [(row["partition"], row["seq"], row["watermark"]) for row in rows] == [
         (0, 7, T0),
         (1, 0, None),
     ]
@@ -178,7 +180,7 @@ async def test_where_the_record_lane_stood_is_written_down_too_and_is_no_switch_
 ) -> None:
     await partition(connection, 0, "record")
     await put(connection, both("one"))
-    rows = await all_rows(connection, "select lane, partition, seq from tocsin.rule_switch")
+    rows = await all_rows(connection, "select lane, partition, seq from tocsin.rule_cutover")
     assert [tuple(row.values()) for row in rows] == [("record", 0, 0)]
     assert (await read_switches(connection)).of_partition(0) == ()
 
@@ -194,7 +196,7 @@ async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connect
     switches = await read_switches(connection)
     judged = [switches.rules_seq(3, at[seq], seq) for seq in range(1, 9)]
     assert judged == [first] * 4 + [second] * 2 + [third] * 2
-    assert [row.complete_until for row in switches.of_partition(3)] == [at[4], at[6]]
+    assert [row.watermark for row in switches.of_partition(3)] == [at[4], at[6]]
     # One that was never read from when anything was applied has the newest.
     assert switches.rules_seq(5, at[0], 1) == third
     assert Switches([], []).rules_seq(0, at[0], 1) == 0
@@ -253,7 +255,7 @@ class Lane:
     exists: bool = False
     seq: int = 0
     at: datetime = T0
-    complete_until: datetime | None = None
+    watermark: datetime | None = None
 
 
 @given(st.lists(st.sampled_from(["apply", "make", "message", "same instant", "idle", "stream made anew"])))
@@ -263,18 +265,18 @@ def test_whatever_the_order_a_replay_finds_the_rules_of_the_time(steps: list[str
         if step == "apply":
             lane.applies.append(len(lane.applies) * 10 + 1)
             if lane.exists:
-                lane.rows.append(Switch(0, lane.applies[-1], lane.seq, lane.complete_until))
+                lane.rows.append(Switch(0, lane.applies[-1], lane.seq, lane.watermark))
         elif step == "make":
             lane.exists = True
         elif lane.exists and step in ("message", "same instant"):
             lane.at += timedelta(seconds=step == "message" or not lane.seq)
             lane.seq += 1
-            lane.complete_until = max(lane.at, lane.complete_until or lane.at)
-            lane.at = lane.complete_until
+            lane.watermark = max(lane.at, lane.watermark or lane.at)
+            lane.at = lane.watermark
             lane.judged.append((lane.at, lane.seq, lane.applies[-1] if lane.applies else 0))
         elif step == "idle":
             lane.at += timedelta(seconds=1)
-            lane.complete_until = lane.at
+            lane.watermark = lane.at
         elif step == "stream made anew":
             lane.seq = 0
     switches = Switches(lane.applies, lane.rows)

@@ -88,7 +88,7 @@ async def test_a_tighter_tolerance_counts_from_the_change_and_never_in_the_past(
     await live.take([dsp(30)])
     await live.run_clock(30)
     rows = await all_rows(
-        connection, "select owner, ts, payload from tocsin.datapoint_calculated where verdict = 'stale'"
+        connection, "select owner, ts, payload from tocsin.datapoint_calculated where kind = 'stale'"
     )
     found = sorted((row["owner"], row["ts"], row["payload"]["age_s"]) for row in rows)
     assert found == [("plant-7", at(20), 19), ("plant-8", at(20), 19)]

@@ -210,7 +210,7 @@ async def test_a_rule_over_alarms_sees_the_edges_that_it_names(
     for type in ("alarm-opened", "alarm-resolved", "alarm-acknowledged"):
         for severity in (3, 4, 6):
             await note(connection, type=type, origin="derived", severity=severity)
-    await note(connection, type="alarm-opened", origin="caught", severity=6)
+    await note(connection, type="alarm-opened", origin="external", severity=6)
     await Lane(connection).dispatch()
     started = {row["event_seq"] for row in await actions(connection)}
     expected = [

@@ -127,7 +127,7 @@ class Scenario:
         return self
 
     def send(self, value: Value, key: str = KEY, owner: str = PLANT, **labels: str) -> Self:
-        """A datapoint arrives now; its own time does not matter to any verdict."""
+        """A datapoint arrives now; its own time does not matter to any current."""
         arrival = Arrival(self.now, 1, owner, key, value, self.now - timedelta(hours=1), labels)
         self._last[owner, key] = arrival
         self._stale.pop((owner, key), None)

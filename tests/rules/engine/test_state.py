@@ -28,7 +28,7 @@ def test_what_the_clock_does_to_a_stored_state_is_what_advance_does() -> None:
         "alarm": None,
         "resolution": None,
         "due_at": None,
-        "verdicts": {},
+        "firing_series": {},
     }
     assert scenario.at("25m").states["dsp-hot", "plant-7"] == RuleState.from_json({**clearing, **ended})
 

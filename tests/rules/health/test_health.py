@@ -65,7 +65,7 @@ async def only(connection: Connection, text: str, seconds: float = 0) -> None:
 async def decide(connection: Connection, at_once: int = 500) -> None:
     """When the last instant that was read is over."""
     await connection.execute(
-        "update tocsin.ingest_partition set complete_until = complete_until + interval '1 microsecond'"
+        "update tocsin.lane_partition set watermark = watermark + interval '1 microsecond'"
     )
     await HealthDecider(Settings(), at_once).decide(connection)
 
@@ -79,7 +79,7 @@ async def health(connection: Connection) -> tuple[str, str | None]:
 async def recorded(connection: Connection) -> list[tuple[float, Any, Any]]:
     await decide(connection)
     rows = await all_rows(
-        connection, "select * from tocsin.datapoint_calculated where verdict = 'health' order by seq"
+        connection, "select * from tocsin.datapoint_calculated where kind = 'health' order by seq"
     )
     assert {(row["owner"], row["key"]) for row in rows} <= {("cooling", "system.health")}
     return [
@@ -184,7 +184,7 @@ async def test_members_follow_their_document(connection: Connection, live: Live)
 async def test_health_waits_for_the_partition_that_lags_behind(connection: Connection, live: Live) -> None:
     """What the other partition has still to say may be of an earlier instant."""
     await only(connection, RULES)
-    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 1)")
+    await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 1)")
     await live.take([dsp(5, 70)])
     assert await health(connection) == ("unknown", "no-data"), "nothing was read of the other one"
     await live.read_until(at(4), 1)
@@ -200,10 +200,10 @@ async def test_health_waits_for_a_sustain_that_the_clock_has_still_to_fire(
     await live.take([dsp(2, 70)])
     await live.take([dsp(9, 1, owner="plant-8")])
     assert len(await recorded(connection)) == 2, "the sustain of 7 s comes before what was seen at 9 s"
-    assert await all_rows(connection, "select * from tocsin.member_fact")
+    assert await all_rows(connection, "select * from tocsin.member_observation")
     await live.run_clock(9)
     assert (await recorded(connection))[1:] == [(2, "ok", None), (7, "outage", None)]
-    assert not await all_rows(connection, "select * from tocsin.member_fact")
+    assert not await all_rows(connection, "select * from tocsin.member_observation")
 
 
 async def test_health_waits_for_a_silence_that_nobody_has_looked_at(
@@ -250,7 +250,7 @@ async def test_facts_are_taken_in_pages_and_an_instant_as_a_whole(
     await until_the_twelfth_second(live)
     await decide(connection, at_once)
     assert await recorded(connection) == TENTH_SECOND
-    assert await all_rows(connection, "select * from tocsin.member_fact") == []
+    assert await all_rows(connection, "select * from tocsin.member_observation") == []
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 500])
@@ -270,7 +270,7 @@ async def test_an_apply_takes_all_that_wait_in_pages_and_an_instant_as_a_whole(
 
     monkeypatch.setattr(applying_systems, "take", taking)
     await only(connection, RULES)
-    await connection.execute("insert into tocsin.ingest_partition (lane, partition) values ('data', 1)")
+    await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 1)")
     await until_the_twelfth_second(live)
     await live.read_until(at(22), 0)
     assert len(await recorded(connection)) == 1
@@ -278,7 +278,7 @@ async def test_an_apply_takes_all_that_wait_in_pages_and_an_instant_as_a_whole(
     # The silence of plant-8 and dsp.b has come due, and is settled by the apply itself.
     await only(connection, RULES + WARM.replace("warm", "warmer"), 30)
     assert await recorded(connection) == [*TENTH_SECOND, (21, "unknown", "stale")]
-    assert await all_rows(connection, "select * from tocsin.member_fact") == []
+    assert await all_rows(connection, "select * from tocsin.member_observation") == []
     assert len(pages) > 2 or at_once == 500
 
 

@@ -36,8 +36,8 @@ async def make_partition(
     connection: Connection, lane: str = "data", complete: datetime | None = None
 ) -> None:
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, complete_until) values (%s, 0, %s)"
-        " on conflict (lane, partition) do update set complete_until = excluded.complete_until",
+        "insert into tocsin.lane_partition (lane, partition, watermark) values (%s, 0, %s)"
+        " on conflict (lane, partition) do update set watermark = excluded.watermark",
         (lane, complete),
     )
 
@@ -60,7 +60,7 @@ async def arrive(
 
 async def emit(connection: Connection, at: datetime, type: str, owner: str = PLANT) -> None:
     await make_partition(connection, "record", at)
-    facts = {"id": "11111111-0000-4000-8000-000000000001", "type": type, "owner": owner, "origin": "caught"}
+    facts = {"id": "11111111-0000-4000-8000-000000000001", "type": type, "owner": owner, "origin": "external"}
     rules = (await holding_rules(connection)).for_event(type)
     await judge(connection, rules, EventSeen(at, facts), "record")
 

@@ -61,7 +61,7 @@ def lane_worker(name: str, settings: Settings, *works: DatapointWork) -> Service
 async def partitions(connection: Connection, lane: str = "data") -> list[dict[str, Any]]:
     return await all_rows(
         connection,
-        "select *, held_until > tocsin.instant() as alive from tocsin.ingest_partition where lane = %s"
+        "select *, held_until > tocsin.instant() as alive from tocsin.lane_partition where lane = %s"
         " order by partition",
         (lane,),
     )

@@ -53,9 +53,9 @@ async def test_one_and_many_datapoints_arrive_in_both_tables(
     assert [row["position"] for row in found] == [0, *range(100)]
     values = await rows(connection, "current_value", "key")
     assert {row["key"]: row["value"] for row in values} == {row["key"]: row["value"] for row in found}
-    lanes = await all_rows(connection, "select * from tocsin.ingest_partition where last_seq > 0")
+    lanes = await all_rows(connection, "select * from tocsin.lane_partition where last_seq > 0")
     assert {row["partition"] for row in values} == {row["partition"] for row in lanes}
-    assert lanes[0]["complete_until"] >= found[-1]["arrived_at"]
+    assert lanes[0]["watermark"] >= found[-1]["arrived_at"]
 
 
 async def test_bad_messages_are_set_aside_with_the_reason_and_hold_nothing_up(

@@ -15,7 +15,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from rules.lanes.dead_letters import read_dead_letters
-from rules.lanes.external_events import Catcher, append_caught, ingest_stream_config
+from rules.lanes.external_events import Catcher, append_external, ingest_stream_config
 from schemas.wire.ingest_event import read_ingest_event
 from tests.records import events
 from tests.rules.apply.apply_setup import rows
@@ -63,7 +63,7 @@ async def test_an_event_is_appended_as_caught(settings: Settings, connection: Co
         await hand_in(settings, {**given, "correlation_id": correlation}, note("b"))
         await wait_until_empty(settings)
     first, second = await events(connection)
-    assert (first["origin"], first["type"], first["owner"]) == ("caught", "order-shipped", "plant 7")
+    assert (first["origin"], first["type"], first["owner"]) == ("external", "order-shipped", "plant 7")
     assert (first["payload"], first["ts"], first["severity"]) == ({"n": 1}, T0, 4)
     assert (first["correlation_id"], first["seq"]) == (UUID(correlation), 1)
     assert first["id"] == read_ingest_event(json.dumps(note("a")).encode()).event_id
@@ -120,10 +120,10 @@ async def test_of_two_transactions_with_one_key_the_second_waits_and_appends_not
     sessions: Sessions, connection: Connection
 ) -> None:
     one, other = await sessions("one"), await sessions("other")
-    event = NewEvent(T0, "caught", "noted", {"n": 1})
+    event = NewEvent(T0, "external", "noted", {"n": 1})
     async with one.transaction():
-        assert await append_caught(one, ["k"], [event]) == 1
-        second = asyncio.create_task(append_caught(other, ["k"], [event]))
+        assert await append_external(one, ["k"], [event]) == 1
+        second = asyncio.create_task(append_external(other, ["k"], [event]))
 
         async def waits() -> bool:
             return await blocked(connection, other)

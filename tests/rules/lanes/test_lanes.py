@@ -89,17 +89,17 @@ async def test_partitions_that_are_quiet_are_complete_until_about_now(
 
         async def are_complete() -> bool:
             cursor = await connection.execute(
-                "select count(*) from tocsin.ingest_partition"
-                " where complete_until > tocsin.instant() - interval '2 seconds'"
+                "select count(*) from tocsin.lane_partition"
+                " where watermark > tocsin.instant() - interval '2 seconds'"
             )
             row = await cursor.fetchone()
             return row == (8,)
 
         await eventually(are_complete, "all eight are complete")
-        before = [row["complete_until"] for row in await partitions(connection)]
+        before = [row["watermark"] for row in await partitions(connection)]
 
         async def have_moved() -> bool:
-            now = [row["complete_until"] for row in await partitions(connection)]
+            now = [row["watermark"] for row in await partitions(connection)]
             return all(later > earlier for earlier, later in zip(before, now, strict=True))
 
         await eventually(have_moved, "they go on")

@@ -25,7 +25,7 @@ def message(seq: int, at: datetime = T0) -> Message:
 @pytest.fixture(autouse=True)
 async def lane(connection: Connection) -> None:
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition) select 'data', n from generate_series(0, 3) n"
+        "insert into tocsin.lane_partition (lane, partition) select 'data', n from generate_series(0, 3) n"
     )
 
 
@@ -55,7 +55,7 @@ async def test_a_silent_holder_is_replaced_and_then_refused(
     frozen, quick = await holdings(sessions, "frozen"), await holdings(sessions, "quick")
     old = await frozen.take(KEY)
     assert old is not None
-    await connection.execute("update tocsin.ingest_partition set held_until = tocsin.instant()")
+    await connection.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
     new = await quick.take(KEY)
     assert new is not None
     session = await sessions("batch")
@@ -100,13 +100,13 @@ async def test_complete_until_never_goes_back(sessions: Sessions, connection: Co
     later = T0 + timedelta(seconds=1)
     await worker.beat({KEY: later})
     partition.position = await partition.move(connection, [message(1)], T0)
-    assert (await partitions(connection))[0]["complete_until"] == later
+    assert (await partitions(connection))[0]["watermark"] == later
     await worker.beat({KEY: T0})
-    assert (await partitions(connection))[0]["complete_until"] == later
+    assert (await partitions(connection))[0]["watermark"] == later
     await worker.beat({KEY: later + timedelta(seconds=1), ("data", 1): later})
     rows = await partitions(connection)
-    assert rows[0]["complete_until"] == later + timedelta(seconds=1)
-    assert rows[1]["complete_until"] is None, "not ours to say"
+    assert rows[0]["watermark"] == later + timedelta(seconds=1)
+    assert rows[1]["watermark"] is None, "not ours to say"
 
 
 async def test_a_beat_does_not_wait_for_a_batch(sessions: Sessions) -> None:
@@ -124,10 +124,10 @@ async def test_a_locked_partition_is_not_waited_for(sessions: Sessions, connecti
     frozen, quick = await holdings(sessions, "frozen"), await holdings(sessions, "quick")
     partition = await frozen.take(KEY)
     assert partition is not None
-    await connection.execute("update tocsin.ingest_partition set held_until = tocsin.instant()")
+    await connection.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
     session = await sessions("batch")
     async with session.transaction():
-        await session.execute("select from tocsin.ingest_partition where partition = 0 for update")
+        await session.execute("select from tocsin.lane_partition where partition = 0 for update")
         assert await quick.take(KEY) is None
 
 
@@ -157,14 +157,14 @@ async def test_a_worker_that_died_is_counted_until_its_time_is_up(
     one, dead = await holdings(sessions, "one"), await holdings(sessions, "dead")
     assert len((await one.beat({})).take) == 2
     await connection.execute(
-        "update tocsin.ingest_worker set seen_until = tocsin.instant() where holder = %s", (dead.holder,)
+        "update tocsin.lane_worker set seen_until = tocsin.instant() where holder = %s", (dead.holder,)
     )
     assert len((await one.beat({})).take) == 4
     await connection.execute(
-        "update tocsin.ingest_worker set seen_until = tocsin.instant() - interval '2 minutes' where holder = %s",
+        "update tocsin.lane_worker set seen_until = tocsin.instant() - interval '2 minutes' where holder = %s",
         (dead.holder,),
     )
     await one.beat({})
     await one.beat({})
-    cursor = await connection.execute("select holder from tocsin.ingest_worker")
+    cursor = await connection.execute("select holder from tocsin.lane_worker")
     assert await cursor.fetchall() == [(one.holder,)]

@@ -123,7 +123,7 @@ def wait_until_decided(workers: Workers, datapoints: int) -> None:
     """Everything is stored, heard of and judged, and no deadline is left."""
     query = (
         f"select (select count(*) from tocsin.datapoint) = {datapoints} and not exists (select from tocsin.timer)"
-        " and not exists (select from tocsin.current_value where heard_stale_since is distinct from stale_since)"
+        " and not exists (select from tocsin.current_value where handled_stale_since is distinct from stale_since)"
     )
     eventually_sync(lambda: workers.look(query) == (True,), "everything is decided", WITHIN_S)
 
@@ -144,10 +144,10 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
         " payload::text, correlation_id from tocsin.alarm order by id",
         "edges": "select id, ts, origin, type, rule, owner, alarm_id, severity, source_event_id, correlation_id,"
         " payload::text from tocsin.event where alarm_id is not null order by id",
-        "verdicts": "select id, owner, key, ts, verdict, payload::text from tocsin.datapoint_calculated order by id",
+        "verdicts": "select id, owner, key, ts, kind, payload::text from tocsin.datapoint_calculated order by id",
         "states": "select event_rule, owner, phase, alarm_id, state::text from tocsin.rule_state order by 1, 2",
         "series": "select owner, key, value, ts, arrived_at, stream_seq, first_arrived_at, freshness, stale_since,"
-        " heard_stale_since from tocsin.current_value order by 1, 2",
+        " handled_stale_since from tocsin.current_value order by 1, 2",
         "datapoints": "select * from tocsin.datapoint order by arrived_at, stream_seq, position",
     }
     connection = await connect(patient(settings), "test")

@@ -229,7 +229,7 @@ async def test_a_stream_that_lost_its_end_is_read_on_by_the_time_of_arrival(
     await put(js, there, b"a", b"b")
     await reading.next(2)
     ahead = reading.partition.position._replace(last_seq=9)
-    await reading.connection.execute("update tocsin.ingest_partition set last_seq = 9")
+    await reading.connection.execute("update tocsin.lane_partition set last_seq = 9")
     reading.partition.position = ahead
     await put(js, there, b"c")
     again = Reading(reading.connection, bus, DataLane(there), reading.partition)
@@ -243,7 +243,7 @@ async def test_arrival_never_goes_back_even_if_the_servers_clock_does(
     await put(js, there, b"a")
     (first,) = await reading.next(1)
     future = first.at + timedelta(hours=1)
-    reading.partition.position = reading.partition.position._replace(complete_until=future)
+    reading.partition.position = reading.partition.position._replace(watermark=future)
     await put(js, there, b"b", b"c")
     later = await reading.next(2)
     arrivals = [message.at for message in later]

@@ -86,7 +86,7 @@ async def test_a_new_lane_begins_where_the_oldest_rule_does(
     async with running(Service("cdc", Publisher(settings).run), lane_worker(settings)):
         await wait_until_read(connection)
     assert [row["event_seq"] for row in await actions(connection)] == [seq]
-    await connection.execute("delete from tocsin.ingest_partition")
+    await connection.execute("delete from tocsin.lane_partition")
     async with live(settings) as other:
         await RecordLane(settings, []).open(connection, other.js)
     assert await position(connection) == applied
@@ -131,10 +131,10 @@ async def test_complete_until_is_just_before_the_newest_record(
     lane = RecordLane(settings, [])
     body = b'{"recordedat": "2026-03-02T08:00:00Z", "time": "2020-01-01T00:00:00Z"}'
     just_before = T0 - timedelta(microseconds=1)
-    assert lane.complete_at(Message(1, T0, "s", body)) == just_before
-    assert lane.complete_at(Message(1, T0, "s", b'{"time": "2026-03-02T08:00:00Z"}')) == just_before
+    assert lane.watermark_of(Message(1, T0, "s", body)) == just_before
+    assert lane.watermark_of(Message(1, T0, "s", b'{"time": "2026-03-02T08:00:00Z"}')) == just_before
     for unknown in (b"", b"[]", b"{}", b'{"time": "x"}', b'{"time": 5}'):
-        assert lane.complete_at(Message(1, T0, "s", unknown)) is None
+        assert lane.watermark_of(Message(1, T0, "s", unknown)) is None
 
 
 async def test_a_quiet_lane_is_complete_until_now_unless_somebody_is_about_to_commit(
@@ -143,13 +143,15 @@ async def test_a_quiet_lane_is_complete_until_now_unless_somebody_is_about_to_co
     lane = RecordLane(settings, [])
     await note(connection)
     before = (await one_row(connection, "select tocsin.instant() as now"))["now"]
-    quiet = await lane.quiet_at(connection, 1, None)
+    quiet = await lane.idle_watermark(connection, 1, None)
     assert quiet is not None
     assert quiet >= before - timedelta(microseconds=1)
-    assert await lane.quiet_at(connection, 0, None) is None, "a record is not read yet"
+    assert await lane.idle_watermark(connection, 0, None) is None, "a record is not read yet"
     writer = await sessions("writer")
     async with writer.transaction():
         await note(writer)
-        assert await lane.quiet_at(connection, 1, None) is None, "what is being written may be older than now"
-    assert await lane.quiet_at(connection, 1, None) is None
-    assert await lane.quiet_at(connection, 2, None) is not None
+        assert await lane.idle_watermark(connection, 1, None) is None, (
+            "what is being written may be older than now"
+        )
+    assert await lane.idle_watermark(connection, 1, None) is None
+    assert await lane.idle_watermark(connection, 2, None) is not None

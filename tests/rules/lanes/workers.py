@@ -20,7 +20,7 @@ class Workers(Clocks):
         def held() -> bool:
             row = self.look(
                 "select count(*), coalesce(array_agg(distinct split_part(holder, '/', 2)::integer), '{}')"
-                " from tocsin.ingest_partition where held_until > tocsin.instant()"
+                " from tocsin.lane_partition where held_until > tocsin.instant()"
             )
             return row is not None and row[0] == 8 and set(row[1]) == pids
 

@@ -21,16 +21,16 @@ def test_the_body_says_which_series_got_which_verdict() -> None:
     assert (body["type"], body["owner"], body["key"]) == ("datapoint-stale", "plant 7", "dsp.temp erature")
     assert body["data"] == {"value": 7}
     read = CalculatedDatapoint.model_validate_json(ROW.body("s"))
-    assert (read.seq, read.verdict, read.time, read.correlationid) == (9, "stale", AT, OTHER)
+    assert (read.seq, read.kind, read.time, read.correlationid) == (9, "stale", AT, OTHER)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "subject"),
+    ("kind", "subject"),
     [
         ("stale", "ns.v1.staleness.plant%207.dsp.temp%20erature"),
         ("fresh", "ns.v1.staleness.plant%207.dsp.temp%20erature"),
         ("health", "ns.v1.health.plant%207.dsp.temp%20erature"),
     ],
 )
-def test_the_dots_of_a_key_are_levels_of_the_subject(verdict: str, subject: str) -> None:
-    assert ROW._replace(verdict=verdict).subject("ns.v1") == subject
+def test_the_dots_of_a_key_are_levels_of_the_subject(kind: str, subject: str) -> None:
+    assert ROW._replace(kind=kind).subject("ns.v1") == subject

@@ -11,7 +11,7 @@ from tocsin.cli.options import Json
 from tocsin.cli.output import compact, print_json, print_table, utc_text
 from tocsin.core.errors import InvalidInput
 
-_ORIGINS = ("caught", "caused", "derived", "scheduled")
+_ORIGINS = ("external", "caused", "derived", "scheduled")
 
 
 def events(
@@ -21,7 +21,7 @@ def events(
     type_: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
     schedule: Annotated[str | None, typer.Option("--schedule", help="Only of this schedule.")] = None,
     origin: Annotated[
-        str | None, typer.Option("--origin", help="caught, caused, derived or scheduled.")
+        str | None, typer.Option("--origin", help="caused, derived, external or scheduled.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most this many.")] = 20,
     as_json: Json = False,

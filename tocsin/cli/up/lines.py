@@ -56,9 +56,9 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         return _step(record, step_of)
     if body["type"] in EDGES and "rule" in body:
         return _edge(record)
-    if body.get("verdict") in ("stale", "fresh"):
+    if body.get("kind") in ("stale", "fresh"):
         return _verdict(record)
-    if body.get("verdict") == "health":
+    if body.get("kind") == "health":
         return _health(record)
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
@@ -128,11 +128,11 @@ def _edge(record: Record) -> Line:
 def _verdict(record: Record) -> Line:
     body, data = record.body, record.body["data"]
     says = f"it is {compact(data['value'])}"
-    if body["verdict"] == "stale":
+    if body["kind"] == "stale":
         silence = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
         says = f"silent for {silence}, the last value was {compact(data['value'])}"
     text = f"{title(body['owner'], body['key'])}  {_short(says)}"
-    return Line(body["verdict"], printable(text), record.seq)
+    return Line(body["kind"], printable(text), record.seq)
 
 
 def _health(record: Record) -> Line:

@@ -21,12 +21,12 @@ select tocsin.append(
                                result, position)),
     null,
     (select coalesce(array_agg(
-         row(c.id, c.owner, c.key, c.ts, c.verdict, coalesce(c.correlation_id, c.id), c.payload)::tocsin.calculated_input
+         row(c.id, c.owner, c.key, c.ts, c.kind, coalesce(c.correlation_id, c.id), c.payload)::tocsin.calculated_input
          order by c.position), '{}')
      from unnest(%(calculated_id)s::uuid[], %(calculated_owner)s::text[], %(calculated_key)s::text[],
-                 %(calculated_ts)s::timestamptz[], %(calculated_verdict)s::text[],
+                 %(calculated_ts)s::timestamptz[], %(calculated_kind)s::text[],
                  %(calculated_correlation_id)s::uuid[], %(calculated_payload)s::jsonb[])
-         with ordinality as c (id, owner, key, ts, verdict, correlation_id, payload, position)),
+         with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position)),
     (select case when %(facts)s::jsonb is not null then coalesce(array_agg(
          row(f.owner, f.at, f.what, f.subject, f.severity, f.since, f.keys)::tocsin.member_fact_input), '{}') end
      from jsonb_to_recordset(%(facts)s::jsonb)

@@ -55,7 +55,7 @@ def story_lines(story: Story) -> Iterator[dict[str, Any]]:
     for apply in story.applies:
         yield {"apply": [apply.seq, microseconds(apply.at), microseconds(apply.recorded_at)]}
     for switch in story.switches:
-        yield {"switch": [*switch[:4], _us_or_none(switch.complete_until)]}
+        yield {"switch": [*switch[:4], _us_or_none(switch.watermark)]}
     for horizon in story.horizons:
         yield {"horizon": [*horizon[:2], _us_or_none(horizon.until)]}
     yield {"rules": "end"}
@@ -214,7 +214,7 @@ def _recorded_event(line: list[Any], owner: str) -> RecordedEvent:
 
 
 def verdict_line(one: Staleness) -> list[Any]:
-    return ["v", one.key, one.verdict, microseconds(one.at), one.value]
+    return ["v", one.key, one.kind, microseconds(one.at), one.value]
 
 
 def _staleness(line: list[Any], owner: str) -> Staleness:

@@ -60,7 +60,7 @@ class Staleness(NamedTuple):
 
     owner: str
     key: str
-    verdict: str
+    kind: str
     """`stale` or `fresh`; in a recording also `health`, which is about a system, and whose value says all of it."""
     at: datetime
     value: Any
@@ -183,7 +183,7 @@ class LaneSwitch(NamedTuple):
     partition: int
     rules_seq: int
     seq: int
-    complete_until: datetime | None
+    watermark: datetime | None
 
 
 class Horizon(NamedTuple):

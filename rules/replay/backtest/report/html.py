@@ -67,7 +67,7 @@ def _summary(compared: Comparison, found: Found) -> str:
     return (
         f"<p><b>{len(compared.spans_then):,}</b> alarms then, <b>{len(compared.spans_now):,}</b> now: {kinds}. "
         f"Pages a day: <b>{then:,.1f}</b> then, <b>{now:,.1f}</b> now. Gaps: "
-        f"<b>{sum(one.verdict == 'stale' for one in found.gaps):,}</b>.</p>"
+        f"<b>{sum(one.kind == 'stale' for one in found.gaps):,}</b>.</p>"
     )
 
 

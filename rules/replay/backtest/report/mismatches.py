@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 
 def _series(one: Staleness) -> tuple[str, datetime, str]:
-    return one.key, one.at, one.verdict
+    return one.key, one.at, one.kind
 
 
 def _shown(one: Edge | None) -> str:
@@ -166,4 +166,4 @@ def _health(one: Any) -> str:
 
 
 def _verdict(one: Staleness | None) -> str:
-    return "nothing" if one is None else f"{one.verdict} {instant_text(one.at)}"
+    return "nothing" if one is None else f"{one.kind} {instant_text(one.at)}"

@@ -144,7 +144,7 @@ def _gaps(verdicts: Sequence[Staleness], story: Story) -> list[_Bar]:
     found = []
     for one in verdicts:
         series = (one.owner, one.key)
-        if one.verdict == "stale":
+        if one.kind == "stale":
             began[series] = one.at
         else:
             found.append((began.pop(series, story.since), one.at, f"{one.key} of {one.owner}"))

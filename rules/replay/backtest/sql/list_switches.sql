@@ -1,4 +1,4 @@
 -- Where every lane stood at every apply.
-select lane, partition, rules_seq, seq, complete_until
-from tocsin.rule_switch
+select lane, partition, rules_seq, seq, watermark
+from tocsin.rule_cutover
 order by lane, partition, rules_seq

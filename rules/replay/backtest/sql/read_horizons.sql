@@ -14,11 +14,11 @@ with undone as (
     union all
     select 'data', c.partition, c.stale_since
     from tocsin.current_value c
-    where c.freshness = 'stale' and c.heard_stale_since is distinct from c.stale_since
+    where c.freshness = 'stale' and c.handled_stale_since is distinct from c.stale_since
 ),
 horizon as (
-    select p.lane, p.partition, least(p.complete_until, min(u.at) - interval '1 microsecond') as until
-    from tocsin.ingest_partition p
+    select p.lane, p.partition, least(p.watermark, min(u.at) - interval '1 microsecond') as until
+    from tocsin.lane_partition p
     left join undone u on u.lane = p.lane and u.partition = p.partition
     group by p.lane, p.partition
 )
@@ -26,7 +26,7 @@ select lane, partition, until from horizon
 union all
 select 'health', 0,
        case when count(*) = count(h.until) then
-           least(min(h.until), (select min(f.at) - interval '1 microsecond' from tocsin.member_fact f))
+           least(min(h.until), (select min(f.at) - interval '1 microsecond' from tocsin.member_observation f))
        end
 from horizon h
 where h.lane = 'data'

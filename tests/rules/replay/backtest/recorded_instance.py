@@ -83,7 +83,7 @@ class Living:
     async def _succeed(self) -> None:
         """Another worker holds the partition, as soon as the time of the one before is up."""
         self.worker = await self._session("worker")
-        await self.worker.execute("update tocsin.ingest_partition set held_until = tocsin.instant()")
+        await self.worker.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
         partition = await Holdings(self.worker, 60.0).take(_KEY)
         assert partition is not None
         bus = cast(Any, None)
@@ -154,7 +154,7 @@ class Living:
         """The worker reads everything, and nothing else has arrived until then."""
         await self.read()
         await self.worker.execute(
-            "update tocsin.ingest_partition set complete_until = greatest(complete_until, %s)", (until,)
+            "update tocsin.lane_partition set watermark = greatest(watermark, %s)", (until,)
         )
 
     async def run_clock(self, seconds: float) -> None:

@@ -63,7 +63,7 @@ STEPS = st.lists(
 )
 UNHEARD = """
 select distinct owner from tocsin.current_value
-where freshness = 'stale' and heard_stale_since is distinct from stale_since
+where freshness = 'stale' and handled_stale_since is distinct from stale_since
 """
 _examples = itertools.count(1)
 
@@ -78,7 +78,7 @@ class Systems(Live):
     async def arrive(self, arrivals: Sequence[Arrival]) -> None:
         await self.take(arrivals)
         await self.worker.execute(
-            "update tocsin.ingest_partition set last_seq = %s where lane = 'data' and partition = %s",
+            "update tocsin.lane_partition set last_seq = %s where lane = 'data' and partition = %s",
             (arrivals[-1].seq, self.partition_of(arrivals[-1].owner)),
         )
 
@@ -147,7 +147,7 @@ class Systems(Live):
         """Health comes back through the stream, in the partition of the system."""
         rows = await all_rows(
             self.worker,
-            "select c.* from tocsin.datapoint_calculated c where c.verdict = 'health' and c.seq > coalesce("
+            "select c.* from tocsin.datapoint_calculated c where c.kind = 'health' and c.seq > coalesce("
             "(select max((d.labels ->> 'seq')::bigint) from tocsin.datapoint d where d.key = %s), 0) order by seq",
             (HEALTH_KEY,),
         )
@@ -208,13 +208,13 @@ async def test_health_is_replayed_as_it_was_whichever_partition_was_read_first(
         # Too early, more often than not: what is said must stand for ever.
         await live.decide()
     await live.rest()
-    row = await one_row(connection, "select count(*) as facts from tocsin.member_fact")
+    row = await one_row(connection, "select count(*) as facts from tocsin.member_observation")
     assert row["facts"] == 0, "all of it is decided"
     story, found = await replayed(settings, at(0), at(max(live.now)))
     assert story.horizon("health", 0) >= at(max(live.now) - 50), "and compared"
     assert not found.differences, "\n".join(map(str, found.differences))
     row = await one_row(
-        connection, "select count(*) as told from tocsin.datapoint_calculated where verdict = 'health'"
+        connection, "select count(*) as told from tocsin.datapoint_calculated where kind = 'health'"
     )
     assert found.health == row["told"]
     assert found.then == found.now
@@ -238,9 +238,7 @@ async def test_what_became_of_an_owner_that_was_no_member_for_a_while_is_known(
     ]:
         await live.step(what, told)
     await live.rest()
-    rows = await all_rows(
-        connection, "select payload from tocsin.datapoint_calculated where verdict = 'health'"
-    )
+    rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated where kind = 'health'")
     assert [row["payload"]["health"] for row in rows] == ["unknown", "outage", "unknown", "ok"]
     _, found = await replayed(settings, at(0), at(max(live.now)))
     assert not found.differences, "\n".join(map(str, found.differences))
@@ -267,9 +265,7 @@ async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_
     fired = await one_row(connection, "select opened_at from tocsin.alarm where event_rule = 'hot'")
     assert fired["opened_at"] is not None, "the clock waited for nobody"
     await live.rest()
-    rows = await all_rows(
-        connection, "select payload from tocsin.datapoint_calculated where verdict = 'health'"
-    )
+    rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated where kind = 'health'")
     assert [row["payload"]["health"] for row in rows] == ["unknown", "outage"]
     _, found = await replayed(settings, at(0), at(max(live.now)))
     assert not found.differences, "\n".join(map(str, found.differences))

@@ -75,7 +75,7 @@ class Given:
             if self.breaks:
                 raise ConnectionError("postgres went away")
             event = RecordedEvent(
-                9, ID, at(3), at(4), "caught", "trip", "", "", "", owner, None, None, ID, {"x": 1.0}
+                9, ID, at(3), at(4), "external", "trip", "", "", "", owner, None, None, ID, {"x": 1.0}
             )
             yield 0.0, Events([event, event._replace(seq=10, alarm_id=ID, severity=2)])
             yield 0.0, Verdicts([Staleness(owner, "k", "stale", at(5), 1.5)])

@@ -117,7 +117,7 @@ async def test_what_services_recorded_under_load_replays_identically(
     assert rules == {"hot", "quiet", "tripped", "alarming", "ill"}
     assert found.datapoints == sent + found.health, "health is a datapoint, too"
     assert found.health >= 4
-    silences = Counter((one.owner, one.key) for one in found.gaps if one.verdict == "stale")
+    silences = Counter((one.owner, one.key) for one in found.gaps if one.kind == "stale")
     assert len(silences) == len(OWNERS) * len(KEYS)
     assert min(silences.values()) >= 2, "each fell silent twice, on any machine"
     assert {edge.owner for edge in found.now if edge.rule == "quiet"} == set(OWNERS)
@@ -125,7 +125,7 @@ async def test_what_services_recorded_under_load_replays_identically(
 
 async def has_lanes(connection: Connection) -> bool:
     row = await one_row(
-        connection, "select count(*) as n from tocsin.ingest_partition where complete_until is not null"
+        connection, "select count(*) as n from tocsin.lane_partition where watermark is not null"
     )
     return bool(row["n"] == 9)
 
@@ -135,13 +135,13 @@ async def is_quiet(connection: Connection) -> bool:
     come back, and is never stale."""
     row = await one_row(
         connection,
-        "select not exists (select from tocsin.timer) and not exists (select from tocsin.member_fact)"
-        " and (select count(*) from tocsin.datapoint_calculated c where c.verdict = 'health')"
+        "select not exists (select from tocsin.timer) and not exists (select from tocsin.member_observation)"
+        " and (select count(*) from tocsin.datapoint_calculated c where c.kind = 'health')"
         " = (select count(*) from tocsin.datapoint d where d.owner = 'plants')"
         " and not exists (select from tocsin.current_value c where c.freshness = 'fresh' and c.owner <> 'plants'"
-        " or c.heard_stale_since is distinct from c.stale_since)"
-        " and (select bool_and(p.complete_until > (select max(e.recorded_at) from tocsin.event e)"
-        " and p.complete_until > (select max(e.recorded_at) from tocsin.datapoint_calculated e))"
-        " from tocsin.ingest_partition p) as quiet",
+        " or c.handled_stale_since is distinct from c.stale_since)"
+        " and (select bool_and(p.watermark > (select max(e.recorded_at) from tocsin.event e)"
+        " and p.watermark > (select max(e.recorded_at) from tocsin.datapoint_calculated e))"
+        " from tocsin.lane_partition p) as quiet",
     )
     return bool(row["quiet"])

@@ -43,7 +43,7 @@ async def test_what_lies_within_retention_is_replayed_alike_after_older_records_
     assert len(before[1].now) >= 4
     await connection.execute("update tocsin.cdc_report set last_seq = 1000")
     await connection.execute(
-        "insert into tocsin.ingest_partition (lane, partition, last_seq) values ('record', 0, 1000)"
+        "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, 1000)"
     )
     short = settings.model_copy(
         update={"record_retention_d": 10, "datapoint_retention_d": 10, "keep_events_per_rule": 0}
@@ -81,7 +81,7 @@ async def test_a_window_at_the_edge_of_retention_begins_with_what_was_silent_bef
     assert not before[1].differences
     assert len(before[1].now) == 2
     await virtual_now(connection, at(midnight + 11 * 86_400))
-    await connection.execute("update tocsin.ingest_partition set complete_until = tocsin.instant()")
+    await connection.execute("update tocsin.lane_partition set watermark = tocsin.instant()")
     done = await prune(connection, settings.model_copy(update={"datapoint_retention_d": 10.5}))
     assert done.tables == ["datapoint_20260302"]
     story, after = await replayed(settings, *window)
