@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from schemas.wire.subjects import event_subject
 
+Origin = Literal["caused", "derived", "external", "scheduled"]
+
 
 class EventRow(NamedTuple):
     """One row of `event`, in the column order of cdc/read_records."""
@@ -85,7 +87,7 @@ class Event(BaseModel):
     time: datetime = Field(description="Nominal time: the instant the event is for.")
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
-    origin: Literal["caused", "derived", "external", "scheduled"]
+    origin: Origin
     recordedat: datetime = Field(description="When it was committed, by the database's clock.")
     correlationid: UUID = Field(description="Shared by everything that one cause led to.")
     schedule: str = ""

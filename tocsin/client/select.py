@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from schemas.refusals import refusal
 from schemas.wire.calculated import CalculatedDatapoint
-from schemas.wire.event import Event
+from schemas.wire.event import Event, Origin
 from schemas.wire.step import ActionStep
 from schemas.wire.subjects import token
 from schemas.wire.tombstone import Tombstone
@@ -27,7 +27,6 @@ from tocsin.core.errors import InvalidInput, TocsinError
 Record = Event | ActionStep | CalculatedDatapoint | Tombstone
 R = TypeVar("R", covariant=True)
 Part = str | list[str] | tuple[str, ...] | set[str] | frozenset[str] | None
-Origin = Literal["external", "caused", "derived", "scheduled"]
 
 _ORIGINS: tuple[str, ...] = get_args(Origin)
 # By the token after the version.

@@ -11,7 +11,7 @@ from tocsin.cli.options import Json
 from tocsin.cli.output import compact, print_json, print_table, utc_text
 from tocsin.core.errors import InvalidInput
 
-_ORIGINS = ("external", "caused", "derived", "scheduled")
+_ORIGINS = ("caused", "derived", "external", "scheduled")
 
 
 def events(
