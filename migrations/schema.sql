@@ -619,7 +619,7 @@ comment on column tocsin.rule_state.lane is 'Lane whose inputs the rule evaluate
 comment on column tocsin.rule_state.partition is 'Partition of that lane that the owner belongs to.';
 comment on column tocsin.rule_state.phase is 'pending: the condition holds, but not yet for long enough; clearing: it is clear, but not yet for long enough.';
 comment on column tocsin.rule_state.alarm_id is 'Alarm that is pending or open.';
-comment on column tocsin.rule_state.state is 'State of the rule engine as JSON: verdicts holds the series that fire, tracks the previous values of rules that look back.';
+comment on column tocsin.rule_state.state is 'State of the rule engine as JSON: firing_series holds the series that fire, tracks the previous values of rules that look back.';
 comment on column tocsin.rule_state.version is 'Raised by every change, to detect a concurrent one.';
 
 create table tocsin.rule_version (
@@ -1576,12 +1576,12 @@ CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR 
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
-insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '0e09496086e7a1e28d1cc9b78b4fb1221fd804c06a40a54320756c72f79aef33');
+insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '44c218018f37e8595efd73ceae5f6a07708ee67cce4be56eae2496718a62d6ed');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '8034493b0073e51e361bf25159b1f3ec9f48dc597fa451032a139972bab5cfad');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'dc16c609ae43ee8628d9edf8ffdb13ec03c1591316f51c13a491e8e58698638e');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
-insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', '90a6c8029f98853c6760b74055eba51d62c423369cb0375b1bc1f5b64ae4982b');
+insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', 'ef53c7652cda49dc9a31af86d15900f241951bdddb84cc9008ba36d239a23bb2');
 insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '7e4dafc02b00dded95557cf8b3aaaba787de2c20cb02cdc6285162134a5eede1');
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', '8b3ccc7349f83c498aa94c84bcfaea937466f613b6a850a48fb734a9027d2707');
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '613c28f425f7772727f18d75c94416e634499d675b063b5947661c1ec77fb645');

@@ -314,11 +314,12 @@ create type tocsin.member_fact_input as (
     keys text[]
 );
 comment on type tocsin.member_fact_input is
-    'An observation about a member of a system; the columns of tocsin.member_observation without the id.';
+    'An observation about a member of a system; the columns of tocsin.member_observation without '
+    'the id.';
 
 -- The advisory lock is held until the commit, so seq order is commit order and a rollback leaves no
--- gap. tocsin.record_observations and tocsin.system_health come with 0009_health: PL/pgSQL resolves them
--- when the function runs.
+-- gap. tocsin.record_observations and tocsin.system_health come with 0009_health: PL/pgSQL resolves
+-- them when the function runs.
 create function tocsin.append(
     events tocsin.event_input[] default '{}',
     steps tocsin.step_input[] default '{}',

@@ -25,8 +25,8 @@ comment on column tocsin.rule_state.phase is
     'yet for long enough.';
 comment on column tocsin.rule_state.alarm_id is 'Alarm that is pending or open.';
 comment on column tocsin.rule_state.state is
-    'State of the rule engine as JSON: verdicts holds the series that fire, tracks the previous '
-    'values of rules that look back.';
+    'State of the rule engine as JSON: firing_series holds the series that fire, tracks the '
+    'previous values of rules that look back.';
 comment on column tocsin.rule_state.version is
     'Raised by every change, to detect a concurrent one.';
 
