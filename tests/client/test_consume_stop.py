@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import nats
 import pytest
 
+from tests.cancelling import Answers
 from tests.client.service import billing, effects, note, publish, running, until_acknowledged, until_handled
 from tests.waiting import eventually
 from tocsin.client import Delivery, Event
@@ -139,3 +141,27 @@ async def test_stops_and_starts_in_a_row_lose_and_double_nothing(
     last = asyncio.Event()
     async with running(billing(settings, last), stop=last):
         await until_handled(ledger, range(1, total + 1), within=20)
+
+
+@pytest.mark.parametrize("whose", ["ours", "the service's own"])
+async def test_a_cancellation_that_arrives_together_with_an_answer_ends_the_consumer(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Whichever answer of the start it is."""
+    await publish(settings, ledger, 3)
+    client = await nats.connect(settings.nats)
+    changes = {} if whose == "ours" else {"nats": client}
+    answers = Answers(monkeypatch)
+    async with running(billing(settings, stop, **changes), stop=stop) as (first,):
+        answers.watch(first)
+        await until_handled(ledger, [1, 2, 3])
+        await until_acknowledged(settings)
+        at_start = answers.count
+    assert at_start >= 5
+    for number in range(1, at_start + 1):
+        task = asyncio.create_task(billing(settings, asyncio.Event(), **changes))
+        answers.watch(task, cancel_at=number)
+        async with asyncio.timeout(10):
+            await asyncio.wait([task])
+        assert task.cancelled(), f"at answer {number}"
+    await client.close()

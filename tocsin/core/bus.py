@@ -3,6 +3,7 @@
 The first attempt is a TCP probe of ours, because nats-py answers a refused first attempt with a sleep of
 two seconds, sixty times. Once connected, the client reconnects without limit: an outage of NATS is
 ordinary, and every caller has its own timeout.
+A cancellation that arrives together with an answer ends the call (see `tocsin.core.cancellation`).
 On failure: `Unreachable` names the address and the variable that sets it, `Refused` a server that is too old.
 """
 
@@ -11,13 +12,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import nats
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.settings import Settings
 
@@ -26,6 +29,19 @@ _log = structlog.get_logger()
 MINIMUM_VERSION = (2, 11)
 _PROBE_S = 2.0
 _CONNECT_S = 5.0
+
+
+class CancellableClient(Client):
+    """nats-py's client, whose waits cannot swallow a cancellation. JetStream requests use `request` as well."""
+
+    async def request(self, *arguments: Any, **options: Any) -> Msg:
+        return await cancellable(super().request(*arguments, **options))
+
+    async def flush(self, *arguments: Any, **options: Any) -> None:
+        await cancellable(super().flush(*arguments, **options))
+
+    async def close(self) -> None:
+        await cancellable(super().close())
 
 
 async def connect_bus(
@@ -46,22 +62,28 @@ async def connect_bus(
         last_error[:] = [error]
         (on_error or _log_error)(error)
 
+    client = CancellableClient()
+
+    async def disconnect(_: None) -> None:
+        await client.close()
+
+    connecting = client.connect(
+        servers=urls,
+        name=f"tocsin {name}",
+        allow_reconnect=True,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=0.1,
+        connect_timeout=2,
+        ping_interval=5,
+        max_outstanding_pings=2,
+        pending_size=16 * 1024 * 1024,
+        inbox_prefix=settings.nats_inbox,
+        error_cb=note_error,
+        **_credentials(urls),
+    )
     try:
         async with asyncio.timeout(_CONNECT_S):
-            client = await nats.connect(
-                servers=urls,
-                name=f"tocsin {name}",
-                allow_reconnect=True,
-                max_reconnect_attempts=-1,
-                reconnect_time_wait=0.1,
-                connect_timeout=2,
-                ping_interval=5,
-                max_outstanding_pings=2,
-                pending_size=16 * 1024 * 1024,
-                inbox_prefix=settings.nats_inbox,
-                error_cb=note_error,
-                **_credentials(urls),
-            )
+            await cancellable(connecting, undo=disconnect)
     except (NatsError, OSError, TimeoutError) as error:
         # A timeout says less than what the server answered, such as a refused password.
         raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
@@ -77,7 +99,7 @@ async def refuse_old_nats(client: Client, minimum: tuple[int, int]) -> None:
         raise Refused(f"nats {version} is too old", remedy=f"tocsin needs {minimum[0]}.{minimum[1]} or newer")
 
 
-def _credentials(urls: list[str]) -> dict[str, str]:
+def _credentials(urls: list[str]) -> dict[str, Any]:
     """User and password of the first URL that has them, decoded. nats-py would send them as they are written, and
     none at all to a server that it was told of by another one."""
     for url in urls:

@@ -21,6 +21,7 @@ from psycopg import errors as pg_errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool
 
+from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Refused, TocsinError, Unreachable
 from tocsin.core.settings import Settings
 
@@ -83,12 +84,19 @@ async def refuse_old_server(connection: Connection, minimum: int = MINIMUM_VERSI
         )
 
 
+class CancellablePool(AsyncConnectionPool[Connection]):
+    """psycopg's pool, whose wait for a session cannot swallow a cancellation (see `tocsin.core.cancellation`)."""
+
+    async def getconn(self, timeout: float | None = None) -> Connection:
+        return await cancellable(super().getconn(timeout), undo=self.putconn)
+
+
 @asynccontextmanager
 async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncConnectionPool[Connection]]:
     """At most `size` sessions. The first is opened by `connect`, so that its failure is readable."""
     probe = await connect(settings, name)
     await probe.close()
-    async with AsyncConnectionPool(
+    async with CancellablePool(
         _conninfo(settings),
         min_size=1,
         max_size=size,

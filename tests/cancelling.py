@@ -1,0 +1,37 @@
+"""A cancellation that arrives together with the answer of a library.
+
+Why this way: Python 3.11's `asyncio.wait_for` returns the result and drops the cancellation when both arrive in the
+same iteration of the event loop. Here they always do, so a test meets at will what a loaded machine meets by chance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+
+class Answers:
+    """Counts the answers that one task waits for with `asyncio.wait_for`, and cancels the task at one of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._task: asyncio.Task[Any] | None = None
+        self._cancel_at: int | None = None
+        self._wait_for = asyncio.wait_for
+        monkeypatch.setattr(asyncio, "wait_for", self._count_and_wait)
+
+    def watch(self, task: asyncio.Task[Any], cancel_at: int | None = None) -> None:
+        """`cancel_at` is the number of the answer, from 1; None only counts."""
+        self.count, self._task, self._cancel_at = 0, task, cancel_at
+
+    async def _count_and_wait(self, awaitable: Awaitable[Any], timeout: float | None) -> Any:
+        answer = asyncio.ensure_future(awaitable)
+        task = asyncio.current_task()
+        if task is not None and task is self._task:
+            self.count += 1
+            if self.count == self._cancel_at:
+                answer.add_done_callback(lambda _: task.cancel())
+        return await self._wait_for(answer, timeout)
