@@ -20,17 +20,19 @@ class Answers:
         self.count = 0
         self._task: asyncio.Task[Any] | None = None
         self._cancel_at: int | None = None
+        self._is_alone = True
         self._wait_for = asyncio.wait_for
         monkeypatch.setattr(asyncio, "wait_for", self._count_and_wait)
 
-    def watch(self, task: asyncio.Task[Any], cancel_at: int | None = None) -> None:
-        """`cancel_at` is the number of the answer, from 1; None only counts."""
-        self.count, self._task, self._cancel_at = 0, task, cancel_at
+    def watch(self, task: asyncio.Task[Any], cancel_at: int | None = None, *, is_alone: bool = True) -> None:
+        """`cancel_at` is the number of the answer, from 1; None only counts. Without `is_alone`, also the answers that
+        other tasks wait for count: nats-py makes one for each `fetch`."""
+        self.count, self._task, self._cancel_at, self._is_alone = 0, task, cancel_at, is_alone
 
     async def _count_and_wait(self, awaitable: Awaitable[Any], timeout: float | None) -> Any:
         answer = asyncio.ensure_future(awaitable)
-        task = asyncio.current_task()
-        if task is not None and task is self._task:
+        task = self._task
+        if task is not None and (task is asyncio.current_task() or not self._is_alone):
             self.count += 1
             if self.count == self._cancel_at:
                 answer.add_done_callback(lambda _: task.cancel())

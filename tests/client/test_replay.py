@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import nats
 import pytest
 
+from tests.cancelling import Answers
 from tests.cdc.publishing import append_steps, live
 from tests.client.service import bring_up, publish
 from tests.sql import one_row
@@ -108,3 +110,25 @@ async def test_a_wrong_argument_is_refused(filled: Settings, monkeypatch: pytest
     monkeypatch.setattr("tocsin.client.durable._PATIENCE_S", 0.1)
     with pytest.raises(Unreachable, match="the stream 'nowhere' does not exist"):
         await seqs(replay(Records(namespace="nowhere"), nats=filled.nats))
+
+
+@pytest.mark.parametrize("whose", ["ours", "the service's own"])
+async def test_a_cancellation_that_arrives_together_with_an_answer_ends_the_replay(
+    filled: Settings, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Whichever answer it is: of the start, or the one with the records."""
+    client = await nats.connect(filled.nats)
+    given = filled.nats if whose == "ours" else client
+    records = Records(namespace=filled.namespace)
+    answers = Answers(monkeypatch)
+    first = asyncio.create_task(seqs(replay(records, nats=given)))
+    answers.watch(first, is_alone=False)
+    assert await first == [1, 2, 3, 4, 5, 6]
+    assert answers.count >= 5
+    for number in range(1, answers.count + 1):
+        task = asyncio.create_task(seqs(replay(records, follow=True, nats=given)))
+        answers.watch(task, cancel_at=number, is_alone=False)
+        async with asyncio.timeout(10):
+            await asyncio.wait([task])
+        assert task.cancelled(), f"at answer {number}"
+    await client.close()

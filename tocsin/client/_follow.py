@@ -20,6 +20,8 @@ from nats.errors import TimeoutError as NatsTimeout
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
+from tocsin.core.cancellation import cancellable
+
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
@@ -38,7 +40,7 @@ async def follow(
     js = bus.jetstream(timeout=_WAIT_S)
     while True:
         try:
-            subscription = await _subscribe(js, stream, after, subjects)
+            subscription = await cancellable(_subscribe(js, stream, after, subjects))
         except (NatsError, OSError, TimeoutError):
             await asyncio.sleep(_RETRY_S)
             continue
@@ -83,10 +85,10 @@ async def _messages(subscription: JetStreamContext.PullSubscription) -> AsyncIte
     pending = 1
     while True:
         try:
-            batch = await subscription.fetch(min(max(pending, 1), _BATCH), timeout=_WAIT_S)
+            batch = await cancellable(subscription.fetch(min(max(pending, 1), _BATCH), timeout=_WAIT_S))
         except NatsTimeout:
             # Silence is ordinary, and it is also all that a lost consumer says: this tells them apart.
-            await subscription.consumer_info()
+            await cancellable(subscription.consumer_info())
             pending = 1
             continue
         for message in batch:

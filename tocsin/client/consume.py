@@ -18,6 +18,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar, overload
 
 from nats.aio.client import Client
@@ -33,6 +34,7 @@ from tocsin.client.inbox import Inbox
 from tocsin.client.kv_mark import KvMark, mark_bucket
 from tocsin.client.select import Select
 from tocsin.client.streams import connected, made
+from tocsin.core.cancellation import cancellable
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
 
@@ -89,15 +91,22 @@ async def consume(
     check_start(start)
     async with connected(nats, select.namespace, f"consume {consumer}") as bus:
         try:
-            info = await wait_for_stream(bus, is_first=True)
-            replicas = int(info.config.num_replicas or 1)
-            await made(bus.client, dead_stream(bus.namespace, replicas))
-            place = Place(bus.client, bus.namespace, consumer, replicas, delivery)
-            async with keep.opened(place) as kept:
-                durable = Durable(bus, consumer, select.subjects(bus.prefix), delivery)
-                consumption = Consumption(bus, place, select, handle, durable, kept)
-                await consumption.prepare(start)
-                await consumption.run(stop)
+            async with AsyncExitStack() as opened:
+
+                async def prepared() -> Consumption[R]:
+                    info = await wait_for_stream(bus, is_first=True)
+                    replicas = int(info.config.num_replicas or 1)
+                    await made(bus.client, dead_stream(bus.namespace, replicas))
+                    place = Place(bus.client, bus.namespace, consumer, replicas, delivery)
+                    kept = await opened.enter_async_context(keep.opened(place))
+                    durable = Durable(bus, consumer, select.subjects(bus.prefix), delivery)
+                    consumption = Consumption(bus, place, select, handle, durable, kept)
+                    await consumption.prepare(start)
+                    return consumption
+
+                # The client and the pool may be the service's own, which can swallow a cancellation.
+                consumption = await cancellable(prepared())
+                await cancellable(consumption.run(stop))
         except (NatsError, TimeoutError) as error:
             raise bus.silent(f"the consumer {consumer!r}", error) from error
 

@@ -28,6 +28,7 @@ from tocsin.client._inbox_protocol import Kept, Mark, Unusable
 from tocsin.client._start_position import Start, find_start, record_id
 from tocsin.client.delivery import Delivery
 from tocsin.client.streams import API_TIMEOUT_S, Bus
+from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Unreachable
 
 _log = logging.getLogger("tocsin.client")
@@ -43,7 +44,7 @@ async def wait_for_stream(bus: Bus, *, is_first: bool) -> StreamInfo:
     patient_until = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return await js.stream_info(bus.stream)
+            return await cancellable(js.stream_info(bus.stream))
         except NotFoundError:
             if is_first and time.monotonic() > patient_until:
                 raise Unreachable(
@@ -132,7 +133,7 @@ class Durable:
             )
 
     async def _last(self) -> int:
-        return int((await self._js.stream_info(self._stream)).state.last_seq)
+        return int((await cancellable(self._js.stream_info(self._stream))).state.last_seq)
 
     async def _knows_more(self, found: ConsumerInfo, mark: Mark, kept: Kept) -> bool:
         """Whether a record of ours is acknowledged there and was never handled here. Few lie between the two."""

@@ -27,7 +27,7 @@ from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
 from tocsin.client._inbox_protocol import KeepAway, Mark, Place, Unusable, Work
-from tocsin.core.db import Connection, retrying, shown_address, shown_reason, statement
+from tocsin.core.db import CancellablePool, Connection, retrying, shown_address, shown_reason, statement
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _PATIENCE_S = 5.0
@@ -211,7 +211,7 @@ async def _own_pool(conninfo: str, place: Place) -> AsyncIterator[AsyncConnectio
             f"Inbox({shown_address(conninfo)!r}) is not a connection string",
             remedy="write postgresql://user@host:5432/database",
         ) from None
-    async with AsyncConnectionPool(
+    async with CancellablePool(
         conninfo,
         min_size=1,
         max_size=place.delivery.concurrency + 1,

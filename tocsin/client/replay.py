@@ -25,6 +25,7 @@ from tocsin.client._start_position import Start, check_start, find_start
 from tocsin.client.durable import wait_for_stream
 from tocsin.client.select import Select, Unreadable
 from tocsin.client.streams import API_TIMEOUT_S, Bus, connected
+from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import InvalidInput
 
 _log = logging.getLogger("tocsin.client")
@@ -47,7 +48,7 @@ async def replay(
     check_start(start)
     async with connected(nats, select.namespace, "replay") as bus:
         subjects = select.subjects(bus.prefix)
-        after, last = await _range(bus, subjects, start)
+        after, last = await cancellable(_range(bus, subjects, start))
         if not follow and last <= after:
             return
         async with aclosing(follow_stream(bus.client, bus.stream, after, subjects)) as messages:

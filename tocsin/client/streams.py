@@ -20,6 +20,7 @@ from nats.js.api import StreamConfig
 from nats.js.errors import BadRequestError
 
 from tocsin.core.bus import connect_bus, is_forbidden
+from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.settings import read_settings
 from tocsin.core.streams import find
@@ -84,10 +85,10 @@ async def connected(nats: str | Client | None, namespace: str | None, purpose: s
 
 async def made(client: Client, config: StreamConfig) -> None:
     js = client.jetstream(timeout=API_TIMEOUT_S)
-    if await find(js, str(config.name)) is not None:
+    if await cancellable(find(js, str(config.name))) is not None:
         return
     try:
-        await js.add_stream(config)
+        await cancellable(js.add_stream(config))
     except BadRequestError as error:
         if error.err_code != _NAME_IN_USE:  # another process made it between the two requests
             raise

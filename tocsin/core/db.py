@@ -90,6 +90,9 @@ class CancellablePool(AsyncConnectionPool[Connection]):
     async def getconn(self, timeout: float | None = None) -> Connection:
         return await cancellable(super().getconn(timeout), undo=self.putconn)
 
+    async def close(self, timeout: float = 5.0) -> None:
+        await cancellable(super().close(timeout))
+
 
 @asynccontextmanager
 async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncConnectionPool[Connection]]:
