@@ -40,7 +40,7 @@ from clock.lease import Lease, campaigning
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
-from tocsin.core.service import beat
+from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -104,8 +104,7 @@ class Publisher:
             try:
                 yield task
             finally:
-                task.cancel()
-                await asyncio.wait({task})
+                await end_tasks([task])
 
     @asynccontextmanager
     async def _session(self, name: str) -> AsyncIterator[Connection]:

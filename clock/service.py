@@ -29,7 +29,7 @@ from migrations.runner import refuse_unmigrated
 from timers.tz_update import follow_tz_data
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.errors import Deposed
-from tocsin.core.service import beat
+from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -84,9 +84,7 @@ class Clock:
                 await self._fire_while(lease, term, housekeeping)
             finally:
                 OFFSET.forget()
-                for task in (housekeeping, retention):
-                    task.cancel()
-                await asyncio.wait({housekeeping, retention})
+                await end_tasks([housekeeping, retention])
 
     async def _session(self, sessions: AsyncExitStack, name: str) -> Connection:
         connection = await connect(self._settings, name)

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+
+
+async def swallow_one_cancellation(*_: object) -> None:
+    """Runs until it is cancelled twice."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await asyncio.Event().wait()
 
 
 class Answers:

@@ -40,6 +40,8 @@ LOOKS_LIKE_SQL = re.compile(
     r"|type|database|unique)\s.+|alter\s+(table|index|function)\s.+|with\s+\w+\s+as\s*\(.+)",
     re.IGNORECASE | re.DOTALL,
 )
+# See `tocsin.core.cancellation`.
+SWALLOWS_CANCELLATIONS = {"asyncio.wait_for", "wait_for", "nats.connect", "AsyncConnectionPool"}
 MAY_SLEEP = {"tests/waiting.py", "tests/streams.py"}
 MACHINE_PATHS = tuple("/" + name + "/" for name in ("root", "work", "home"))
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
@@ -196,6 +198,17 @@ def test_tests_wait_for_signals_and_not_for_seconds() -> None:
         if called in ("time.sleep", "asyncio.sleep", "sleep")
     ]
     assert sleeping == []
+
+
+def test_no_wait_of_the_product_can_swallow_a_cancellation() -> None:
+    """The product waits with `asyncio.timeout`, and connects with `connect_bus` and `CancellablePool`."""
+    found = [
+        f"{name_of(path)}:{call.lineno} {called}"
+        for path in product()
+        for call, called in calls(tree(path))
+        if called in SWALLOWS_CANCELLATIONS
+    ]
+    assert found == []
 
 
 def test_every_module_of_the_product_says_what_it_guarantees() -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import nats
 import pytest
+from nats.aio.msg import Msg
 
 from tests.cancelling import Answers
 from tests.client.service import billing, effects, note, publish, running, until_acknowledged, until_handled
@@ -14,6 +15,7 @@ from tests.waiting import eventually
 from tocsin.client import Delivery, Event
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
+from tocsin.core.pull import Puller
 from tocsin.core.settings import Settings
 
 
@@ -106,6 +108,42 @@ async def test_a_handler_that_does_not_finish_is_cancelled_and_its_record_given_
     async with running(billing(settings, stop), stop=stop):
         await until_handled(ledger, [1, 2, 3], within=15)
         await until_acknowledged(settings)
+
+
+async def test_what_was_taken_is_given_back_even_if_nats_is_slow_to_end_the_subscription(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(settings, ledger, 1)
+    monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 60.0)
+    drain, next_batch = Puller.drain, Puller.next_batch
+    has_arrived, may_drain = asyncio.Event(), asyncio.Event()
+
+    async def drain_slowly(puller: Puller) -> list[Msg]:
+        await may_drain.wait()
+        return await drain(puller)
+
+    async def arrive_and_wait(
+        puller: Puller, timeout_s: float = 1.0, at_most: int | None = None
+    ) -> list[Msg]:
+        await puller._ask()
+        await puller._arrival.wait()
+        has_arrived.set()
+        await asyncio.Event().wait()
+        return await next_batch(puller, timeout_s, at_most)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(Puller, "drain", drain_slowly)
+        slow.setattr(Puller, "next_batch", arrive_and_wait)
+        task = asyncio.create_task(billing(settings, stop))
+        await has_arrived.wait()
+        task.cancel()
+        await asyncio.wait([task], timeout=1.5)
+        assert not task.done()
+        may_drain.set()
+        await asyncio.wait([task])
+    assert task.cancelled()
+    async with running(billing(settings, stop), stop=stop):
+        await until_handled(ledger, [1], within=20)  # sooner than the ack wait of thirty seconds
 
 
 async def test_an_idle_consumer_stops_at_once(

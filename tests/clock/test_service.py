@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from clock.kinds import AnyKind
+from clock.lease import campaigning
 from clock.registry import KINDS
 from clock.service import Clock
 from clock.ticks import ScheduleTicks
 from migrations.runner import migrate
+from tests.cancelling import swallow_one_cancellation
 from tests.cdc.publishing import patient
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sql import all_rows, one_row
@@ -210,3 +213,18 @@ async def test_an_unmigrated_database_is_refused_and_waited_for(
         await connection.execute("alter table public.hidden rename to tocsin_migration")
         async with asyncio.timeout(60):
             await watched.leads.wait()
+
+
+async def test_a_term_ends_although_its_pruning_swallows_a_cancellation(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 0.01)
+    async with campaigning(settings, "clock") as lease, asyncio.timeout(30):
+
+        async def resign_and_prune(_: Settings) -> None:
+            lease.resign()
+            await swallow_one_cancellation()
+
+        monkeypatch.setattr("clock.service.keep_pruning", resign_and_prune)
+        await lease.wait_until_held()
+        await Clock(settings)._lead(lease)

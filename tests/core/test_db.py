@@ -170,6 +170,27 @@ async def test_a_transaction_that_lost_is_run_again(error: type[psycopg.Error]) 
     assert work.tries == 4
 
 
+async def test_a_transaction_that_lost_while_its_task_was_cancelled_is_not_run_again() -> None:
+    """psycopg raises what the server answered, if that is an error, and not the cancellation."""
+    began, tries = asyncio.Event(), 0
+
+    async def lose() -> None:
+        nonlocal tries
+        tries += 1
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise psycopg.errors.SerializationFailure("lost to another one") from None
+
+    task = asyncio.create_task(retrying(lose))
+    await began.wait()
+    task.cancel()
+    await asyncio.wait([task], timeout=5)
+    assert task.cancelled()
+    assert tries == 1
+
+
 async def test_a_retry_has_an_end_and_other_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(db, "_RETRIES", 3)
     work = Losing(99, psycopg.errors.DeadlockDetected)

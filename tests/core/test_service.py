@@ -9,10 +9,11 @@ import psycopg
 import pytest
 import structlog
 
+from tests.cancelling import swallow_one_cancellation
 from tests.waiting import eventually
 from tocsin.core import service as service_module
 from tocsin.core.errors import Unreachable
-from tocsin.core.service import Service, beat, running
+from tocsin.core.service import Service, beat, end_tasks, running
 
 
 class Scripted:
@@ -159,6 +160,45 @@ async def test_whoever_is_cancelled_while_stopping_is_really_cancelled() -> None
     assert service._task is not None
     service._task.cancel()
     await asyncio.wait({service._task})
+
+
+@pytest.mark.parametrize("how", ["stop", "end_tasks"])
+async def test_a_task_that_swallows_a_cancellation_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(service_module, "_ASK_AGAIN_S", 0.01)
+    service = Service("deaf", swallow_one_cancellation)
+    task = asyncio.create_task(swallow_one_cancellation())
+    service.start()
+    await asyncio.wait([task], timeout=0.01)
+    async with asyncio.timeout(30):
+        await (service.stop() if how == "stop" else end_tasks([task]))
+    assert not service.running if how == "stop" else task.cancelled()
+    await asyncio.gather(service.stop(), end_tasks([task]))
+
+
+async def test_whoever_is_cancelled_while_ending_tasks_waits_for_them_and_is_cancelled_then() -> None:
+    began, ending, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def run() -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await may_end.wait()
+
+    task = asyncio.create_task(run())
+    await began.wait()
+    waiting = asyncio.create_task(end_tasks([task]))
+    await ending.wait()
+    waiting.cancel()
+    await asyncio.wait([waiting], timeout=0.05)
+    assert not waiting.done()
+    assert not task.done(), "its cleanup is not cancelled for that"
+    may_end.set()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
 
 
 async def test_a_service_that_returns_has_ended() -> None:

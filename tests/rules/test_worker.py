@@ -16,6 +16,9 @@ from rules.worker import Worker
 from tests.cdc.publishing import head, live, published, smaller
 from tests.rules.actions.webhook_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publishing, put, rows, rule
+from tests.rules.lanes.lane_setup import shares, wait_for_shares
+from tests.sessions import Sessions
+from tests.sql import all_rows
 from tests.waiting import eventually
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
@@ -122,6 +125,32 @@ async def test_two_workers_share_the_work(settings: Settings, connection: Connec
         await world.wait_for(30)
     assert len(set(world.keys)) == 30
     assert len(await rows(connection, "action_step")) == 60
+
+
+async def test_a_worker_that_stops_gives_its_partitions_back_even_if_it_has_to_wait_for_that(
+    settings: Settings, connection: Connection, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 60.0)
+    worker, locking = Service("worker", Worker(settings).run), await sessions("locking")
+
+    async def waits_for_the_lock() -> bool:
+        found = await all_rows(
+            connection,
+            "select from pg_stat_activity where application_name = 'tocsin worker lanes'"
+            " and datname = current_database() and wait_event_type = 'Lock'",
+        )
+        return bool(found)
+
+    async with running(Service("cdc", Publisher(settings).run)):
+        worker.start()
+        await wait_for_shares(connection, 8)
+        async with locking.transaction():
+            await locking.execute("select from tocsin.ingest_partition for update")
+            stopping = asyncio.create_task(worker.stop())
+            await eventually(waits_for_the_lock, "the worker gives its partitions back")
+            await asyncio.wait([stopping], timeout=0.5)
+        await stopping
+    assert await shares(connection) == []
 
 
 async def test_an_outage_of_nats_is_survived_by_a_worker(

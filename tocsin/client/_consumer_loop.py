@@ -26,6 +26,7 @@ from tocsin.client.select import Select, Unreadable
 from tocsin.client.streams import Bus
 from tocsin.core.errors import TocsinError
 from tocsin.core.pull import ConsumerGone, Puller
+from tocsin.core.service import end_tasks
 
 _log = logging.getLogger("tocsin.client")
 _OUTAGE = (NatsError, OSError, TimeoutError, KeepAway)
@@ -83,7 +84,7 @@ class Consumption(Generic[R]):
             try:
                 await self._drain(pulling)
             finally:
-                await _ended(pulling, beating, *ends)
+                await end_tasks([pulling, beating, *ends])
         if self._failure is not None:
             raise self._failure
         if not pulling.cancelled():
@@ -99,6 +100,7 @@ class Consumption(Generic[R]):
                 _log.warning("consumer %s: %s; it is made again", self._consumer, gone)
             except _OUTAGE as error:
                 _log.warning("consumer %s waits: %s", self._consumer, str(error) or repr(error))
+            await self._give_back()
             if time.monotonic() - began_s > _LONGEST_PAUSE_S:
                 pause_s = _FIRST_PAUSE_S
             await asyncio.sleep(pause_s)
@@ -109,19 +111,16 @@ class Consumption(Generic[R]):
         self._puller = await Puller.open(
             self._bus.client, self._bus.stream, self._consumer, self._delivery.concurrency
         )
-        try:
-            while True:
-                self._moved.clear()
-                room = self._delivery.concurrency - len(self._in_hand)
-                if room < 1:
-                    await self._moved.wait()
-                    continue
-                # Nothing may be awaited between the batch and the tasks: a stop in between would forget it.
-                for message in await self._puller.next_batch(at_most=room):
-                    self._take(message)
-                await self._settle()
-        finally:
-            await self._give_back()
+        while True:
+            self._moved.clear()
+            room = self._delivery.concurrency - len(self._in_hand)
+            if room < 1:
+                await self._moved.wait()
+                continue
+            # Nothing may be awaited between the batch and the tasks: a stop in between would forget it.
+            for message in await self._puller.next_batch(at_most=room):
+                self._take(message)
+            await self._settle()
 
     def _take(self, message: Msg) -> None:
         if self._failure is not None:
@@ -257,14 +256,21 @@ class Consumption(Generic[R]):
 
     async def _drain(self, pulling: asyncio.Task[None]) -> None:
         """Ask for no more, let the handlers at work finish, and cancel those that take too long."""
-        await _ended(pulling)
         try:
+            try:
+                await end_tasks([pulling])
+            finally:
+                # Not by the task that pulls: it may be cancelled a second time, and a record that is not given back
+                # comes again only after its ack wait.
+                await self._give_back()
             if self._in_hand:
                 await asyncio.wait(self._in_hand, timeout=self._delivery.drain_s)
         finally:
-            await _ended(*self._in_hand)
-            for message in self._returned:
-                await _quietly(message.nak())
+            try:
+                await end_tasks(self._in_hand)
+            finally:
+                for message in self._returned:
+                    await _quietly(message.nak())
         with suppress(*_OUTAGE):
             await self._kept.raise_to(await self._durable.floor())
 
@@ -278,12 +284,3 @@ async def _quietly(answer: Awaitable[None]) -> None:
     """An answer that does not arrive is like none: the record comes again, and is found to be handled."""
     with suppress(NatsError, OSError):
         await answer
-
-
-async def _ended(*tasks: asyncio.Task[Any]) -> None:
-    """Asked until they have: libraries that wait with Python 3.11's `wait_for` may swallow a cancellation."""
-    pending = {task for task in tasks if not task.done()}
-    while pending:
-        for task in pending:
-            task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=1.0)

@@ -25,7 +25,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from tocsin.client._consumer_loop import Consumption
-from tocsin.client._inbox_protocol import Keep, Place
+from tocsin.client._inbox_protocol import Keep, Kept, Place
 from tocsin.client._start_position import Start, check_start
 from tocsin.client.dead_letters import dead_stream
 from tocsin.client.delivery import Delivery
@@ -98,7 +98,7 @@ async def consume(
                     replicas = int(info.config.num_replicas or 1)
                     await made(bus.client, dead_stream(bus.namespace, replicas))
                     place = Place(bus.client, bus.namespace, consumer, replicas, delivery)
-                    kept = await opened.enter_async_context(keep.opened(place))
+                    kept: Kept = await opened.enter_async_context(keep.opened(place))
                     durable = Durable(bus, consumer, select.subjects(bus.prefix), delivery)
                     consumption = Consumption(bus, place, select, handle, durable, kept)
                     await consumption.prepare(start)

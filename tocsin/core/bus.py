@@ -72,7 +72,7 @@ async def connect_bus(
         name=f"tocsin {name}",
         allow_reconnect=True,
         max_reconnect_attempts=-1,
-        reconnect_time_wait=0.1,
+        reconnect_time_wait=0.1,  # type: ignore[arg-type] # seconds, which it passes to `asyncio.sleep`
         connect_timeout=2,
         ping_interval=5,
         max_outstanding_pings=2,

@@ -114,7 +114,8 @@ async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
     """Run a whole transaction again when Postgres says that it lost to another one (40001, 40P01)."""
     for attempt in range(_RETRIES):
         try:
-            return await work()
+            # Cancelled while Postgres rejects the statement, psycopg raises the error and not the cancellation.
+            return await cancellable(work())
         except (pg_errors.SerializationFailure, pg_errors.DeadlockDetected):
             if attempt == _RETRIES - 1:
                 raise

@@ -27,6 +27,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import TocsinError
 
 _EXPIRES_S = 5.0
@@ -74,7 +75,7 @@ class Puller:
         if self._subscription is not None and self._bus.is_connected:
             with suppress(NatsError, OSError, TimeoutError):
                 async with asyncio.timeout(_DRAIN_S):
-                    await self._subscription.drain()  # type: ignore[no-untyped-call]
+                    await cancellable(self._subscription.drain())  # type: ignore[no-untyped-call]
         await self.close()
         return [message for message in self._arrived if "Status" not in (message.headers or {})]
 

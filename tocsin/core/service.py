@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import psycopg
 import structlog
@@ -26,8 +27,8 @@ _log = structlog.get_logger()
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 5.0
 _HEALTHY_S = 30.0
-_ASK_AGAIN_S = 1.5
-_ASK_TASK_AGAIN_S = 0.1
+# When a task that was cancelled is cancelled again. Longer than a cleanup takes: a second cancellation ends that too.
+_ASK_AGAIN_S = 2.0
 # No loop of ours is away for so long with work of its own: transactions are cut to parts of a lease.
 _SILENT_S = 15.0
 # What a restart of Postgres or NATS looks like from inside a service, or to have been frozen inside a transaction.
@@ -83,8 +84,8 @@ class Service:
         if self._task is None:
             return
         self._stopping = True
-        # Not `await self._task`: that would swallow the cancellation of whoever stops us. Asked more than once, because
-        # libraries wait with Python 3.11's `wait_for`, which loses a cancellation that meets its result.
+        # Not `await self._task`: that would swallow the cancellation of the caller. Cancelled again after a while,
+        # because a library or a handler may have swallowed it (see `tocsin.core.cancellation`).
         pending = {self._task}
         while pending:
             self._task.cancel()
@@ -160,17 +161,23 @@ async def running(*services: Service) -> AsyncIterator[None]:
         await asyncio.gather(*(service.stop() for service in services))
 
 
-async def end_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel and wait, even if we are cancelled meanwhile: nobody else would wait for them. Libraries that wait with
-    Python 3.11's `wait_for` may swallow a cancellation: ask until they have ended."""
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their end, also if the caller is cancelled meanwhile: nothing else waits for them.
+
+    A task that has not ended after a while is cancelled again: a library or a handler may have swallowed the first
+    cancellation (see `tocsin.core.cancellation`).
+    """
     all_tasks = list(tasks)
     pending = {task for task in all_tasks if not task.done()}
     cancelled: asyncio.CancelledError | None = None
+    ask_at_s = 0.0
     while pending:
-        for task in pending:
-            task.cancel()
+        if time.monotonic() >= ask_at_s:
+            ask_at_s = time.monotonic() + _ASK_AGAIN_S
+            for task in pending:
+                task.cancel()
         try:
-            _, pending = await asyncio.wait(pending, timeout=_ASK_TASK_AGAIN_S)
+            _, pending = await asyncio.wait(pending, timeout=max(0.0, ask_at_s - time.monotonic()))
         except asyncio.CancelledError as error:
             cancelled = error
             pending = {task for task in pending if not task.done()}
