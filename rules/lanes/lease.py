@@ -78,8 +78,8 @@ class Holdings:
         await self._connection.execute(statement("rules.lanes/give_partitions"), parameters)
 
     async def leave(self) -> None:
+        self.held.clear()
         await self._connection.execute(statement("rules.lanes/leave"), {"holder": self.holder})
-        await self.give(self.held)
 
     async def rest(self) -> None:
         """Until the next beat: sooner when a partition is given back, or when a silent holder's time is up."""

@@ -145,7 +145,7 @@ async def test_a_worker_that_stops_gives_its_partitions_back_even_if_it_has_to_w
         worker.start()
         await wait_for_shares(connection, 8)
         async with locking.transaction():
-            await locking.execute("select from tocsin.ingest_partition for update")
+            await locking.execute("select from tocsin.lane_partition for update")
             stopping = asyncio.create_task(worker.stop())
             await eventually(waits_for_the_lock, "the worker gives its partitions back")
             await asyncio.wait([stopping], timeout=0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,26 @@ async def test_giving_back_wakes_the_others(
     await one.leave()
     await asyncio.wait_for(resting, 30)
     assert await other.take(KEY) is not None
+
+
+async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_gives_that_back_too(
+    sessions: Sessions, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres has committed the take, and the worker was cancelled before it read the answer."""
+    one = await holdings(sessions, "one")
+    session = one._connection
+    execute = session.execute
+
+    async def execute_and_be_cancelled(query: bytes, parameters: Any = None) -> None:
+        await execute(query, parameters)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as cancelling, pytest.raises(asyncio.CancelledError):
+        cancelling.setattr(session, "execute", execute_and_be_cancelled)
+        await one.take(KEY)
+    assert (await partitions(connection))[0]["holder"] == one.holder
+    await one.leave()
+    assert [row["holder"] for row in await partitions(connection)] == [None] * 4
 
 
 async def test_a_worker_that_left_is_counted_no_more(sessions: Sessions) -> None:
