@@ -157,9 +157,10 @@ async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_gives_that_
         await execute(query, parameters)
         raise asyncio.CancelledError
 
-    with monkeypatch.context() as cancelling, pytest.raises(asyncio.CancelledError):
+    with monkeypatch.context() as cancelling:
         cancelling.setattr(session, "execute", execute_and_be_cancelled)
-        await one.take(KEY)
+        with pytest.raises(asyncio.CancelledError):
+            await one.take(KEY)
     assert (await partitions(connection))[0]["holder"] == one.holder
     await one.leave()
     assert [row["holder"] for row in await partitions(connection)] == [None] * 4
