@@ -9,9 +9,9 @@ from __future__ import annotations
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from rules.lanes.record_lane import when_stream_exists
 from tocsin.core.pull import Puller
 from tocsin.core.settings import Settings
+from tocsin.core.streams import wait_until_stream_exists
 
 
 async def open_consumer(
@@ -30,6 +30,6 @@ async def open_consumer(
         max_deliver=-1,
         max_ack_pending=10_000,
     )
-    await when_stream_exists(js, stream)
+    await wait_until_stream_exists(js, stream)
     await js.add_consumer(stream, config)
     return await Puller.open(bus, stream, name, batch)

@@ -10,9 +10,7 @@ between workers. Performing what was started is shared by all of them.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -20,7 +18,6 @@ from typing import Protocol
 
 import structlog
 from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
 from pydantic import ValidationError
 
 from rules.documents.rule_book import newest_rules
@@ -29,11 +26,10 @@ from rules.lanes.lane import Message, Plan
 from rules.lanes.rules_unchanged import SameRules
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_one, statement
-from tocsin.core.errors import Unreachable
 from tocsin.core.settings import Settings
+from tocsin.core.streams import wait_until_stream_exists
 
 _log = structlog.get_logger()
-_PATIENCE_S = 10.0
 _TICK = timedelta(microseconds=1)
 
 
@@ -60,7 +56,7 @@ class RecordLane:
 
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         await connection.execute(statement("rules.lanes/begin_record_lane"))
-        await when_stream_exists(js, self.stream)
+        await wait_until_stream_exists(js, self.stream)
 
     async def plan(self, connection: Connection, partition: int, messages: Sequence[Message]) -> Plan:
         events = [
@@ -99,21 +95,6 @@ async def _head_at(connection: Connection) -> tuple[int, datetime]:
     row = await fetch_one(connection, "rules.lanes/read_head_at")
     assert row is not None
     return row[0], row[1]
-
-
-async def when_stream_exists(js: JetStreamContext, stream: str) -> None:
-    """On a new installation the publisher makes the record stream a moment after the workers start."""
-    patient_until = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            await js.stream_info(stream)
-            return
-        except NotFoundError:
-            if time.monotonic() > patient_until:
-                raise Unreachable(
-                    f"the stream {stream!r} does not exist yet", remedy="`tocsin run cdc` makes it"
-                ) from None
-        await asyncio.sleep(0.1)
 
 
 def _event(message: Message) -> Event | None:

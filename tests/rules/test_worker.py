@@ -172,6 +172,6 @@ async def test_an_outage_of_nats_is_survived_by_a_worker(
 async def test_a_worker_without_a_stream_says_what_makes_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rules.lanes.record_lane._PATIENCE_S", 0.0)
+    monkeypatch.setattr("tocsin.core.streams._PATIENCE_S", 0.0)
     with pytest.raises(Unreachable, match=r"does not exist yet: `tocsin run cdc` makes it"):
         await Worker(settings).run()

@@ -8,15 +8,20 @@ On failure: `Refused`, or what the caller makes of it, names the setting, what i
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import structlog
 from nats.js.api import StreamConfig, StreamInfo
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
-from tocsin.core.errors import Refused
+from tocsin.core.errors import Refused, Unreachable
 
 _log = structlog.get_logger()
 _NAME_IN_USE = 10058
+_PATIENCE_S = 10.0
+_POLL_S = 0.1
 # What must be as we made it, or guarantees do not hold.
 _ESSENTIAL = (
     "subjects",
@@ -52,6 +57,19 @@ async def find(js: JetStreamContext, name: str, subjects: str | None = None) -> 
         return await js.stream_info(name, subjects_filter=subjects)
     except NotFoundError:
         return None
+
+
+async def wait_until_stream_exists(js: JetStreamContext, name: str) -> None:
+    """Wait for a stream that another service creates.
+
+    On a new instance the publisher creates the record stream shortly after the workers start. After
+    `_PATIENCE_S` seconds without the stream: `Unreachable`.
+    """
+    patient_until = time.monotonic() + _PATIENCE_S
+    while await find(js, name) is None:
+        if time.monotonic() > patient_until:
+            raise Unreachable(f"the stream {name!r} does not exist yet", remedy="`tocsin run cdc` makes it")
+        await asyncio.sleep(_POLL_S)
 
 
 async def _make(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused]) -> StreamInfo:
