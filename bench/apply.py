@@ -24,7 +24,7 @@ from rules.engine import Arrival, TypeIndex
 from rules.lanes.batch import PhasedPlan
 from rules.lanes.data_lane import DataBatch
 from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
@@ -79,9 +79,9 @@ def _long(waits: list[float]) -> int:
 
 async def _apply(connection: Connection, text: str) -> None:
     loaded = load_text(text, anchor=_T0)
-    act = Act("bench", "bench", _T0 + timedelta(hours=2))
-    removed = (await preview(connection, loaded, act.now, prune=True)).plan.removed
-    await apply(connection, loaded, act, removing=removed, large=True)
+    actor = Actor("bench", "bench", _T0 + timedelta(hours=2))
+    removed = (await preview(connection, loaded, actor.now, prune=True)).plan.removed
+    await apply(connection, loaded, actor, removing=removed, large=True)
 
 
 def _hot(rules: int, above: int) -> str:

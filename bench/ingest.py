@@ -24,8 +24,8 @@ from rules.engine.inputs import Arrival
 from rules.lanes.data_stream import ensure_data_stream, partition_subject
 from rules.lanes.datapoint_store import Placed, prepare_staging, staged_lines
 from schemas.wire.subjects import datapoint_subject
-from timers.schedules import Act
 from timers.working_set import database_now
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.settings import Settings
@@ -56,7 +56,9 @@ async def _measure(servers: Servers, options: argparse.Namespace) -> dict[str, o
     count, owners, per_message = options.count, options.owners, options.per_message
     async with migrated(servers) as (settings, connection):
         if not options.bare:
-            await apply(connection, load_text(WATCHED), Act("bench", "bench", await database_now(connection)))
+            await apply(
+                connection, load_text(WATCHED), Actor("bench", "bench", await database_now(connection))
+            )
         ends = await _publish(settings, connection, count, owners, per_message)
         before = await _raw(connection, count // 2, owners)
         await connection.execute(statement("bench/forget_datapoints"))

@@ -28,9 +28,10 @@ from rules.lanes.data_lane import DataBatch
 from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
 from rules.language.cel import compile_event_condition, event_activation, event_environment
 from schemas.wire.event import Event
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.embedded import Servers
 
 _T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -131,7 +132,7 @@ async def _live(servers: Servers, events: int, alarms: int) -> dict[str, object]
 
 
 async def _apply(connection: Connection, text: str) -> None:
-    await apply(connection, load_text(text, anchor=_T0), Act("bench", "bench", _T0))
+    await apply(connection, load_text(text, anchor=_T0), Actor("bench", "bench", _T0))
 
 
 async def _dispatched(connection: Connection, count: int, owners: int) -> float:

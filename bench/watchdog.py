@@ -22,8 +22,8 @@ from rules.apply import apply
 from rules.documents.load import load_text
 from rules.lanes.data_stream import ensure_data_stream
 from schemas.wire.subjects import datapoint_subject
-from timers.schedule_spec import Act
 from timers.working_set import database_now
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.settings import Settings
@@ -52,8 +52,8 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 async def _silence(servers: Servers, series: int, stopping: int, seconds: int) -> dict[str, object]:
     async with migrated(servers) as (settings, connection):
-        act = Act("bench", "bench", await database_now(connection))
-        await apply(connection, load_text(RULES), act)
+        actor = Actor("bench", "bench", await database_now(connection))
+        await apply(connection, load_text(RULES), actor)
         bus = await connect_bus(settings, "bench")
         try:
             await ensure_data_stream(bus.jetstream(timeout=60), settings, 1)

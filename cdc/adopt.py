@@ -22,7 +22,7 @@ from cdc.compare import id_of
 from cdc.gaps import record_gap, tell_gap
 from cdc.log_reader import LogReader
 from cdc.stream import find_stream
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import fetch_one, retrying
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
@@ -63,12 +63,12 @@ async def find_loss(js: JetStreamContext, settings: Settings, reader: LogReader)
     return None if hole is None else Loss(*hole, in_stream=hole[0] <= last)
 
 
-async def adopt(reader: LogReader, settings: Settings, loss: Loss, act: Act) -> int:
+async def adopt(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
     """How many records were moved behind the stream's end."""
     try:
         if loss.to_move is not None:
-            return await retrying(lambda: _go_on_behind_stream(reader, settings, loss, act))
-        await record_gap(reader.connection, settings, loss.first, loss.last, _REMOVED, act)
+            return await retrying(lambda: _go_on_behind_stream(reader, settings, loss, actor))
+        await record_gap(reader.connection, settings, loss.first, loss.last, _REMOVED, actor)
         return 0
     except psycopg.DatabaseError as error:
         if error.sqlstate != _NOTHING:
@@ -76,15 +76,15 @@ async def adopt(reader: LogReader, settings: Settings, loss: Loss, act: Act) -> 
         raise Refused(f"{str(error).splitlines()[0]}; nothing was changed", remedy="look again") from None
 
 
-async def _go_on_behind_stream(reader: LogReader, settings: Settings, loss: Loss, act: Act) -> int:
-    given = {"agreed_until": loss.first - 1, "stream_last": loss.last, "reason": _LOST, "who": act.who}
+async def _go_on_behind_stream(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
+    given = {"agreed_until": loss.first - 1, "stream_last": loss.last, "reason": _LOST, "who": actor.who}
     async with reader.connection.transaction():
         row = await fetch_one(reader.connection, "cdc/adopt", given)
         moved = int(row[0]) if row else 0
         payload: dict[str, object] = {"from": loss.first, "until": loss.last, "reason": _LOST}
         if moved:
             payload |= {"moved": moved, "moved_by": loss.count}
-        await tell_gap(reader.connection, settings, act, payload)
+        await tell_gap(reader.connection, settings, actor, payload)
     return moved
 
 

@@ -8,54 +8,43 @@ from __future__ import annotations
 
 import psycopg
 import structlog
-from psycopg.types.json import Jsonb
 
-from timers.schedule_spec import Act
 from timers.working_set import database_now
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
 
 
 async def record_gap(
-    connection: Connection, settings: Settings, first: int, last: int, reason: str, act: Act
+    connection: Connection, settings: Settings, first: int, last: int, reason: str, actor: Actor
 ) -> None:
     """TS005, a `psycopg.DatabaseError`, if the log has a record there after all."""
     async with connection.transaction():
-        hole = {"first": first, "last": last, "reason": reason, "who": act.who}
+        hole = {"first": first, "last": last, "reason": reason, "who": actor.who}
         await connection.execute(statement("cdc/record_gap"), hole)
-        await tell_gap(connection, settings, act, {"from": first, "until": last, "reason": reason})
+        await tell_gap(connection, settings, actor, {"from": first, "until": last, "reason": reason})
 
 
 async def record_dropped(connection: Connection, settings: Settings, first: int, last: int) -> None:
     """By the publisher itself: partitions are dropped on purpose, and there is nothing to decide."""
     reason = "dropped from the log before it was published"
-    act = Act("cdc", "service", await database_now(connection))
+    actor = Actor("cdc", "service", await database_now(connection))
     try:
-        await record_gap(connection, settings, first, last, reason, act)
+        await record_gap(connection, settings, first, last, reason, actor)
     except psycopg.errors.ExclusionViolation:
         return  # another publisher was quicker
     _log.error("records were dropped before they were published", first=first, last=last)
 
 
-async def tell_gap(connection: Connection, settings: Settings, act: Act, payload: dict[str, object]) -> None:
+async def tell_gap(
+    connection: Connection, settings: Settings, actor: Actor, payload: dict[str, object]
+) -> None:
     """The last thing of the transaction."""
-    await connection.execute(
-        statement("tocsin.core/insert_audit"),
-        {
-            "at": act.now,
-            "who": act.who,
-            "via": act.via,
-            "verb": "record-gap",
-            "kind": "log",
-            "owner": "",
-            "name": settings.stream,
-            "old": None,
-            "new": Jsonb(payload),
-        },
-    )
-    origin = "derived" if act.via == "service" else "caused"
-    said = {**payload, "who": act.who, "via": act.via}
-    await append_events(connection, [NewEvent(act.now, origin, "log-gap-recorded", said)])
+    await record_audit(connection, actor, "record-gap", "log", settings.stream, new=payload)
+    origin = "derived" if actor.via == "service" else "caused"
+    said = {**payload, "who": actor.who, "via": actor.via}
+    await append_events(connection, [NewEvent(actor.now, origin, "log-gap-recorded", said)])

@@ -19,17 +19,16 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
-from psycopg.types.json import Jsonb
 
 from cdc.adopt import find_loss
 from cdc.chain import Chain, ChainBroken
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.stream import ensure_stream, find_stream
-from timers.schedule_spec import Act
-from tocsin.core.db import statement
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.errors import Refused
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 _TIMEOUT_S = 10.0
@@ -69,14 +68,14 @@ async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Pl
 
 
 async def rebuild(
-    bus: Client, settings: Settings, reader: LogReader, act: Act, progress: Callable[[int], None]
+    bus: Client, settings: Settings, reader: LogReader, actor: Actor, progress: Callable[[int], None]
 ) -> int:
     """The stream's last sequence, when everything is in it. `progress` is told how far it is."""
     js = bus.jetstream(timeout=_TIMEOUT_S)
     if await find_stream(js, settings) is not None:
         await js.delete_stream(settings.stream)
     await ensure_stream(js, settings, await reader.horizon())
-    await _record(reader, settings, act)
+    await _record(reader, settings, actor)
     return await _publish(bus, js, settings, reader, progress)
 
 
@@ -88,16 +87,12 @@ async def _durable_consumers(js: JetStreamContext, settings: Settings) -> tuple[
     return tuple(sorted(info.name for info in found if info.config.durable_name))
 
 
-async def _record(reader: LogReader, settings: Settings, act: Act) -> None:
+async def _record(reader: LogReader, settings: Settings, actor: Actor) -> None:
     async with reader.connection.transaction():
-        new = Jsonb({"first_seq": await reader.horizon()})
-        given = {"at": act.now, "who": act.who, "via": act.via, "verb": "rebuild", "kind": "stream"}
-        await reader.connection.execute(
-            statement("tocsin.core/insert_audit"),
-            {**given, "owner": "", "name": settings.stream, "old": None, "new": new},
-        )
-        payload = {"who": act.who, "via": act.via}
-        await append_events(reader.connection, [NewEvent(act.now, "caused", "stream-rebuilt", payload)])
+        new = {"first_seq": await reader.horizon()}
+        await record_audit(reader.connection, actor, "rebuild", "stream", settings.stream, new=new)
+        payload = {"who": actor.who, "via": actor.via}
+        await append_events(reader.connection, [NewEvent(actor.now, "caused", "stream-rebuilt", payload)])
 
 
 async def _publish(

@@ -15,7 +15,8 @@ import structlog
 from cdc.errors import LogHole, StreamAhead, StreamRefused
 from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_one, retrying
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 _log = structlog.get_logger()
 _STOPS = {stop.kind for stop in (StreamAhead, LogHole, StreamRefused)}

@@ -19,7 +19,8 @@ import structlog
 
 from clock.term import raise_if_deposed
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 _log = structlog.get_logger()
 _WORTH_SAYING = timedelta(seconds=5)

@@ -9,51 +9,51 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from timers.schedule_spec import Act
 from timers.schedules import (
     Put,
     cancel_schedule,
     find_schedule,
     pause_schedule,
-    record_act,
     resume_schedule,
 )
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, retrying
 from tocsin.core.errors import Refused
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 
 async def pause(
-    connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+    connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     return await _changed(
         connection,
-        lambda: pause_schedule(connection, owner, name, act, if_generation=if_generation),
-        _event(owner, name, act, "schedule-paused"),
+        lambda: pause_schedule(connection, owner, name, actor, if_generation=if_generation),
+        _event(owner, name, actor, "schedule-paused"),
     )
 
 
 async def resume(
-    connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+    connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     return await _changed(
         connection,
-        lambda: resume_schedule(connection, owner, name, act, if_generation=if_generation),
-        _event(owner, name, act, "schedule-resumed"),
+        lambda: resume_schedule(connection, owner, name, actor, if_generation=if_generation),
+        _event(owner, name, actor, "schedule-resumed"),
     )
 
 
 async def cancel(
-    connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+    connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     return await _changed(
         connection,
-        lambda: cancel_schedule(connection, owner, name, act, if_generation=if_generation),
-        _event(owner, name, act, "schedule-cancelled"),
+        lambda: cancel_schedule(connection, owner, name, actor, if_generation=if_generation),
+        _event(owner, name, actor, "schedule-cancelled"),
     )
 
 
-async def run_now(connection: Connection, owner: str, name: str, act: Act) -> int:
+async def run_now(connection: Connection, owner: str, name: str, actor: Actor) -> int:
     """A `schedule-triggered` event with the schedule's payload and action; its seq. The next fire stays where it is."""
 
     async def once() -> int:
@@ -61,9 +61,10 @@ async def run_now(connection: Connection, owner: str, name: str, act: Act) -> in
             row = await find_schedule(connection, owner, name)
             if row is None:
                 raise Refused(f"there is no schedule {name!r}", remedy="`tocsin schedules` lists them")
-            await record_act(connection, act, "run-now", row, None, {"at": act.now.isoformat()})
+            new = {"at": actor.now.isoformat()}
+            await record_audit(connection, actor, "run-now", "schedule", name, owner=owner, new=new)
             event = NewEvent(
-                ts=act.now,
+                ts=actor.now,
                 origin="caused",
                 type="schedule-triggered",
                 payload=row["payload"],
@@ -87,12 +88,12 @@ async def _changed(connection: Connection, change: Callable[[], Awaitable[Put]],
     return await retrying(once)
 
 
-def _event(owner: str, name: str, act: Act, type: str) -> NewEvent:
+def _event(owner: str, name: str, actor: Actor, type: str) -> NewEvent:
     return NewEvent(
-        ts=act.now,
+        ts=actor.now,
         origin="caused",
         type=type,
-        payload={"who": act.who, "via": act.via},
+        payload={"who": actor.who, "via": actor.via},
         schedule=name,
         owner=owner,
     )

@@ -22,7 +22,8 @@ from clock.kinds import Bounds, Plan, remove_timers
 from schemas.wire.alarm_events import EDGES, AlarmRef, sustain_event
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 
 class SustainRow(NamedTuple):

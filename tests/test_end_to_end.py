@@ -17,8 +17,8 @@ from rules.documents.load import load_text
 from rules.worker import Worker
 from tests.records import events
 from tests.streams import read_stream
-from timers.schedules import Act
 from timers.working_set import database_now
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -48,8 +48,8 @@ action_rule:
 async def test_a_schedule_in_yaml_becomes_one_message_and_one_action(
     settings: Settings, connection: Connection
 ) -> None:
-    act = Act("tester", "test", await database_now(connection))
-    await apply(connection, load_text(RULES.replace("NAMESPACE", settings.namespace)), act)
+    actor = Actor("tester", "test", await database_now(connection))
+    await apply(connection, load_text(RULES.replace("NAMESPACE", settings.namespace)), actor)
     receiver = await nats.connect(settings.nats)
     received: list[Msg] = []
     three = asyncio.Event()

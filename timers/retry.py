@@ -11,28 +11,27 @@ from __future__ import annotations
 from typing import Any
 
 from psycopg.rows import dict_row
-from psycopg.types.json import Jsonb
 
-from timers.schedule_spec import Act
 from timers.working_set import check_kind
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Refused
 
 
-async def retry_timer(connection: Connection, kind: str, ref: str, key: str, act: Act) -> dict[str, Any]:
+async def retry_timer(connection: Connection, kind: str, ref: str, key: str, actor: Actor) -> dict[str, Any]:
     """The timer as it was found. `ref` may be the name of a schedule if the kind is `schedule-tick`."""
     check_kind(kind)
     async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement("timers/find_failed_timers"), {"kind": kind, "ref": ref, "key": key})
         found = _only(await cursor.fetchall(), kind, ref, key)
         named = {name: found[name] for name in ("kind", "ref", "key")}
-        await cursor.execute(statement("timers/retry_timer"), {**named, "now": act.now})
+        await cursor.execute(statement("timers/retry_timer"), {**named, "now": actor.now})
         if await cursor.fetchone() is None:
             raise Refused(
                 f"{kind} {ref!r} has not failed, it is due at {found['fire_at']:%Y-%m-%d %H:%M:%S}Z: "
                 "there is nothing to retry"
             )
-        await cursor.execute(statement("tocsin.core/insert_audit"), _audit(found, act))
+        await _audit(connection, found, actor)
     return found
 
 
@@ -48,18 +47,22 @@ def _only(rows: list[dict[str, Any]], kind: str, ref: str, key: str) -> dict[str
     return rows[0]
 
 
-def _audit(found: dict[str, Any], act: Act) -> dict[str, Any]:
-    failed = {"attempts": found["attempts"], "last_error": found["last_error"]}
-    parked_at = found["parked_at"] and found["parked_at"].isoformat()
-    return {
-        "at": act.now,
-        "who": act.who,
-        "via": act.via,
-        "verb": "retry",
-        "kind": "timer",
-        "owner": found["owner"] or "",
-        "name": found["name"]
-        or "/".join(part for part in (found["kind"], found["ref"], found["key"]) if part),
-        "old": Jsonb({**failed, "parked_at": parked_at, "fire_at": found["fire_at"].isoformat()}),
-        "new": Jsonb({"attempts": 0, "last_error": None, "parked_at": None, "fire_at": act.now.isoformat()}),
+async def _audit(connection: Connection, timer: dict[str, Any], actor: Actor) -> None:
+    key = "/".join(part for part in (timer["kind"], timer["ref"], timer["key"]) if part)
+    old = {
+        "attempts": timer["attempts"],
+        "last_error": timer["last_error"],
+        "parked_at": timer["parked_at"] and timer["parked_at"].isoformat(),
+        "fire_at": timer["fire_at"].isoformat(),
     }
+    new = {"attempts": 0, "last_error": None, "parked_at": None, "fire_at": actor.now.isoformat()}
+    await record_audit(
+        connection,
+        actor,
+        "retry",
+        "timer",
+        timer["name"] or key,
+        owner=timer["owner"] or "",
+        old=old,
+        new=new,
+    )

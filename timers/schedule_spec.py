@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from tocsin.core.errors import InvalidInput
@@ -21,19 +21,6 @@ LONGEST_NAME = 128
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
-
-
-@dataclass(frozen=True)
-class Act:
-    """Who does something, through what, at which instant."""
-
-    who: str
-    via: str
-    now: datetime
-
-    def __post_init__(self) -> None:
-        if self.now.tzinfo is None:
-            raise InvalidInput(f"now {self.now.isoformat()} is naive", remedy="give an aware instant")
 
 
 @dataclass(frozen=True)

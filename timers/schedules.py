@@ -24,24 +24,11 @@ from psycopg.types.json import Jsonb
 
 from timers.identity import spread_of
 from timers.recurrence import Recurrence, parse_spec
-from timers.schedule_spec import Act, ScheduleSpec, checked
+from timers.schedule_spec import ScheduleSpec, checked
 from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Conflict, Refused
-
-__all__ = [
-    "FINISHED",
-    "Act",
-    "Put",
-    "ScheduleSpec",
-    "cancel_schedule",
-    "find_schedule",
-    "list_schedules",
-    "pause_schedule",
-    "put_schedule",
-    "record_act",
-    "resume_schedule",
-]
 
 FINISHED = ("fired", "ended", "cancelled", "failed")
 # How often one edit begins again because a fire overtook it.
@@ -70,7 +57,7 @@ class Put:
 
 
 async def put_schedule(
-    connection: Connection, spec: ScheduleSpec, act: Act, *, if_generation: int | None = None
+    connection: Connection, spec: ScheduleSpec, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     """Add it, change it, or find it as it should be."""
     spec = checked(spec)
@@ -79,51 +66,51 @@ async def put_schedule(
         if row is None:
             if if_generation is not None:
                 raise _unknown(spec.owner, spec.name)
-            return await _add(connection, spec, act)
+            return await _add(connection, spec, actor)
         await _check_generation(connection, row, if_generation)
-        content = _content(spec, recurrence_of_spec(spec, row, act.now))
+        content = _content(spec, recurrence_of_spec(spec, row, actor.now))
         differences = tuple(key for key in _CONTENT if row[key] != content[key])
         if not differences and _stands(row["status"], spec.enabled):
             return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
         status = "active" if spec.enabled else "paused"
         return await _edit(
-            connection, row, {**content, "source": spec.source}, status, act, "edit", differences
+            connection, row, {**content, "source": spec.source}, status, actor, "edit", differences
         )
 
     return await _taking_turns(connection, spec.owner, spec.name, put)
 
 
 async def pause_schedule(
-    connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+    connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     async def pause(row: Row) -> Put:
         if row["status"] == "paused":
             return Put("unchanged", row["id"], row["generation"], None)
         _refuse_unless(row, ("active",), "paused")
-        return await _edit(connection, row, _row_content(row), "paused", act, "pause")
+        return await _edit(connection, row, _row_content(row), "paused", actor, "pause")
 
     return await _changing(connection, owner, name, if_generation, pause)
 
 
 async def resume_schedule(
-    connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+    connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     async def resume(row: Row) -> Put:
         if row["status"] == "active":
             return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
         _refuse_unless(row, ("paused",), "resumed")
-        return await _edit(connection, row, _row_content(row), "active", act, "resume")
+        return await _edit(connection, row, _row_content(row), "active", actor, "resume")
 
     return await _changing(connection, owner, name, if_generation, resume)
 
 
 async def cancel_schedule(
-    connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+    connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
     async def cancel(row: Row) -> Put:
         if row["status"] in FINISHED:
             return Put("unchanged", row["id"], row["generation"], None)
-        return await _edit(connection, row, _row_content(row), "cancelled", act, "cancel")
+        return await _edit(connection, row, _row_content(row), "cancelled", actor, "cancel")
 
     return await _changing(connection, owner, name, if_generation, cancel)
 
@@ -149,25 +136,6 @@ async def list_schedules(
             {"owner": owner, "type": type, "status": status, "source": source, "limit": limit},
         )
         return await cursor.fetchall()
-
-
-async def record_act(
-    connection: Connection, act: Act, verb: str, row: Mapping[str, Any], old: object, new: object
-) -> None:
-    await connection.execute(
-        statement("tocsin.core/insert_audit"),
-        {
-            "at": act.now,
-            "who": act.who,
-            "via": act.via,
-            "verb": verb,
-            "kind": "schedule",
-            "owner": row["owner"],
-            "name": row["name"],
-            "old": None if old is None else Jsonb(old),
-            "new": None if new is None else Jsonb(new),
-        },
-    )
 
 
 async def _taking_turns(
@@ -210,8 +178,8 @@ def _unknown(owner: str, name: str) -> Refused:
 async def _check_generation(connection: Connection, row: Row, expected: int | None) -> None:
     if expected is None or row["generation"] == expected:
         return
-    act = await fetch_one(connection, "timers/find_last_act", {"owner": row["owner"], "name": row["name"]})
-    who, via, at = act or ("somebody", "sql", row["updated_at"])
+    actor = await fetch_one(connection, "timers/find_last_act", {"owner": row["owner"], "name": row["name"]})
+    who, via, at = actor or ("somebody", "sql", row["updated_at"])
     raise Refused(
         f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: {who} changed it via {via} "
         f"at {at:%Y-%m-%d %H:%M:%S}Z; look at it again before you change it"
@@ -237,15 +205,15 @@ def _row_content(row: Row) -> Row:
     return {key: row[key] for key in (*_CONTENT, "source")}
 
 
-async def _add(connection: Connection, spec: ScheduleSpec, act: Act) -> Put:
-    recurrence = recurrence_of_spec(spec, None, act.now)
+async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> Put:
+    recurrence = recurrence_of_spec(spec, None, actor.now)
     content = _content(spec, recurrence)
     identity = uuid.uuid4()
     row = {"id": identity, "owner": spec.owner, "name": spec.name, "generation": 1, "spread": spec.spread}
     status = "active" if spec.enabled else "paused"
     next_at = None
     if spec.enabled:
-        next_at = await _arm_next(connection, {**row, "tick_done_until": None}, recurrence, act.now, None)
+        next_at = await _arm_next(connection, {**row, "tick_done_until": None}, recurrence, actor.now, None)
     await connection.execute(
         statement("timers/insert_schedule"),
         {
@@ -255,12 +223,13 @@ async def _add(connection: Connection, spec: ScheduleSpec, act: Act) -> Put:
             "name": spec.name,
             "status": status,
             "source": spec.source,
-            "who": act.who,
-            "via": act.via,
-            "now": act.now,
+            "who": actor.who,
+            "via": actor.via,
+            "now": actor.now,
         },
     )
-    await record_act(connection, act, "add", row, None, _audited(content, status, 1, next_at))
+    new = _audited(content, status, 1, next_at)
+    await record_audit(connection, actor, "add", "schedule", spec.name, owner=spec.owner, new=new)
     return Put("added", identity, 1, next_at)
 
 
@@ -269,7 +238,7 @@ async def _edit(
     row: Row,
     content: Row,
     status: str,
-    act: Act,
+    actor: Actor,
     verb: str,
     differences: tuple[str, ...] = (),
 ) -> Put:
@@ -279,7 +248,7 @@ async def _edit(
     if status == "active":
         changed = {**row, "generation": generation, "spread": content["spread"]}
         recurrence = parse_spec(content["recurrence"])
-        next_at = await _arm_next(connection, changed, recurrence, act.now, done_until)
+        next_at = await _arm_next(connection, changed, recurrence, actor.now, done_until)
     else:
         removed = await fetch_one(connection, "timers/disarm_tick", {"ref": str(row["id"])})
         done_until = removed[0] or done_until if removed else done_until
@@ -294,13 +263,14 @@ async def _edit(
             "seen_generation": row["generation"],
             "seen_status": row["status"],
             "last_occurrence": done_until,
-            "now": act.now,
+            "now": actor.now,
         },
     )
     if updated.rowcount == 0:
         raise Conflict("changed by another transaction")
     old = _audited(row, row["status"], row["generation"], row["nominal_at"])
-    await record_act(connection, act, verb, row, old, _audited(content, status, generation, next_at))
+    new = _audited(content, status, generation, next_at)
+    await record_audit(connection, actor, verb, "schedule", row["name"], owner=row["owner"], old=old, new=new)
     return Put("changed", row["id"], generation, next_at, differences)
 
 

@@ -22,7 +22,8 @@ from clock.retention.rows import KINDS, Progress, count_rows, read_bounds, remov
 from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Refused
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()

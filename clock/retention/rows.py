@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 from clock.time_source import steady_s
 from tocsin.core.db import Connection, fetch_one, retrying, statement
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 _AT_ONCE = 1000

@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
 from rules.actions.queue import begin_queued
 from rules.actions.store import read_action
 from rules.lanes.batch import Writes
 from schemas.wire.event import Event
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict, Refused
-from tocsin.core.record_log import NewStep, Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import NewStep, Records
 
 _ENDS_ESCALATION = {
     "alarm-resolved": "the alarm resolved",
@@ -140,7 +139,7 @@ class AlarmEndings:
 
 
 async def cancel_actions(
-    connection: Connection, reasons: Mapping[UUID, str], act: Act | None = None
+    connection: Connection, reasons: Mapping[UUID, str], actor: Actor | None = None
 ) -> list[UUID]:
     """In a transaction of its own; the ids of those that were still under way. With `act`, in the audit as well."""
 
@@ -151,9 +150,9 @@ async def cancel_actions(
                 async with connection.transaction():
                     await cancelling.timers(connection)
                     await cancelling.entities(connection)
-                    if act is not None:
+                    if actor is not None:
                         for step in cancelling.first_steps():
-                            await audit(connection, act, "cancel", step)
+                            await audit(connection, actor, "cancel", step)
                     await append_records(connection, cancelling.records())
                 return cancelling.cancelled
             except Conflict:
@@ -163,9 +162,9 @@ async def cancel_actions(
     return await retrying(once)
 
 
-async def cancel_action(connection: Connection, id: UUID, act: Act) -> None:
+async def cancel_action(connection: Connection, id: UUID, actor: Actor) -> None:
     """By a person."""
-    if await cancel_actions(connection, {id: f"cancelled by {act.who}"}, act):
+    if await cancel_actions(connection, {id: f"cancelled by {actor.who}"}, actor):
         return
     action = await read_action(connection, id)
     if action is None:
@@ -173,17 +172,7 @@ async def cancel_action(connection: Connection, id: UUID, act: Act) -> None:
     raise Refused(f"action {id} has ended as {action.state}: there is nothing to cancel")
 
 
-async def audit(connection: Connection, act: Act, verb: str, step: NewStep) -> None:
-    """What a person did to the action of a step."""
-    values = {
-        "at": act.now,
-        "who": act.who,
-        "via": act.via,
-        "verb": verb,
-        "kind": "action",
-        "owner": step.owner,
-        "name": step.name,
-        "old": None,
-        "new": Jsonb({"id": str(step.action_id)}),
-    }
-    await connection.execute(statement("tocsin.core/insert_audit"), values)
+async def audit(connection: Connection, actor: Actor, verb: str, step: NewStep) -> None:
+    """Record what an operator did to the action of a step."""
+    new = {"id": str(step.action_id)}
+    await record_audit(connection, actor, verb, "action", step.name, owner=step.owner, new=new)

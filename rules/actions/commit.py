@@ -33,7 +33,8 @@ from rules.runbook import (
 )
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict
-from tocsin.core.record_log import NewEvent, NewStep, Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import NewEvent, NewStep, Records
 
 _log = structlog.get_logger()
 _OWN = "schedule:"

@@ -13,7 +13,7 @@ from rules.actions.store import Action
 from rules.lanes.batch import Writes
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import NewStep, Records
+from tocsin.core.records import NewStep, Records
 
 
 class Turns:

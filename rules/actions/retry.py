@@ -18,13 +18,14 @@ from rules.actions.store import Action, read_action
 from rules.runbook import Advance, Recorded, revive
 from rules.runbook.advance import DEAD
 from schemas.refusals import refusal
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import InvalidInput, Refused
-from tocsin.core.record_log import Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import Records
 
 
-async def retry_action(connection: Connection, id: UUID, act: Act) -> list[int]:
+async def retry_action(connection: Connection, id: UUID, actor: Actor) -> list[int]:
     """The steps that are tried again."""
     action = await read_action(connection, id)
     if action is None:
@@ -49,7 +50,7 @@ async def retry_action(connection: Connection, id: UUID, act: Act) -> list[int]:
                 raise Refused(
                     f"action {id} was changed by somebody else at this moment", remedy="look at it again"
                 )
-            await audit(connection, act, "retry", steps[0])
+            await audit(connection, actor, "retry", steps[0])
             await append_records(connection, Records(steps=steps))
 
     await retrying(once)

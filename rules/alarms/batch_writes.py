@@ -41,7 +41,7 @@ from rules.lanes.batch import Writes
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Conflict
-from tocsin.core.record_log import NewEvent, Records
+from tocsin.core.records import NewEvent, Records
 
 Subject = tuple[str, str]
 """An event_rule and an owner."""

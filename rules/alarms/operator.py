@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
 from rules.alarms.operator_events import Said, acknowledgement, act_event, check_snooze, silence
 from rules.alarms.queries import Row, find_alarm
 from schemas.wire.alarm_events import AlarmRef, snooze_payload
-from timers.schedule_spec import Act
 from timers.working_set import arm, cancel
+from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.record_log import append_events
@@ -33,7 +31,7 @@ class Acted:
     """Of its event; None if nothing changed."""
 
 
-async def acknowledge(connection: Connection, alarm: Row, act: Act, note: str = "") -> Acted:
+async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: str = "") -> Acted:
     if len(note) > LONGEST_NOTE or "\0" in note:
         raise InvalidInput(
             f"the note has {len(note)} characters", remedy=f"give it at most {LONGEST_NOTE}, without NUL"
@@ -44,40 +42,40 @@ async def acknowledge(connection: Connection, alarm: Row, act: Act, note: str = 
             row = await _changed(
                 connection,
                 statement("rules.alarms/acknowledge_alarm"),
-                {"id": alarm["id"], "at": act.now, "who": act.who, "note": note},
+                {"id": alarm["id"], "at": actor.now, "who": actor.who, "note": note},
             )
             if row is None:
                 current = await find_alarm(connection, str(alarm["id"]))
                 if current["acknowledged_at"] is None:
                     raise _not_open(current, "acknowledged")
                 return Acted(False, None)
-            said = acknowledgement(act.who, act.via, note)
-            return await _record(connection, alarm["id"], row, act, "acknowledge", said)
+            said = acknowledgement(actor.who, actor.via, note)
+            return await _record(connection, alarm["id"], row, actor, "acknowledge", said)
 
     return await retrying(once)
 
 
-async def snooze(connection: Connection, alarm: Row, act: Act, until: datetime | None) -> Acted:
+async def snooze(connection: Connection, alarm: Row, actor: Actor, until: datetime | None) -> Acted:
     """Silence an open alarm until an instant; None ends the silence."""
     if until is not None:
-        check_snooze(act.now, until)
+        check_snooze(actor.now, until)
 
     async def once() -> Acted:
         async with connection.transaction():
             if until is None:
                 await cancel(connection, "for-sustain", str(alarm["id"]), "snooze")
             else:
-                payload = snooze_payload(act.who)
+                payload = snooze_payload(actor.who)
                 await arm(connection, "for-sustain", str(alarm["id"]), "snooze", until, payload)
             row = await _changed(
                 connection,
                 statement("rules.alarms/snooze_alarm"),
-                {"id": alarm["id"], "until": until, "who": act.who},
+                {"id": alarm["id"], "until": until, "who": actor.who},
             )
             if row is None:
                 raise _not_open(await find_alarm(connection, str(alarm["id"])), "snoozed")
-            said = silence(act.who, act.via, until)
-            return await _record(connection, alarm["id"], row, act, "snooze", said)
+            said = silence(actor.who, actor.via, until)
+            return await _record(connection, alarm["id"], row, actor, "snooze", said)
 
     return await retrying(once)
 
@@ -93,26 +91,14 @@ async def _record(
     connection: Connection,
     alarm_id: uuid.UUID,
     row: tuple[str, str, int, uuid.UUID],
-    act: Act,
+    actor: Actor,
     verb: str,
     said: Said,
 ) -> Acted:
     rule, owner, severity, correlation_id = row
-    await connection.execute(
-        statement("tocsin.core/insert_audit"),
-        {
-            "at": act.now,
-            "who": act.who,
-            "via": act.via,
-            "verb": verb,
-            "kind": "alarm",
-            "owner": owner,
-            "name": rule,
-            "old": None,
-            "new": Jsonb({"alarm": str(alarm_id), **said.payload}),
-        },
-    )
-    event = act_event(AlarmRef(alarm_id, rule, owner, severity, correlation_id), act.now, said)
+    new = {"alarm": str(alarm_id), **said.payload}
+    await record_audit(connection, actor, verb, "alarm", rule, owner=owner, new=new)
+    event = act_event(AlarmRef(alarm_id, rule, owner, severity, correlation_id), actor.now, said)
     return Acted(True, await append_events(connection, [event]))
 
 

@@ -30,7 +30,7 @@ from schemas.wire.subjects import token
 from timers.staleness_id import verdict_id
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Conflict
-from tocsin.core.record_log import NewCalculated, Records
+from tocsin.core.records import NewCalculated, Records
 
 _NO_MEMBERS = Members()
 _MICROSECOND = timedelta(microseconds=1)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rules.apply.plan import Change, Key
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all, statement
-from tocsin.core.record_log import NewStep, Records
+from tocsin.core.records import NewStep, Records
 
 _NOT_BEGUN = ("gathering", "queued")
 

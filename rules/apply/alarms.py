@@ -16,7 +16,7 @@ from rules.alarms.batch_writes import Judgement, Seen, Subject
 from rules.alarms.rule_change import Fate, switch
 from rules.engine import RuleState
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import NewEvent
+from tocsin.core.records import NewEvent
 
 _AT_ONCE = 250
 Complete = Mapping[tuple[str, int], datetime | None]

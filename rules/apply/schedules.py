@@ -15,16 +15,10 @@ from rules.apply.plan import Change, Key, Plan
 from rules.documents.load import recurrence_arguments
 from schemas.documents import ScheduleDocument
 from timers.recurrence import Recurrence, parse_spec
+from timers.schedule_spec import ScheduleSpec
 from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
-from timers.schedules import (
-    FINISHED,
-    Act,
-    ScheduleSpec,
-    cancel_schedule,
-    find_schedule,
-    list_schedules,
-    put_schedule,
-)
+from timers.schedules import FINISHED, cancel_schedule, find_schedule, list_schedules, put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import Refused
 
@@ -40,7 +34,7 @@ class Foreseen(NamedTuple):
     after: tuple[datetime, ...]
 
 
-async def change_schedules(connection: Connection, plan: Plan, act: Act) -> dict[Key, datetime | None]:
+async def change_schedules(connection: Connection, plan: Plan, actor: Actor) -> dict[Key, datetime | None]:
     """The next fire of every schedule that a file names."""
     changes = [change for change in plan.changes if change.kind == "schedule"]
     if not changes:
@@ -51,12 +45,12 @@ async def change_schedules(connection: Connection, plan: Plan, act: Act) -> dict
     }
     found: dict[Key, datetime | None] = {}
     for change in sorted(changes, key=_owner_and_name):
-        await _cancel_former(connection, change, act)
+        await _cancel_former(connection, change, actor)
         if isinstance(change.model, ScheduleDocument):
             place = change.model.owner, change.name
             is_there = change.outcome == "unchanged" and place in armed
             found[change.key] = (
-                armed[place] if is_there else await _put(connection, change.model, change, act)
+                armed[place] if is_there else await _put(connection, change.model, change, actor)
             )
     return found
 
@@ -115,24 +109,24 @@ def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:
 
 
 async def _put(
-    connection: Connection, document: ScheduleDocument, change: Change, act: Act
+    connection: Connection, document: ScheduleDocument, change: Change, actor: Actor
 ) -> datetime | None:
     row = await find_schedule(connection, document.owner, document.name)
     if row is not None and change.outcome == "unchanged":
         # Somebody took it over, and it is as they want it.
         nominal_at: datetime | None = row["nominal_at"]
         return nominal_at
-    return (await put_schedule(connection, schedule_spec(document), act)).next_at
+    return (await put_schedule(connection, schedule_spec(document), actor)).next_at
 
 
-async def _cancel_former(connection: Connection, change: Change, act: Act) -> None:
+async def _cancel_former(connection: Connection, change: Change, actor: Actor) -> None:
     """A schedule is known by owner and name: one whose owner changed is another, and the former ends."""
     owner = _former_owner(change)
     if change.before is None or (change.after is not None and change.after["owner"] == owner):
         return
     row = await find_schedule(connection, owner, change.name)
     if row is not None and row["source"] == "rules" and row["status"] not in FINISHED:
-        await cancel_schedule(connection, owner, change.name, act)
+        await cancel_schedule(connection, owner, change.name, actor)
 
 
 def _former_owner(change: Change) -> str:

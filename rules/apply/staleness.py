@@ -30,7 +30,7 @@ from rules.engine import CompiledRules, Rule, Value, WentStale
 from rules.health.observations import Fact
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import Records
+from tocsin.core.records import Records
 
 # A page is judged while the session is idle inside of a transaction, which is ended when that takes long.
 _AT_ONCE = 250

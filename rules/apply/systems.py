@@ -37,7 +37,7 @@ from rules.health.store import (
 )
 from rules.health.systems import HealthChange, Known, Systems, gone, take
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import Records
+from tocsin.core.records import Records
 
 _at = attrgetter("at")
 

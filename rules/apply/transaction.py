@@ -37,11 +37,12 @@ from rules.apply.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.documents.load import Loaded
 from rules.documents.rule_book import newest_rules
 from rules.lanes.batch import Writes
-from timers.schedules import Act
+from tocsin.core.audit import Actor
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict, Refused
-from tocsin.core.record_log import NewEvent, Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import NewEvent, Records
 
 _LISTED = 1000
 _VERBS = {"added": "add", "changed": "change", "removed": "remove"}
@@ -74,7 +75,7 @@ class _Prepared:
 async def apply(
     connection: Connection,
     loaded: Loaded,
-    act: Act,
+    actor: Actor,
     *,
     removing: frozenset[Key] | None = None,
     large: bool = False,
@@ -95,7 +96,7 @@ async def apply(
             if not large:
                 await refuse_large(connection, prepared.decided)
         async with connection.transaction():
-            return await _apply(connection, prepared, act)
+            return await _apply(connection, prepared, actor)
 
     for _ in range(_TURNS):
         try:
@@ -118,13 +119,13 @@ async def _prepare(connection: Connection, loaded: Loaded, *, prune: bool) -> _P
     return _Prepared(newest, planned, decide(stored, planned))
 
 
-async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Applied:
+async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> Applied:
     planned, decided = prepared.plan, prepared.decided
     await connection.execute(statement("rules.apply/lock_rules"))
     if await newest_rules(connection) != prepared.newest:
         raise Conflict("another apply was quicker")
     await refuse_orphans(connection, planned)
-    next_at = await change_schedules(connection, planned, act)
+    next_at = await change_schedules(connection, planned, actor)
     if not planned.effective:
         return Applied(planned, None, next_at)
     complete = await lock_partitions(connection)
@@ -134,14 +135,14 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     works: tuple[Writes, ...] = (actions, ChangedWatchdogs(tolerances))
     for work in works:
         await work.timers(connection)
-    edges = await change_alarms(connection, decided.fates, complete, act.now)
+    edges = await change_alarms(connection, decided.fates, complete, actor.now)
     for work in works:
         await work.entities(connection)
-    heard = await hear_silences(connection, complete, decided, act.now)
-    await _audit(connection, planned.effective, act)
+    heard = await hear_silences(connection, complete, decided, actor.now)
+    await _audit(connection, planned.effective, actor)
     await connection.execute(statement("rules.apply/be_patient"))
-    health = await change_systems(connection, decided, complete, facts, act.now)
-    applied = Records([_applied_event(planned, act)])
+    health = await change_systems(connection, decided, complete, facts, actor.now)
+    applied = Records([_applied_event(planned, actor)])
     ends = [Records(edges), *(work.records() for work in works)]
     records = Records.joined([settled, *ends, applied, heard, health])
     seq = await _record(connection, planned.effective, records, len(heard.events))
@@ -149,16 +150,16 @@ async def _apply(connection: Connection, prepared: _Prepared, act: Act) -> Appli
     return Applied(planned, seq, next_at, resolved, len(actions.steps))
 
 
-async def _audit(connection: Connection, changes: Sequence[Change], act: Act) -> None:
+async def _audit(connection: Connection, changes: Sequence[Change], actor: Actor) -> None:
     """Schedules have their own rows: putting one says what it did."""
     told = [change for change in changes if change.kind != "schedule"]
     if told:
         await connection.execute(
             statement("rules.apply/insert_audit"),
             {
-                "at": act.now,
-                "who": act.who,
-                "via": act.via,
+                "at": actor.now,
+                "who": actor.who,
+                "via": actor.via,
                 "verbs": column(_VERBS[change.outcome] for change in told),
                 "kinds": column(change.kind for change in told),
                 "names": column(change.name for change in told),
@@ -195,14 +196,14 @@ async def _record(connection: Connection, changes: Sequence[Change], records: Re
     return seq
 
 
-def _applied_event(planned: Plan, act: Act) -> NewEvent:
+def _applied_event(planned: Plan, actor: Actor) -> NewEvent:
     listed = [
         {"kind": change.kind, "name": change.name, "version": change.version, "outcome": change.outcome}
         for change in planned.effective
     ]
     return NewEvent(
-        ts=act.now,
+        ts=actor.now,
         origin="caused",
         type="rules-applied",
-        payload={"count": len(listed), "documents": listed[:_LISTED], "who": act.who, "via": act.via},
+        payload={"count": len(listed), "documents": listed[:_LISTED], "who": actor.who, "via": actor.via},
     )

@@ -26,7 +26,7 @@ from rules.lanes.lineage import read_lineages, suppression
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.errors import Conflict, InvalidInput
-from tocsin.core.record_log import NewStep, Records
+from tocsin.core.records import NewStep, Records
 
 _log = structlog.get_logger()
 _ACTIONS = uuid.UUID("0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21")

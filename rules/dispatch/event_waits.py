@@ -22,7 +22,7 @@ from rules.language.cel.steps import wait_activation
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput
-from tocsin.core.record_log import NewStep, Records
+from tocsin.core.records import NewStep, Records
 
 _log = structlog.get_logger()
 _TRIGGER = ("id", "type", "owner", "schedule", "rule", "correlation_id", "payload")

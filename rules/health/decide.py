@@ -21,7 +21,8 @@ from rules.documents.rule_book import RuleBook, newest_rules
 from rules.health.store import calculated, read_facts, read_standing, write_standing
 from rules.health.systems import HealthChange, take
 from tocsin.core.db import Connection, connect, retrying, statement
-from tocsin.core.record_log import Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import Records
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import Records
 
 
 class Writes:

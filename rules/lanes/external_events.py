@@ -32,7 +32,8 @@ from schemas.wire.ingest_event import IngestEvent, read_ingest_event
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect, fetch_all, retrying
 from tocsin.core.errors import InvalidInput
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure

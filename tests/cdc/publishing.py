@@ -29,7 +29,8 @@ from tests.streams import Stored, read_stream
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

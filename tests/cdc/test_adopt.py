@@ -29,13 +29,13 @@ from tests.rules.apply.apply_setup import action, put, versions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
-ACT = Act("ann", "test", T0)
+ACTOR = Actor("ann", "test", T0)
 
 
 async def loss_of(settings: Settings, connection: Connection) -> Loss | None:
@@ -49,7 +49,7 @@ async def loss_of(settings: Settings, connection: Connection) -> Loss | None:
 async def adopt_now(settings: Settings, connection: Connection) -> tuple[Loss, int]:
     loss = await loss_of(settings, connection)
     assert loss is not None
-    return loss, await adopt(LogReader(connection), settings, loss, ACT)
+    return loss, await adopt(LogReader(connection), settings, loss, ACTOR)
 
 
 async def ids(connection: Connection) -> dict[int, str]:
@@ -93,8 +93,13 @@ async def test_commits_that_postgres_lost_become_a_gap_and_the_log_goes_on_behin
     }
     gap = await one_row(connection, "select from_seq, until_seq, who from tocsin.log_gap")
     assert gap == {"from_seq": 7, "until_seq": 10, "who": "ann"}
-    (act,) = await all_rows(connection, "select who, via, verb, new from tocsin.audit")
-    assert (act["who"], act["via"], act["verb"], act["new"]["until"]) == ("ann", "test", "record-gap", 10)
+    (actor,) = await all_rows(connection, "select who, via, verb, new from tocsin.audit")
+    assert (actor["who"], actor["via"], actor["verb"], actor["new"]["until"]) == (
+        "ann",
+        "test",
+        "record-gap",
+        10,
+    )
 
 
 @pytest.mark.parametrize("grown", [1, 3, 4, 5, 9, 30])
@@ -177,7 +182,7 @@ async def test_a_wait_moves_with_the_record_that_it_began_at_and_whoever_ends_on
     assert loss is not None
     async with worker.transaction():
         await worker.execute("delete from tocsin.action_wait where step = 2")
-        adopting = asyncio.create_task(adopt(LogReader(connection), settings, loss, ACT))
+        adopting = asyncio.create_task(adopt(LogReader(connection), settings, loss, ACTOR))
         await eventually(waits, "adopting waits for the worker")
         log_is_free = "select pg_try_advisory_xact_lock(hashtext('tocsin.log')) as free"
         assert await one_row(watch, log_is_free) == {"free": True}, "the worker needs it to end"
@@ -307,7 +312,7 @@ async def test_a_decision_that_came_too_late_changes_nothing(
     await forget_after(connection, 6)
     loss, _ = await adopt_now(settings, connection)
     with pytest.raises(Refused, match=r"nothing to adopt: the log is at 11.*nothing was changed: look again"):
-        await adopt(LogReader(connection), settings, loss, ACT)
+        await adopt(LogReader(connection), settings, loss, ACTOR)
     assert await head(connection) == 11
     assert len(await LogReader(connection).gaps()) == 1
 

@@ -36,7 +36,7 @@ from tests.cdc.publishing import (
 )
 from tests.records import events
 from tests.waiting import eventually
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
@@ -288,7 +288,7 @@ async def test_a_publisher_that_stops_tells_it_once_however_often_it_is_started(
         async with connected(settings) as bus:
             loss = await find_loss(bus.jetstream(), settings, LogReader(connection))
         assert loss is not None
-        await adopt(LogReader(connection), settings, loss, Act("ann", "test", T0))
+        await adopt(LogReader(connection), settings, loss, Actor("ann", "test", T0))
 
         async def has_recovered() -> bool:
             return await said(connection) == [("cdc-stopped", "diverged"), ("cdc-recovered", "diverged")]

@@ -24,12 +24,12 @@ from tests.cdc.publishing import (
 from tests.core.test_record_log import small_partitions
 from tests.records import events
 from tests.sql import all_rows
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
-ACT = Act("ann", "test", T0)
+ACTOR = Actor("ann", "test", T0)
 
 
 def shape(found: list[dict[str, object]]) -> list[str]:
@@ -62,8 +62,8 @@ async def test_partitions_dropped_before_they_were_published_are_said_and_passed
     # Said as an event and in the audit, once.
     (told,) = [body for body in found if body["type"] == "log-gap-recorded"]
     assert (told["origin"], told["data"]["from"], told["data"]["until"]) == ("derived", 6, 19)
-    (act,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
-    assert act == {"who": "cdc", "verb": "record-gap", "kind": "log", "name": settings.stream}
+    (actor,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
+    assert actor == {"who": "cdc", "verb": "record-gap", "kind": "log", "name": settings.stream}
 
 
 async def test_two_publishers_record_what_was_dropped_once(
@@ -91,7 +91,7 @@ async def test_an_accepted_hole_is_filled_with_tombstones_of_the_same_ids_each_t
     async with live(small) as publisher:
         with pytest.raises(LogHole, match=r"record 6 is missing .*`tocsin cdc adopt`"):
             await publisher.drain()
-        await record_gap(connection, settings, 6, 105, "lost", ACT)
+        await record_gap(connection, settings, 6, 105, "lost", ACTOR)
         await publisher.resume()
         await publisher.drain()
         before = await bodies(settings)
@@ -110,7 +110,7 @@ async def test_the_next_leader_finds_its_place_inside_a_gap(
 ) -> None:
     await append(connection, 2)
     await connection.execute("update tocsin.log_head set floor = 22")
-    await record_gap(connection, settings, 3, 22, "lost", ACT)
+    await record_gap(connection, settings, 3, 22, "lost", ACTOR)
     async with live(smaller(settings, cdc_chunk=5)) as publisher:
         for _ in range(3):
             await publisher.step()
@@ -127,12 +127,12 @@ async def test_only_a_hole_can_be_recorded(
     await append(connection, 5)
     await connection.execute("delete from tocsin.event where seq = 4")
     with pytest.raises(psycopg.DatabaseError, match=f"no hole from {first} to {last}") as refused:
-        await record_gap(connection, settings, first, last, "lost", ACT)
+        await record_gap(connection, settings, first, last, "lost", ACTOR)
     assert refused.value.sqlstate == "TS005"
     assert await LogReader(connection).gaps() == []
-    await record_gap(connection, settings, 4, 4, "lost", ACT)
+    await record_gap(connection, settings, 4, 4, "lost", ACTOR)
     with pytest.raises(psycopg.errors.ExclusionViolation):
-        await record_gap(connection, settings, 4, 4, "lost", ACT)
+        await record_gap(connection, settings, 4, 4, "lost", ACTOR)
 
 
 @pytest.mark.parametrize(

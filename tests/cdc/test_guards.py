@@ -23,10 +23,11 @@ from tests.paths import ROOT
 from tests.rules.apply.apply_setup import action, put
 from tests.sql import all_rows
 from tests.waiting import eventually
-from timers.schedule_spec import Act
-from timers.schedules import ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
 from timers.working_set import database_now
 from tocsin.client import send
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
@@ -190,8 +191,8 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
     service = await as_role(owned, "tocsin_service")
     try:
         await put(service, action("tell"))
-        act = Act("ann", "test", await database_now(service))
-        await put_schedule(service, ScheduleSpec("beat", {"every": "1s"}, action="tell"), act)
+        actor = Actor("ann", "test", await database_now(service))
+        await put_schedule(service, ScheduleSpec("beat", {"every": "1s"}, action="tell"), actor)
         async with running(
             Service("clock", Clock(given).run),
             Service("cdc", Publisher(given).run),
@@ -220,7 +221,7 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
         await bus.close()
         assert loss is not None
         assert loss.first == 4
-        await adopt(LogReader(service), given, loss, Act("ann", "test", T0))
+        await adopt(LogReader(service), given, loss, Actor("ann", "test", T0))
         await publish_all(given)
         # What services make by themselves as time goes on.
         await service.execute(

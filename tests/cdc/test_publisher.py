@@ -18,7 +18,9 @@ from tests.cancelling import swallow_one_cancellation
 from tests.cdc.publishing import T0, append, append_steps, live, published, smaller, write
 from tests.records import events
 from tests.streams import read_stream
-from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -27,7 +29,7 @@ from tocsin.core.settings import Settings
 async def test_a_fire_arrives_in_the_stream_with_the_id_of_its_row(
     settings: Settings, connection: Connection
 ) -> None:
-    await put_schedule(connection, ScheduleSpec("beat", {"every": "10s"}), Act("tester", "test", T0))
+    await put_schedule(connection, ScheduleSpec("beat", {"every": "10s"}), Actor("tester", "test", T0))
     term = await begin_term(connection, "test")
     for beat in range(1, 4):
         await term.run_once(T0 + timedelta(seconds=10 * beat))

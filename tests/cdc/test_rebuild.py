@@ -10,7 +10,7 @@ from tests.cdc.publishing import T0, append, publish_all, published
 from tests.rules.actions.webhook_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publishing, put, rule
 from tests.waiting import eventually
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
@@ -43,7 +43,7 @@ async def test_old_actions_do_not_start_again_and_new_ones_do(
         reader = LogReader(connection)
         plan = await plan_rebuild(bus, settings, reader)
         assert plan.first == 1
-        await rebuild(bus, settings, reader, Act("ann", "test", T0), lambda _: None)
+        await rebuild(bus, settings, reader, Actor("ann", "test", T0), lambda _: None)
         await note(connection)
         await are_completed(4)
         await world.wait_for(4)
@@ -72,7 +72,7 @@ async def test_a_publisher_that_is_quicker_does_not_stop_a_rebuild(
 
     bus = await connect_bus(settings, "test")
     reader = Overtaken(connection)
-    assert await rebuild(bus, settings, reader, Act("ann", "test", T0), lambda _: None) == 51
+    assert await rebuild(bus, settings, reader, Actor("ann", "test", T0), lambda _: None) == 51
     await bus.close()
     assert len(await published(settings, connection)) == 51
 

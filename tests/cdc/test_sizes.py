@@ -11,7 +11,8 @@ from cdc.log_reader import LogReader
 from tests.cdc.publishing import T0, append, bodies, publish_all, published
 from tests.sql import all_rows
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 LARGEST = 229_376

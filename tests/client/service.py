@@ -17,7 +17,8 @@ from tests.waiting import eventually
 from tocsin.client import Event, Events, Inbox, consume, make_inbox
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 

@@ -21,7 +21,8 @@ from tests.sql import all_rows
 from tests.waiting import eventually
 from tocsin.client import Delivery
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 PAGE = (ROOT / "docs" / "consuming.md").read_text(encoding="utf-8")

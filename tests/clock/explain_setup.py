@@ -9,7 +9,9 @@ from clock.explain.explanation import Verdict
 from clock.explain.records import explain_schedule
 from clock.term import Term
 from tests.clock.heartbeats import T0, drain, schedule
-from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 DAILY = {"cron": "0 8 * * *", "tz": "America/New_York"}
@@ -19,7 +21,7 @@ DAY = timedelta(days=1)
 
 
 async def put(connection: Connection, recurrence: dict[str, str], now: datetime = T0, **more: Any) -> None:
-    await put_schedule(connection, ScheduleSpec("job", recurrence, **more), Act("ann", "cli", now))
+    await put_schedule(connection, ScheduleSpec("job", recurrence, **more), Actor("ann", "cli", now))
 
 
 async def fire(term: Term, connection: Connection, now: datetime, after: timedelta = timedelta(0)) -> None:

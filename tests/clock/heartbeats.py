@@ -8,7 +8,9 @@ from typing import Any
 
 from clock.term import Batch, Term
 from tests.sql import all_rows
-from timers.schedules import Act, Put, ScheduleSpec, find_schedule, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import Put, find_schedule, put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -22,7 +24,7 @@ def at(seconds: float) -> datetime:
 
 
 async def put(connection: Connection, spec: ScheduleSpec = BEAT, **changes: Any) -> Put:
-    return await put_schedule(connection, replace(spec, **changes), Act("tester", "test", T0))
+    return await put_schedule(connection, replace(spec, **changes), Actor("tester", "test", T0))
 
 
 async def drain(term: Term, now: datetime, most: int = 100) -> list[Batch]:

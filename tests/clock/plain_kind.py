@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from clock.kinds import Bounds, Plan
 from tests.sql import all_rows
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 # What may fire is locked by a second look at the same row. The conditions are said again there, because a row that
 # was changed since the first look is compared anew; one that somebody else has counts as held.

@@ -13,7 +13,8 @@ from tests.clock.retention.test_prune import NOW, all_have_read, at_the_end
 from tests.core.test_record_log import small_partitions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, NewStep, Records, append_events, append_records
+from tocsin.core.record_log import append_events, append_records
+from tocsin.core.records import NewEvent, NewStep, Records
 
 DAY = timedelta(days=1)
 __all__ = ["DAY", "NOW"]

@@ -11,7 +11,9 @@ from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from timers.identity import event_id_text
-from timers.schedules import Act, ScheduleSpec, list_schedules, pause_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import list_schedules, pause_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 
@@ -282,6 +284,6 @@ async def test_a_paused_and_resumed_beat_never_repeats_itself(connection: Connec
     await put(connection)
     term = await begin_term(connection, "test")
     await term.run_once(at(10))
-    await pause_schedule(connection, "", "beat", Act("tester", "test", at(11)))
+    await pause_schedule(connection, "", "beat", Actor("tester", "test", at(11)))
     await put(connection, BEAT)  # asked for at T0: what was done by then counts, not when it was asked
     assert (await schedule(connection))["nominal_at"] == at(20)

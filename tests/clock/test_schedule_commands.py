@@ -9,25 +9,26 @@ import pytest
 from clock.schedule_commands import cancel, pause, resume, run_now
 from clock.term import begin_term
 from tests.records import events
-from timers.schedule_spec import Act, ScheduleSpec
+from timers.schedule_spec import ScheduleSpec
 from timers.schedules import find_schedule, put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-ACT = Act("ann", "test", T0)
+ACTOR = Actor("ann", "test", T0)
 
 
 async def put(connection: Connection) -> None:
     spec = ScheduleSpec("beat", {"every": "10s"}, owner="plant", payload={"k": 1}, action="tell")
-    await put_schedule(connection, spec, ACT)
+    await put_schedule(connection, spec, ACTOR)
 
 
 async def test_each_act_is_an_event_with_who_did_it(connection: Connection) -> None:
     await put(connection)
-    await pause(connection, "plant", "beat", ACT)
-    await resume(connection, "plant", "beat", ACT)
-    await cancel(connection, "plant", "beat", ACT)
+    await pause(connection, "plant", "beat", ACTOR)
+    await resume(connection, "plant", "beat", ACTOR)
+    await cancel(connection, "plant", "beat", ACTOR)
     rows = await events(connection)
     assert [row["type"] for row in rows] == ["schedule-paused", "schedule-resumed", "schedule-cancelled"]
     assert {(row["origin"], row["schedule"], row["owner"]) for row in rows} == {("caused", "beat", "plant")}
@@ -36,21 +37,21 @@ async def test_each_act_is_an_event_with_who_did_it(connection: Connection) -> N
 
 async def test_an_act_that_changes_nothing_is_no_event(connection: Connection) -> None:
     await put(connection)
-    await resume(connection, "plant", "beat", ACT)
+    await resume(connection, "plant", "beat", ACTOR)
     assert await events(connection) == []
 
 
 async def test_an_act_that_is_refused_leaves_no_trace(connection: Connection) -> None:
     await put(connection)
-    await cancel(connection, "plant", "beat", ACT)
+    await cancel(connection, "plant", "beat", ACTOR)
     with pytest.raises(Refused, match="is cancelled and cannot be paused"):
-        await pause(connection, "plant", "beat", ACT)
+        await pause(connection, "plant", "beat", ACTOR)
     assert [row["type"] for row in await events(connection)] == ["schedule-cancelled"]
 
 
 async def test_run_now_is_a_caused_event_and_moves_no_fire(connection: Connection) -> None:
     await put(connection)
-    seq = await run_now(connection, "plant", "beat", ACT)
+    seq = await run_now(connection, "plant", "beat", ACTOR)
     (event,) = await events(connection)
     assert (event["seq"], event["origin"], event["type"]) == (seq, "caused", "schedule-triggered")
     assert (event["payload"], event["action"], event["owner"]) == ({"k": 1}, "tell", "plant")
@@ -58,16 +59,16 @@ async def test_run_now_is_a_caused_event_and_moves_no_fire(connection: Connectio
     assert row is not None
     assert row["nominal_at"] == T0 + timedelta(seconds=10)
     with pytest.raises(Refused, match="no schedule 'nobody'"):
-        await run_now(connection, "", "nobody", ACT)
+        await run_now(connection, "", "nobody", ACTOR)
 
 
 async def test_a_paused_schedule_does_not_fire_and_a_resumed_one_does_not_fire_retroactively(
     connection: Connection,
 ) -> None:
     await put(connection)
-    await pause(connection, "plant", "beat", ACT)
+    await pause(connection, "plant", "beat", ACTOR)
     term = await begin_term(connection, "test")
     assert (await term.run_once(T0 + timedelta(minutes=1))).timers == 0
-    await resume(connection, "plant", "beat", Act("ann", "test", T0 + timedelta(minutes=1)))
+    await resume(connection, "plant", "beat", Actor("ann", "test", T0 + timedelta(minutes=1)))
     assert (await term.run_once(T0 + timedelta(minutes=1))).timers == 0
     assert (await term.run_once(T0 + timedelta(minutes=1, seconds=10))).fires == 1

@@ -22,8 +22,10 @@ from tests.cdc.publishing import patient
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
-from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
 from timers.working_set import database_now
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, connect, statement
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -49,7 +51,7 @@ class Watched:
 
 async def start_beat(connection: Connection) -> datetime:
     now = await database_now(connection)
-    put = await put_schedule(connection, BEAT, Act("tester", "test", now))
+    put = await put_schedule(connection, BEAT, Actor("tester", "test", now))
     assert put.next_at is not None
     return put.next_at
 
@@ -139,7 +141,7 @@ async def test_a_tick_committed_late_is_found_while_it_runs(
         await fires_after(connection, 2)
         asked_at = await database_now(connection) - timedelta(minutes=5)
         late = ScheduleSpec("late", {"at": (asked_at + timedelta(seconds=1)).isoformat()})
-        await put_schedule(connection, late, Act("tester", "test", asked_at))
+        await put_schedule(connection, late, Actor("tester", "test", asked_at))
 
         async def found() -> bool:
             return bool(await all_rows(connection, "select 1 from tocsin.event where schedule = 'late'"))

@@ -14,15 +14,17 @@ from tests.records import events
 from tests.sql import one_row
 from timers.identity import event_id_text
 from timers.recurrence import parse, parse_spec
-from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
 from timers.tz_update import follow_tz_data
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 DAILY = ScheduleSpec("daily", {"cron": "30 2 * * *", "tz": "America/New_York"})
 # 02:30 does not exist on this day: it fires at 03:00, and is known as 02:30.
 IN_THE_GAP = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
-EARLIER = Act("tester", "test", IN_THE_GAP - timedelta(hours=20))
+EARLIER = Actor("tester", "test", IN_THE_GAP - timedelta(hours=20))
 
 
 async def tick(connection: Connection) -> dict[str, Any]:
@@ -43,7 +45,7 @@ async def test_each_tick_is_armed_with_the_identity_of_its_occurrence(connection
     (event,) = await events(connection)
     assert event["id"].hex == event_id_text(str(made.id), 1, "2026-03-08T02:30:00/0")
     elapsed = ScheduleSpec("daily", {"cron": "*/5 * * * *", "tz": "America/New_York"})
-    await put_schedule(connection, elapsed, Act("tester", "test", IN_THE_GAP + DAY))
+    await put_schedule(connection, elapsed, Actor("tester", "test", IN_THE_GAP + DAY))
     assert await known(connection) == ("2026-03-09T07:05:00Z", IN_THE_GAP + DAY + timedelta(minutes=5))
 
 
@@ -121,7 +123,7 @@ async def test_an_instant_that_has_another_wall_time_now_is_known_by_that(connec
     """Twice a day, and the zone moved by just that: the tick stays where it is, and is another occurrence."""
     await follow_tz_data(connection, "2098z")
     twice = ScheduleSpec("twice", {"cron": "0 8,9 * * *", "tz": "America/New_York"})
-    await put_schedule(connection, twice, Act("tester", "test", T0))
+    await put_schedule(connection, twice, Actor("tester", "test", T0))
     before = await known(connection)
     await connection.execute("update tocsin.timer set identity = '2026-03-02T09:00:00/0'")
     assert await follow_tz_data(connection, "2099a") == 1

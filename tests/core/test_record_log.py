@@ -13,7 +13,8 @@ from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 STEP = (
     "select tocsin.append('{}', array[row(gen_random_uuid(), gen_random_uuid(), 'tell', null, 0, 1, 'due',"

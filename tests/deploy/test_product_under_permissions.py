@@ -21,9 +21,9 @@ from tests.client.service import make_service, note
 from tests.deploy.guarded_nats import GuardedNats, guarded_nats
 from tests.sql import all_rows
 from tests.waiting import eventually
-from timers.schedules import Act
 from timers.working_set import database_now
 from tocsin.client import Event, Events, Inbox, KvMark, Records, Unreachable, consume, prepare, replay
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
@@ -62,7 +62,7 @@ async def test_clock_cdc_worker_producer_and_consumer_do_their_work(
     server: GuardedNats, settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roles = {role: server.settings_of(role, settings) for role in ("clock", "cdc", "worker", "operator")}
-    await apply(connection, load_text(RULES), Act("tester", "test", await database_now(connection)))
+    await apply(connection, load_text(RULES), Actor("tester", "test", await database_now(connection)))
     operator = await connect_bus(roles["operator"], "test")
     told = await operator.subscribe("reports.beat")
     with capture_logs() as logs:
@@ -150,9 +150,9 @@ async def test_the_stream_is_rebuilt_by_the_user_kept_for_it(
     bus = await connect_bus(own, "test")
     reader = LogReader(connection)
     plan = await plan_rebuild(bus, own, reader)
-    act = Act("tester", "test", await database_now(connection))
-    assert await rebuild(bus, own, reader, act, lambda _: None) == plan.last + 1
-    assert await rebuild(bus, own, reader, act, lambda _: None) == plan.last + 2
+    actor = Actor("tester", "test", await database_now(connection))
+    assert await rebuild(bus, own, reader, actor, lambda _: None) == plan.last + 1
+    assert await rebuild(bus, own, reader, actor, lambda _: None) == plan.last + 2
     await bus.close()
 
 
@@ -163,8 +163,8 @@ async def test_a_consumer_without_the_streams_that_it_needs_is_told_who_can_make
     monkeypatch.setattr("tocsin.client.durable.API_TIMEOUT_S", 0.3)
     own = server.settings_of("rebuild", settings)
     bus = await connect_bus(own, "test")
-    act = Act("tester", "test", await database_now(connection))
-    await rebuild(bus, own, LogReader(connection), act, lambda _: None)
+    actor = Actor("tester", "test", await database_now(connection))
+    await rebuild(bus, own, LogReader(connection), actor, lambda _: None)
     await bus.close()
 
     async def see(_: Event) -> None: ...

@@ -38,8 +38,8 @@ from tests.faults.processes import TOCSIN, Processes, environment
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
-from timers.schedules import Act
 from timers.working_set import database_now
+from tocsin.core.audit import Actor
 from tocsin.core.db import connect
 from tocsin.core.errors import TocsinError
 from tocsin.core.logs import configure_logs
@@ -162,7 +162,7 @@ class Hour:
             loaded = load_text(text)
             now = await database_now(connection)
             removed = (await preview(connection, loaded, now, prune=True)).plan.removed
-            await apply(connection, loaded, Act("editor", "test", now), removing=removed)
+            await apply(connection, loaded, Actor("editor", "test", now), removing=removed)
         finally:
             await connection.close()
 
@@ -182,13 +182,13 @@ class Hour:
                 return
             alarm = chance.choice(held)
             now = await database_now(connection)
-            act = Act("person", "test", now)
+            actor = Actor("person", "test", now)
             what = chance.choice(("acknowledge", "snooze", "unsnooze"))
             if what == "acknowledge":
-                await acknowledge(connection, alarm, act)
+                await acknowledge(connection, alarm, actor)
             else:
                 silent_until = now + timedelta(seconds=chance.uniform(1, 20)) if what == "snooze" else None
-                await snooze(connection, alarm, act, silent_until)
+                await snooze(connection, alarm, actor, silent_until)
             self._acts[what] += 1
         finally:
             await connection.close()

@@ -14,8 +14,10 @@ from typing import Any
 import psycopg
 
 from tests.sessions import opening_sessions
-from timers.schedules import Act, ScheduleSpec, pause_schedule, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import pause_schedule, put_schedule
 from timers.working_set import database_now
+from tocsin.core.audit import Actor
 from tocsin.core.settings import Settings
 
 OWNER = "faults"
@@ -48,9 +50,9 @@ async def arm_pulses(settings: Settings) -> dict[str, datetime]:
     firsts = {}
     async with opening_sessions(settings) as open_session:
         connection = await open_session("workload")
-        act = Act("tester", "test", await database_now(connection))
+        actor = Actor("tester", "test", await database_now(connection))
         for spec in PULSES:
-            put = await put_schedule(connection, spec, act)
+            put = await put_schedule(connection, spec, actor)
             assert put.next_at is not None
             firsts[spec.name] = put.next_at
     return firsts
@@ -73,9 +75,9 @@ def arm_one_shots(url: str, count: int, ahead_s: float, over_s: float) -> None:
 async def pause_pulses(settings: Settings) -> None:
     async with opening_sessions(settings) as open_session:
         connection = await open_session("workload")
-        act = Act("tester", "test", await database_now(connection))
+        actor = Actor("tester", "test", await database_now(connection))
         for spec in PULSES:
-            await pause_schedule(connection, OWNER, spec.name, act)
+            await pause_schedule(connection, OWNER, spec.name, actor)
 
 
 def account(url: str, firsts: dict[str, datetime]) -> Account:

@@ -14,7 +14,8 @@ from tests.metrics.scraping import Figures
 from timers.working_set import arm
 from tocsin.core.db import Connection, statement
 from tocsin.core.metrics import text
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.metrics.database_metrics import prepare, read_house
 
 _DATA_0 = {"lane": "data", "partition": "0"}

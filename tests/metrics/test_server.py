@@ -20,7 +20,8 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.metrics import Metrics
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.service import Service, beat, running
 from tocsin.core.settings import Settings
 from tocsin.metrics import server

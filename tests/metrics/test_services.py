@@ -13,9 +13,11 @@ from tests.clock.alarms import read_until
 from tests.clock.series import WITHIN, put_series, watch_series
 from tests.metrics.scraping import Figures, ask, process, scrape
 from tests.waiting import eventually
-from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
 from timers.working_set import database_now
 from tocsin.client.producer import Producer
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, connect
 from tocsin.core.settings import Settings
 from tocsin.embedded import embedded_nats, embedded_postgres
@@ -41,8 +43,8 @@ async def soon(predicate: Callable[[], Awaitable[bool]], what: str) -> None:
 
 
 async def put_beat(connection: Connection) -> None:
-    act = Act("tester", "test", await database_now(connection))
-    await put_schedule(connection, ScheduleSpec("beat", {"every": "100ms"}), act)
+    actor = Actor("tester", "test", await database_now(connection))
+    await put_schedule(connection, ScheduleSpec("beat", {"every": "100ms"}), actor)
 
 
 async def test_each_service_shows_what_it_did_and_that_it_is_well(

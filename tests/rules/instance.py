@@ -29,7 +29,8 @@ from tests.rules.actions.performed_steps import world_of
 from tests.rules.apply.apply_setup import put, rule
 from tests.sql import all_rows
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

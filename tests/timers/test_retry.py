@@ -16,11 +16,11 @@ from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
 from timers.retry import retry_timer
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused
 
-ACT = Act("ann", "test", at(100))
+ACTOR = Actor("ann", "test", at(100))
 
 
 async def failed_beat(connection: Connection, max_failures: int = 1, **changes: Any) -> str:
@@ -42,7 +42,7 @@ async def test_a_parked_tick_is_due_at_once_and_fires_what_it_would_have(connect
     ref = await failed_beat(connection, grace=100 * (at(1) - at(0)))
     parked = await timer(connection)
     assert parked["parked_at"] == at(10)
-    found = await retry_timer(connection, "schedule-tick", ref, "", ACT)
+    found = await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
     assert (found["attempts"], found["name"]) == (1, "beat")
     mended = {"fire_at": at(100), "attempts": 0, "last_error": None, "parked_at": None}
     assert await timer(connection) == {**parked, **mended}
@@ -54,17 +54,17 @@ async def test_a_parked_tick_is_due_at_once_and_fires_what_it_would_have(connect
 async def test_the_act_is_audited_with_the_error_that_was_there(connection: Connection) -> None:
     ref = await failed_beat(connection, owner="plant")
     failed = await timer(connection)
-    await retry_timer(connection, "schedule-tick", ref, "", ACT)
-    act = await one_row(connection, "select * from tocsin.audit where verb = 'retry'")
-    assert (act["at"], act["who"], act["via"]) == (at(100), "ann", "test")
-    assert (act["kind"], act["owner"], act["name"]) == ("timer", "plant", "beat")
-    assert act["old"] == {
+    await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
+    actor = await one_row(connection, "select * from tocsin.audit where verb = 'retry'")
+    assert (actor["at"], actor["who"], actor["via"]) == (at(100), "ann", "test")
+    assert (actor["kind"], actor["owner"], actor["name"]) == ("timer", "plant", "beat")
+    assert actor["old"] == {
         "attempts": 1,
         "last_error": failed["last_error"],
         "parked_at": at(10).isoformat(),
         "fire_at": failed["fire_at"].isoformat(),
     }
-    assert act["new"] == {
+    assert actor["new"] == {
         "attempts": 0,
         "last_error": None,
         "parked_at": None,
@@ -75,7 +75,7 @@ async def test_the_act_is_audited_with_the_error_that_was_there(connection: Conn
 async def test_a_timer_that_backs_off_may_be_brought_forward_as_well(connection: Connection) -> None:
     ref = await failed_beat(connection, max_failures=5)
     assert (await timer(connection))["parked_at"] is None
-    await retry_timer(connection, "schedule-tick", ref, "", ACT)
+    await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
     assert (await timer(connection))["fire_at"] == at(100)
 
 
@@ -86,25 +86,25 @@ async def test_a_timer_of_another_kind_is_named_by_its_key(connection: Connectio
     term = await begin_term(connection, "test", kinds=(Plain("watchdog"), ScheduleTicks()), max_failures=1)
     await drain(term, at(10))
     await connection.execute("update tocsin.timer set payload = '{}'")
-    await retry_timer(connection, "watchdog", "one", "00002", ACT)
+    await retry_timer(connection, "watchdog", "one", "00002", ACTOR)
     await drain(term, at(100))
     assert await fired_plain(connection, "watchdog") == [("one", "00002")]
-    act = await one_row(connection, "select * from tocsin.audit")
-    assert (act["kind"], act["owner"], act["name"]) == ("timer", "", "watchdog/one/00002")
+    actor = await one_row(connection, "select * from tocsin.audit")
+    assert (actor["kind"], actor["owner"], actor["name"]) == ("timer", "", "watchdog/one/00002")
 
 
 async def test_a_schedule_may_be_named_unless_several_have_the_name(connection: Connection) -> None:
     await failed_beat(connection)
-    await retry_timer(connection, "schedule-tick", "beat", "", ACT)
+    await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
     ids = sorted([await failed_beat(connection, owner="plant"), await failed_beat(connection, owner="mill")])
     with pytest.raises(Refused) as refused:
-        await retry_timer(connection, "schedule-tick", "beat", "", ACT)
+        await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
     assert str(refused.value).startswith("several schedules are called 'beat', give the ref of one: ")
     assert all(f"{one} (owner " in str(refused.value) for one in ids)
-    await retry_timer(connection, "schedule-tick", ids[0], "", ACT)
+    await retry_timer(connection, "schedule-tick", ids[0], "", ACTOR)
     await arm_plain(connection, "watchdog", at(5), ref=ids[1])
     with pytest.raises(Refused, match="there is no watchdog 'beat'"):
-        await retry_timer(connection, "watchdog", "beat", "00001", ACT)
+        await retry_timer(connection, "watchdog", "beat", "00001", ACTOR)
 
 
 async def test_what_is_not_there_or_has_not_failed_is_refused_and_leaves_no_trace(
@@ -115,16 +115,16 @@ async def test_what_is_not_there_or_has_not_failed_is_refused_and_leaves_no_trac
         Refused,
         match=r"schedule-tick 'beat' has not failed, it is due at 2026-03-02 08:00:10Z: there is nothing to retry",
     ):
-        await retry_timer(connection, "schedule-tick", "beat", "", ACT)
+        await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
     with pytest.raises(
         Refused,
         match="there is no schedule-tick 'nothing' with the key 'k': `tocsin timers --parked --json` lists",
     ):
-        await retry_timer(connection, "schedule-tick", "nothing", "k", ACT)
+        await retry_timer(connection, "schedule-tick", "nothing", "k", ACTOR)
     with pytest.raises(Refused, match="there is no schedule-tick"):
-        await retry_timer(connection, "schedule-tick", str(made.id), "k", ACT)
+        await retry_timer(connection, "schedule-tick", str(made.id), "k", ACTOR)
     with pytest.raises(InvalidInput, match="unknown timer kind 'tick'"):
-        await retry_timer(connection, "tick", "beat", "", ACT)
+        await retry_timer(connection, "tick", "beat", "", ACTOR)
     assert await all_rows(connection, "select * from tocsin.audit where verb = 'retry'") == []
     assert (await timer(connection))["fire_at"] == at(10)
 
@@ -136,7 +136,7 @@ async def test_a_retry_that_waited_for_an_edit_finds_nothing_to_retry(
     editor = await sessions("editor")
     async with editor.transaction():
         await put(editor, payload={"k": 1})
-        retry = asyncio.create_task(retry_timer(connection, "schedule-tick", ref, "", ACT))
+        retry = asyncio.create_task(retry_timer(connection, "schedule-tick", ref, "", ACTOR))
         await eventually(lambda: blocked(watch, connection), "the retry waits for the edit")
     with pytest.raises(Refused, match="has not failed"):
         await retry

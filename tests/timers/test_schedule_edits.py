@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from timers.schedules import Act, ScheduleSpec, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -14,9 +16,9 @@ HOUR = timedelta(hours=1)
 async def test_bounds_that_end_before_the_old_anchor_are_no_reason_to_refuse_an_edit(
     connection: Connection,
 ) -> None:
-    act = Act("tester", "test", T0)
+    actor = Actor("tester", "test", T0)
     later = ScheduleSpec("beat", {"every": "10m", "anchor": T0 + 24 * HOUR})
-    await put_schedule(connection, later, act)
+    await put_schedule(connection, later, actor)
     sooner = ScheduleSpec("beat", {"every": "10m", "ends_at": T0 + HOUR})
-    put = await put_schedule(connection, sooner, act)
+    put = await put_schedule(connection, sooner, actor)
     assert (put.outcome, put.next_at) == ("changed", T0 + timedelta(minutes=10))

@@ -40,16 +40,16 @@ from tests.timers.schedule_model import (
     assert_each_once,
 )
 from tests.waiting import eventually
+from timers.schedule_spec import ScheduleSpec
 from timers.schedules import (
-    Act,
     Put,
-    ScheduleSpec,
     cancel_schedule,
     list_schedules,
     pause_schedule,
     put_schedule,
     resume_schedule,
 )
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Deposed, Refused
 from tocsin.core.settings import Settings
@@ -202,7 +202,7 @@ class Schedules(RuleBasedStateMachine):
             grace=policy.grace,
             max_catch_up=policy.max_catch_up,
         )
-        self.acted(put_schedule(self.house.connection, spec, self.act), self.model_put(name, wanted))
+        self.acted(put_schedule(self.house.connection, spec, self.actor), self.model_put(name, wanted))
 
     def model_put(self, name: str, wanted: Wanted) -> str | None:
         row = self.model.get(name)
@@ -221,17 +221,17 @@ class Schedules(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def pause(self, name: str) -> None:
-        work = pause_schedule(self.house.connection, self.owner, name, self.act)
+        work = pause_schedule(self.house.connection, self.owner, name, self.actor)
         self.acted(work, self.model_status(name, "paused", {"active"}, {"paused"}))
 
     @rule(name=NAMES)
     def resume(self, name: str) -> None:
-        work = resume_schedule(self.house.connection, self.owner, name, self.act)
+        work = resume_schedule(self.house.connection, self.owner, name, self.actor)
         self.acted(work, self.model_status(name, "active", {"paused"}, {"active"}))
 
     @rule(name=NAMES)
     def cancel(self, name: str) -> None:
-        work = cancel_schedule(self.house.connection, self.owner, name, self.act)
+        work = cancel_schedule(self.house.connection, self.owner, name, self.actor)
         finished = {"fired", "ended", "cancelled"}
         self.acted(work, self.model_status(name, "cancelled", {"active", "paused"}, finished))
 
@@ -252,8 +252,8 @@ class Schedules(RuleBasedStateMachine):
         assert outcome == expected
 
     @property
-    def act(self) -> Act:
-        return Act("tester", "machine", self.now)
+    def actor(self) -> Actor:
+        return Actor("tester", "machine", self.now)
 
     # What time and fate do.
 

@@ -14,15 +14,9 @@ from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
-from timers.schedules import (
-    Act,
-    Put,
-    ScheduleSpec,
-    cancel_schedule,
-    find_schedule,
-    pause_schedule,
-    put_schedule,
-)
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import Put, cancel_schedule, find_schedule, pause_schedule, put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
@@ -31,7 +25,7 @@ SECOND = timedelta(seconds=1)
 DUE = T0 + 10 * SECOND
 BEAT = ScheduleSpec("beat", {"every": "10s"})
 ONCE = ScheduleSpec("beat", {"at": "2026-03-02T08:00:10Z"})
-EARLY = Act("ann", "test", T0 + SECOND)
+EARLY = Actor("ann", "test", T0 + SECOND)
 
 
 @pytest.fixture
@@ -75,7 +69,7 @@ async def overtaken(
 async def test_an_edit_that_waited_for_a_fire_counts_from_what_it_did(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
-    await put_schedule(connection, BEAT, Act("ann", "test", T0))
+    await put_schedule(connection, BEAT, Actor("ann", "test", T0))
     held = FireHeldOpen(connection)
     fire = await held.begin()
     edit = asyncio.create_task(put_schedule(editor, replace(BEAT, payload={"k": 1}), EARLY))
@@ -90,7 +84,7 @@ async def test_an_edit_that_waited_for_a_fire_counts_from_what_it_did(
 async def test_an_edit_that_waited_for_the_fire_of_a_one_shot_cannot_fire_it_again(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
-    await put_schedule(connection, ONCE, Act("ann", "test", T0))
+    await put_schedule(connection, ONCE, Actor("ann", "test", T0))
     held = FireHeldOpen(connection)
     fire = await held.begin()
     edit = asyncio.create_task(put_schedule(editor, replace(ONCE, payload={"k": 1}), EARLY))
@@ -106,7 +100,7 @@ async def test_an_edit_that_waited_for_the_fire_of_a_one_shot_cannot_fire_it_aga
 async def test_a_cancel_that_waited_for_the_fire_of_a_one_shot_lost(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
-    await put_schedule(connection, ONCE, Act("ann", "test", T0))
+    await put_schedule(connection, ONCE, Actor("ann", "test", T0))
     held = FireHeldOpen(connection)
     fire = await held.begin()
     cancel = asyncio.create_task(cancel_schedule(editor, "", "beat", EARLY))
@@ -123,7 +117,7 @@ async def test_a_cancel_that_waited_for_the_fire_of_a_one_shot_lost(
 async def test_a_pause_that_waited_for_the_fire_of_a_one_shot_is_refused(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
-    await put_schedule(connection, ONCE, Act("ann", "test", T0))
+    await put_schedule(connection, ONCE, Actor("ann", "test", T0))
     held = FireHeldOpen(connection)
     fire = await held.begin()
     pause = asyncio.create_task(pause_schedule(editor, "", "beat", EARLY))
@@ -137,7 +131,7 @@ async def test_a_pause_that_waited_for_the_fire_of_a_one_shot_is_refused(
 async def test_a_pause_that_waited_for_a_fire_knows_what_it_did(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
-    await put_schedule(connection, BEAT, Act("ann", "test", T0))
+    await put_schedule(connection, BEAT, Actor("ann", "test", T0))
     held = FireHeldOpen(connection)
     fire = await held.begin()
     pause = asyncio.create_task(pause_schedule(editor, "", "beat", EARLY))
@@ -153,7 +147,7 @@ async def test_a_pause_that_waited_for_a_fire_knows_what_it_did(
 async def test_a_fire_does_not_wait_for_an_edit_and_leaves_it_the_tick(
     connection: Connection, editor: Connection
 ) -> None:
-    await put_schedule(connection, BEAT, Act("ann", "test", T0))
+    await put_schedule(connection, BEAT, Actor("ann", "test", T0))
     term = await begin_term(connection, "test")
     async with editor.transaction():
         await pause_schedule(editor, "", "beat", EARLY)
@@ -166,7 +160,7 @@ async def test_a_fire_does_not_wait_for_an_edit_and_leaves_it_the_tick(
 async def test_an_edit_that_is_rolled_back_leaves_the_tick_to_the_next_scan(
     connection: Connection, editor: Connection
 ) -> None:
-    await put_schedule(connection, BEAT, Act("ann", "test", T0))
+    await put_schedule(connection, BEAT, Actor("ann", "test", T0))
     term = await begin_term(connection, "test")
     async with editor.transaction(force_rollback=True):
         await cancel_schedule(editor, "", "beat", EARLY)
@@ -177,7 +171,7 @@ async def test_an_edit_that_is_rolled_back_leaves_the_tick_to_the_next_scan(
 async def test_two_edits_of_one_schedule_take_turns(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
-    await put_schedule(connection, BEAT, Act("ann", "test", T0))
+    await put_schedule(connection, BEAT, Actor("ann", "test", T0))
     async with connection.transaction():
         await put_schedule(connection, replace(BEAT, payload={"by": "ann"}), EARLY, if_generation=1)
         second = asyncio.create_task(
@@ -207,8 +201,8 @@ async def test_edits_while_the_clock_fires_never_deadlock_and_never_fire_twice(
 ) -> None:
     """Each of forty one-shots is either cancelled or fired, whoever gets there first."""
     for number in range(40):
-        await put_schedule(connection, replace(ONCE, name=f"once-{number}"), Act("ann", "test", T0))
-        await put_schedule(connection, replace(BEAT, name=f"beat-{number}"), Act("ann", "test", T0))
+        await put_schedule(connection, replace(ONCE, name=f"once-{number}"), Actor("ann", "test", T0))
+        await put_schedule(connection, replace(BEAT, name=f"beat-{number}"), Actor("ann", "test", T0))
     term = await begin_term(connection, "test", batch=7)
     outcomes: dict[str, str] = {}
 

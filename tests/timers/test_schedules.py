@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tests.sql import all_rows, one_row
+from timers.schedule_spec import ScheduleSpec
 from timers.schedules import (
-    Act,
-    ScheduleSpec,
     cancel_schedule,
     find_schedule,
     list_schedules,
@@ -19,6 +18,7 @@ from timers.schedules import (
     put_schedule,
     resume_schedule,
 )
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused
 
@@ -27,8 +27,8 @@ SECOND = timedelta(seconds=1)
 BEAT = ScheduleSpec("beat", {"every": "10s"}, owner="plant")
 
 
-def act(after: timedelta = timedelta(0), who: str = "ann") -> Act:
-    return Act(who, "test", T0 + after)
+def actor(after: timedelta = timedelta(0), who: str = "ann") -> Actor:
+    return Actor(who, "test", T0 + after)
 
 
 async def ticks(connection: Connection) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ async def stored(connection: Connection) -> dict[str, Any]:
 
 
 async def test_adding_arms_the_one_tick_and_records_who(connection: Connection) -> None:
-    put = await put_schedule(connection, BEAT, act())
+    put = await put_schedule(connection, BEAT, actor())
     assert (put.outcome, put.generation, put.next_at) == ("added", 1, T0 + 10 * SECOND)
     (tick,) = await ticks(connection)
     assert (tick["kind"], tick["ref"], tick["key"]) == ("schedule-tick", str(put.id), "")
@@ -53,9 +53,9 @@ async def test_adding_arms_the_one_tick_and_records_who(connection: Connection) 
 
 
 async def test_putting_the_same_again_changes_nothing(connection: Connection) -> None:
-    await put_schedule(connection, BEAT, act())
+    await put_schedule(connection, BEAT, actor())
     before = await stored(connection)
-    again = await put_schedule(connection, BEAT, act(3 * SECOND))
+    again = await put_schedule(connection, BEAT, actor(3 * SECOND))
     assert (again.outcome, again.generation, again.next_at) == ("unchanged", 1, T0 + 10 * SECOND)
     assert await stored(connection) == before
     assert len(await all_rows(connection, "select * from tocsin.audit")) == 1
@@ -74,14 +74,14 @@ async def test_putting_the_same_again_changes_nothing(connection: Connection) ->
     ],
 )
 async def test_re_applying_later_moves_nothing(connection: Connection, spec: ScheduleSpec) -> None:
-    first = await put_schedule(connection, spec, act())
-    again = await put_schedule(connection, spec, act(timedelta(hours=3)))
+    first = await put_schedule(connection, spec, actor())
+    again = await put_schedule(connection, spec, actor(timedelta(hours=3)))
     assert (again.outcome, again.next_at) == ("unchanged", first.next_at)
 
 
 async def test_an_edit_makes_a_generation_and_names_what_differs(connection: Connection) -> None:
-    await put_schedule(connection, BEAT, act())
-    changed = await put_schedule(connection, replace(BEAT, payload={"k": 1}), act(13 * SECOND, "bob"))
+    await put_schedule(connection, BEAT, actor())
+    changed = await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(13 * SECOND, "bob"))
     assert (changed.outcome, changed.generation, changed.differences) == ("changed", 2, ("payload",))
     # The anchor is kept: the beat stays where it was. The occurrence that was due at 10 s is not fired late.
     assert changed.next_at == T0 + 20 * SECOND
@@ -94,52 +94,52 @@ async def test_an_edit_makes_a_generation_and_names_what_differs(connection: Con
 
 
 async def test_another_recurrence_counts_from_its_edit(connection: Connection) -> None:
-    await put_schedule(connection, BEAT, act())
-    changed = await put_schedule(connection, replace(BEAT, recurrence={"every": "60s"}), act(13 * SECOND))
+    await put_schedule(connection, BEAT, actor())
+    changed = await put_schedule(connection, replace(BEAT, recurrence={"every": "60s"}), actor(13 * SECOND))
     assert (changed.differences, changed.next_at) == (("recurrence",), T0 + 73 * SECOND)
 
 
 async def test_a_paused_schedule_has_no_tick_and_resumes_after_now(connection: Connection) -> None:
-    await put_schedule(connection, BEAT, act())
-    paused = await pause_schedule(connection, "plant", "beat", act(SECOND))
+    await put_schedule(connection, BEAT, actor())
+    paused = await pause_schedule(connection, "plant", "beat", actor(SECOND))
     assert (paused.outcome, paused.generation, paused.next_at) == ("changed", 2, None)
     assert await ticks(connection) == []
-    assert (await pause_schedule(connection, "plant", "beat", act(2 * SECOND))).outcome == "unchanged"
+    assert (await pause_schedule(connection, "plant", "beat", actor(2 * SECOND))).outcome == "unchanged"
     assert (await stored(connection))["status"] == "paused"
 
-    resumed = await resume_schedule(connection, "plant", "beat", act(95 * SECOND))
+    resumed = await resume_schedule(connection, "plant", "beat", actor(95 * SECOND))
     assert (resumed.generation, resumed.next_at) == (3, T0 + 100 * SECOND)
-    assert (await resume_schedule(connection, "plant", "beat", act(96 * SECOND))).outcome == "unchanged"
+    assert (await resume_schedule(connection, "plant", "beat", actor(96 * SECOND))).outcome == "unchanged"
     verbs = await all_rows(connection, "select verb from tocsin.audit order by id")
     assert [row["verb"] for row in verbs] == ["add", "pause", "resume"]
 
 
 async def test_a_cancelled_schedule_keeps_its_row_and_can_be_put_again(connection: Connection) -> None:
-    first = await put_schedule(connection, BEAT, act())
-    cancelled = await cancel_schedule(connection, "plant", "beat", act(SECOND))
+    first = await put_schedule(connection, BEAT, actor())
+    cancelled = await cancel_schedule(connection, "plant", "beat", actor(SECOND))
     assert (cancelled.outcome, cancelled.next_at) == ("changed", None)
     assert await ticks(connection) == []
     assert (await stored(connection))["status"] == "cancelled"
-    assert (await cancel_schedule(connection, "plant", "beat", act(SECOND))).outcome == "unchanged"
+    assert (await cancel_schedule(connection, "plant", "beat", actor(SECOND))).outcome == "unchanged"
     for refused in (pause_schedule, resume_schedule):
         with pytest.raises(Refused, match="schedule 'beat' is cancelled and cannot be"):
-            await refused(connection, "plant", "beat", act(SECOND))
+            await refused(connection, "plant", "beat", actor(SECOND))
 
-    revived = await put_schedule(connection, BEAT, act(35 * SECOND))
+    revived = await put_schedule(connection, BEAT, actor(35 * SECOND))
     assert (revived.outcome, revived.id, revived.generation) == ("changed", first.id, 3)
     assert revived.next_at == T0 + 40 * SECOND
 
 
 async def test_a_disabled_schedule_is_paused_from_the_start(connection: Connection) -> None:
     off = replace(BEAT, enabled=False)
-    assert (await put_schedule(connection, off, act())).next_at is None
+    assert (await put_schedule(connection, off, actor())).next_at is None
     assert await ticks(connection) == []
-    assert (await put_schedule(connection, off, act())).outcome == "unchanged"
-    edited = await put_schedule(connection, replace(off, payload={"k": 1}), act())
+    assert (await put_schedule(connection, off, actor())).outcome == "unchanged"
+    edited = await put_schedule(connection, replace(off, payload={"k": 1}), actor())
     assert (edited.outcome, edited.next_at) == ("changed", None)
-    enabled = await put_schedule(connection, replace(BEAT, payload={"k": 1}), act(SECOND))
+    enabled = await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(SECOND))
     assert enabled.next_at == T0 + 10 * SECOND
-    disabled = await put_schedule(connection, replace(off, payload={"k": 1}), act(SECOND))
+    disabled = await put_schedule(connection, replace(off, payload={"k": 1}), actor(SECOND))
     assert (disabled.outcome, await ticks(connection)) == ("changed", [])
 
 
@@ -148,19 +148,19 @@ async def test_a_disabled_schedule_is_paused_from_the_start(connection: Connecti
 async def test_what_has_finished_stays_so_until_its_content_changes(
     connection: Connection, status: str, enabled: bool
 ) -> None:
-    await put_schedule(connection, BEAT, act())
+    await put_schedule(connection, BEAT, actor())
     await connection.execute("delete from tocsin.timer")
     await connection.execute("update tocsin.schedule set status = %s", (status,))
-    again = await put_schedule(connection, replace(BEAT, enabled=enabled), act())
+    again = await put_schedule(connection, replace(BEAT, enabled=enabled), actor())
     assert (again.outcome, (await stored(connection))["status"]) == ("unchanged", status)
-    revived = await put_schedule(connection, replace(BEAT, payload={"k": 1}), act())
+    revived = await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor())
     assert (revived.outcome, (await stored(connection))["status"]) == ("changed", "active")
 
 
 async def test_a_one_shot_in_the_past_is_refused_and_leaves_nothing(connection: Connection) -> None:
     past = replace(BEAT, recurrence={"at": "2026-03-02T07:59:59Z"})
     with pytest.raises(Refused, match="schedule 'beat' would never fire again"):
-        await put_schedule(connection, past, act())
+        await put_schedule(connection, past, actor())
     assert await find_schedule(connection, "plant", "beat") is None
     assert await ticks(connection) == []
 
@@ -168,75 +168,77 @@ async def test_a_one_shot_in_the_past_is_refused_and_leaves_nothing(connection: 
 async def test_an_edit_of_an_older_generation_is_refused_and_says_who_was_quicker(
     connection: Connection,
 ) -> None:
-    await put_schedule(connection, BEAT, act())
-    await put_schedule(connection, replace(BEAT, payload={"k": 1}), act(SECOND, "bob"), if_generation=1)
+    await put_schedule(connection, BEAT, actor())
+    await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(SECOND, "bob"), if_generation=1)
     for change in (pause_schedule, resume_schedule, cancel_schedule):
         with pytest.raises(
             Refused, match=r"at generation 2, not 1: bob changed it via test at 2026-03-02 08:00:01Z"
         ):
-            await change(connection, "plant", "beat", act(), if_generation=1)
+            await change(connection, "plant", "beat", actor(), if_generation=1)
     with pytest.raises(Refused, match="generation 2, not 7"):
-        await put_schedule(connection, BEAT, act(), if_generation=7)
+        await put_schedule(connection, BEAT, actor(), if_generation=7)
     assert (await stored(connection))["generation"] == 2
 
 
 async def test_a_schedule_that_is_not_there_is_named(connection: Connection) -> None:
     for change in (pause_schedule, resume_schedule, cancel_schedule):
         with pytest.raises(Refused, match="there is no schedule 'beat' of owner 'plant'"):
-            await change(connection, "plant", "beat", act())
+            await change(connection, "plant", "beat", actor())
     with pytest.raises(Refused, match="there is no schedule"):
-        await put_schedule(connection, BEAT, act(), if_generation=1)
+        await put_schedule(connection, BEAT, actor(), if_generation=1)
     assert await list_schedules(connection) == []
 
 
 async def test_what_is_done_is_never_armed_again(connection: Connection) -> None:
     """A clock that ran ahead fired an hour of beats; then it was set back, and somebody edits."""
-    await put_schedule(connection, BEAT, act())
+    await put_schedule(connection, BEAT, actor())
     hour = timedelta(hours=1)
     await connection.execute(
         "update tocsin.timer set last_nominal_at = %s, nominal_at = %s, fire_at = %s",
         (T0 + hour, T0 + hour + 10 * SECOND, T0 + hour + 10 * SECOND),
     )
-    edited = await put_schedule(connection, replace(BEAT, payload={"k": 1}), act(SECOND))
+    edited = await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(SECOND))
     assert edited.next_at == T0 + hour + 10 * SECOND
-    await pause_schedule(connection, "plant", "beat", act(SECOND))
+    await pause_schedule(connection, "plant", "beat", actor(SECOND))
     assert (await stored(connection))["last_occurrence"] == T0 + hour
-    resumed = await resume_schedule(connection, "plant", "beat", act(SECOND))
+    resumed = await resume_schedule(connection, "plant", "beat", actor(SECOND))
     assert resumed.next_at == T0 + hour + 10 * SECOND
     (tick,) = await ticks(connection)
     assert tick["last_nominal_at"] == T0 + hour
 
 
 async def test_an_edit_forgives_a_parked_tick(connection: Connection) -> None:
-    await put_schedule(connection, BEAT, act())
+    await put_schedule(connection, BEAT, actor())
     await connection.execute("update tocsin.timer set attempts = 5, last_error = 'x', parked_at = %s", (T0,))
-    await put_schedule(connection, replace(BEAT, payload={"k": 1}), act())
+    await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor())
     (tick,) = await ticks(connection)
     assert (tick["attempts"], tick["last_error"], tick["parked_at"]) == (0, None, None)
 
 
 async def test_a_spread_delays_the_tick_and_keeps_the_nominal_time(connection: Connection) -> None:
-    await put_schedule(connection, replace(BEAT, spread=9 * SECOND), act())
+    await put_schedule(connection, replace(BEAT, spread=9 * SECOND), actor())
     (tick,) = await ticks(connection)
     assert tick["nominal_at"] == T0 + 10 * SECOND
     assert tick["nominal_at"] < tick["fire_at"] < tick["nominal_at"] + 9 * SECOND
     with pytest.raises(InvalidInput, match="is not shorter than the distance"):
-        await put_schedule(connection, replace(BEAT, spread=10 * SECOND), act())
+        await put_schedule(connection, replace(BEAT, spread=10 * SECOND), actor())
 
 
 async def test_a_refused_edit_inside_the_callers_transaction_leaves_it_usable(connection: Connection) -> None:
     async with connection.transaction():
-        await put_schedule(connection, BEAT, act())
+        await put_schedule(connection, BEAT, actor())
         with pytest.raises(Refused):
-            await put_schedule(connection, BEAT, act(), if_generation=9)
-        await put_schedule(connection, replace(BEAT, name="other"), act())
+            await put_schedule(connection, BEAT, actor(), if_generation=9)
+        await put_schedule(connection, replace(BEAT, name="other"), actor())
     assert {row["name"] for row in await list_schedules(connection)} == {"beat", "other"}
 
 
 async def test_schedules_are_listed_next_fire_first_and_by_every_filter(connection: Connection) -> None:
-    await put_schedule(connection, replace(BEAT, name="b", type="tick"), act())
-    await put_schedule(connection, replace(BEAT, name="a", recurrence={"every": "5s"}, source="rules"), act())
-    await put_schedule(connection, replace(BEAT, name="p", owner="", enabled=False), act())
+    await put_schedule(connection, replace(BEAT, name="b", type="tick"), actor())
+    await put_schedule(
+        connection, replace(BEAT, name="a", recurrence={"every": "5s"}, source="rules"), actor()
+    )
+    await put_schedule(connection, replace(BEAT, name="p", owner="", enabled=False), actor())
 
     async def names(**filters: Any) -> list[str]:
         return [row["name"] for row in await list_schedules(connection, **filters)]
@@ -287,16 +289,16 @@ async def test_what_could_not_be_stored_or_fired_is_refused_by_name(
     connection: Connection, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
-        await put_schedule(connection, replace(BEAT, **change), act())
+        await put_schedule(connection, replace(BEAT, **change), actor())
     assert await list_schedules(connection) == []
 
 
 async def test_the_largest_payload_is_stored(connection: Connection) -> None:
     payload = {"x": "ü" * ((229_376 - len('{"x": ""}')) // 2)}
-    await put_schedule(connection, replace(BEAT, payload=payload), act())
+    await put_schedule(connection, replace(BEAT, payload=payload), actor())
     assert (await one_row(connection, "select payload from tocsin.schedule"))["payload"] == payload
 
 
 def test_an_act_without_a_timezone_is_refused() -> None:
     with pytest.raises(InvalidInput, match="is naive"):
-        Act("ann", "test", datetime(2026, 3, 2))
+        Actor("ann", "test", datetime(2026, 3, 2))

@@ -13,7 +13,8 @@ from psycopg.types.json import Jsonb
 from clock.term import begin_term
 from tests.records import events
 from timers.schedule_spec import ScheduleSpec
-from timers.schedules import Act, find_schedule, put_schedule
+from timers.schedules import find_schedule, put_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -72,7 +73,7 @@ async def test_what_sql_schedules_is_what_python_would_have_stored(connection: C
         await once(connection, f"sql-{number}", at)
         text = at.isoformat().replace("+00:00", "Z")
         spec = ScheduleSpec(f"python-{number}", {"at": text}, owner="svc")
-        await put_schedule(connection, spec, Act("tester", "test", T0))
+        await put_schedule(connection, spec, Actor("tester", "test", T0))
         rows = [await find_schedule(connection, "svc", f"{by}-{number}") for by in ("sql", "python")]
         assert rows[0] is not None
         assert rows[1] is not None

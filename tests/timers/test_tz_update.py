@@ -13,13 +13,14 @@ from clock.term import begin_term
 from tests.records import events
 from timers import tz_update
 from timers.recurrence import Recurrence, parse_spec
-from timers.schedule_spec import Act, ScheduleSpec
+from timers.schedule_spec import ScheduleSpec
 from timers.schedules import find_schedule, put_schedule
 from timers.tz_update import follow_tz_data
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-ACT = Act("tester", "test", T0)
+ACTOR = Actor("tester", "test", T0)
 HOUR = timedelta(hours=1)
 
 
@@ -51,7 +52,7 @@ async def test_only_what_depends_on_a_zone_is_computed_again(
     connection: Connection, recurrence: dict[str, str], moves: bool
 ) -> None:
     await follow_tz_data(connection, "2098z")
-    await put_schedule(connection, ScheduleSpec("s", recurrence), ACT)
+    await put_schedule(connection, ScheduleSpec("s", recurrence), ACTOR)
     right = await nominal(connection, "s")
     await pretend_the_zone_was_an_hour_ahead(connection)
     assert await follow_tz_data(connection, "2099a") == (1 if moves else 0)
@@ -59,7 +60,7 @@ async def test_only_what_depends_on_a_zone_is_computed_again(
 
 
 async def test_the_same_version_is_looked_at_once(connection: Connection) -> None:
-    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await follow_tz_data(connection, "2099a")
     await pretend_the_zone_was_an_hour_ahead(connection)
     assert await follow_tz_data(connection, "2099a") == 0
@@ -67,7 +68,7 @@ async def test_the_same_version_is_looked_at_once(connection: Connection) -> Non
 
 
 async def test_a_new_database_has_nothing_to_compare_with(connection: Connection) -> None:
-    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await pretend_the_zone_was_an_hour_ahead(connection)
     before = await nominal(connection, "s")
     assert await follow_tz_data(connection, "2099a") == 0
@@ -78,7 +79,7 @@ async def test_many_schedules_are_computed_outside_the_transaction(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await follow_tz_data(connection, "2098z")
-    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await pretend_the_zone_was_an_hour_ahead(connection)
     states: list[TransactionStatus] = []
 
@@ -99,7 +100,7 @@ async def test_many_ticks_are_moved_page_by_page(
     names = [f"s-{number}" for number in range(5)]
     for name in names:
         await put_schedule(
-            connection, ScheduleSpec(name, {"cron": "0 9 * * *", "tz": "America/Vancouver"}), ACT
+            connection, ScheduleSpec(name, {"cron": "0 9 * * *", "tz": "America/Vancouver"}), ACTOR
         )
     right = [await nominal(connection, name) for name in names]
     await pretend_the_zone_was_an_hour_ahead(connection)
@@ -111,11 +112,11 @@ async def test_a_tick_that_was_edited_meanwhile_is_left_alone(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await follow_tz_data(connection, "2098z")
-    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await pretend_the_zone_was_an_hour_ahead(connection)
     edited = ScheduleSpec("s", {"cron": "0 11 * * *", "tz": "Europe/London"})
     monkeypatch.setattr(
-        tz_update, "_moves", _after(tz_update._moves, lambda: put_schedule(connection, edited, ACT))
+        tz_update, "_moves", _after(tz_update._moves, lambda: put_schedule(connection, edited, ACTOR))
     )
     await follow_tz_data(connection, "2099a")
     assert (await nominal(connection, "s")).hour == 11
@@ -133,7 +134,7 @@ def _after(
 
 
 async def test_a_wall_time_that_is_done_does_not_fire_again(connection: Connection) -> None:
-    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACT)
+    await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     first = await nominal(connection, "s")
     await follow_tz_data(connection, "2098z")
     term = await begin_term(connection, "test")

@@ -158,13 +158,13 @@ async def _alarms(
 async def _ack(alarm: str, note: str, who: str) -> tuple[dict[str, Any], Acted]:
     from rules.alarms.operator import acknowledge
     from rules.alarms.queries import find_alarm
-    from timers.schedule_spec import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
         row = await find_alarm(connection, alarm)
-        acted = await acknowledge(connection, row, Act(who, "cli", await database_now(connection)), note)
+        acted = await acknowledge(connection, row, Actor(who, "cli", await database_now(connection)), note)
         return await find_alarm(connection, str(row["id"])), acted
 
 
@@ -174,9 +174,9 @@ async def _snooze(
     from rules.alarms.operator import snooze as snooze_alarm
     from rules.alarms.queries import find_alarm
     from schemas.values.duration import parse_duration
-    from timers.schedule_spec import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
         row = await find_alarm(connection, alarm)
@@ -184,4 +184,4 @@ async def _snooze(
         silent_until = None if until is None else instant_option(until, "--until")
         if duration is not None:
             silent_until = now + parse_duration(duration)
-        return row, silent_until, await snooze_alarm(connection, row, Act(who, "cli", now), silent_until)
+        return row, silent_until, await snooze_alarm(connection, row, Actor(who, "cli", now), silent_until)

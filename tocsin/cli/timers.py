@@ -98,9 +98,11 @@ async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime,
 
 async def _retry(kind: str, ref: str, key: str, who: str) -> dict[str, Any]:
     from timers.retry import retry_timer
-    from timers.schedule_spec import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
-        return await retry_timer(connection, kind, ref, key, Act(who, "cli", await database_now(connection)))
+        return await retry_timer(
+            connection, kind, ref, key, Actor(who, "cli", await database_now(connection))
+        )

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_one
-from tocsin.core.records import NewCalculated, NewEvent, NewStep, Records
-
-__all__ = ["NewCalculated", "NewEvent", "NewStep", "Records", "append_events", "append_records"]
-
+from tocsin.core.records import NewEvent, Records
 
 _EVENT = (
     *("id", "ts", "origin", "type", "schedule", "rule", "action", "owner"),

@@ -9,7 +9,7 @@ from rules.actions.steps.task import Task
 from rules.language.templates import fill, fill_text
 from rules.runbook import Completed, Outcome
 from tocsin.core.errors import InvalidInput
-from tocsin.core.record_log import NewEvent
+from tocsin.core.records import NewEvent
 
 _LONGEST_OWNER = 128
 _LARGEST_BYTES = 200_000

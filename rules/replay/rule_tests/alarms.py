@@ -34,7 +34,7 @@ from rules.replay.rule_tests.scheduler import SILENCE, SUSTAIN, Agenda
 from schemas.fields import ALARM_FIELDS
 from schemas.values.severities import level_name
 from schemas.wire.alarm_events import AlarmRef
-from tocsin.core.record_log import NewEvent
+from tocsin.core.records import NewEvent
 
 
 @dataclass

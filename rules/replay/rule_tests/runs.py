@@ -20,7 +20,7 @@ from rules.replay.rule_tests.log import Happening
 from rules.replay.rule_tests.perform import Failure, Said, perform
 from rules.replay.rule_tests.scheduler import EVENT, STEP, Agenda
 from rules.runbook import Answered, Armed, Awaited, Emitted, Finished, advance
-from tocsin.core.record_log import NewEvent
+from tocsin.core.records import NewEvent
 
 Facts = Mapping[str, Any]
 _NOWHERE = cast(World, None)

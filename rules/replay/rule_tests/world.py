@@ -28,7 +28,7 @@ from schemas.wire.calculated import HEALTH_KEY
 from timers.identity import spread_of
 from timers.recurrence import Recurrence
 from tocsin.core.errors import InvalidInput
-from tocsin.core.record_log import NewEvent
+from tocsin.core.records import NewEvent
 
 _EVENTS = uuid.UUID("9f0d0c58-4d5e-5a53-8b4e-7c2e7f1b6a90")
 MOST_HAPPENINGS = 1_000_000

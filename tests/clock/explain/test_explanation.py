@@ -10,7 +10,7 @@ from clock.schedule_commands import cancel, pause, resume
 from clock.term import begin_term
 from tests.clock.explain_setup import DAILY, DAY, DUE, asked, fire, put, timer_of
 from tests.clock.heartbeats import T0, at, schedule
-from timers.schedules import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 
@@ -79,7 +79,7 @@ async def test_a_single_miss_gives_its_reason(connection: Connection) -> None:
 
 async def test_paused(connection: Connection) -> None:
     await put(connection, DAILY)
-    await pause(connection, "", "job", Act("bob", "cli", at(60)))
+    await pause(connection, "", "job", Actor("bob", "cli", at(60)))
     still = await asked(connection, DUE + timedelta(hours=1))
     assert (still.outcome, still.facts["who"], still.facts["acted_at"]) == ("paused", "bob", at(60))
     assert still.sentence == (
@@ -88,7 +88,7 @@ async def test_paused(connection: Connection) -> None:
     )
     await put(connection, DAILY, at(90), payload={"k": 1}, enabled=False)
     await put(connection, DAILY, DUE + timedelta(hours=1), payload={"k": 2}, enabled=False)
-    await resume(connection, "", "job", Act("eve", "cli", DUE + timedelta(hours=2)))
+    await resume(connection, "", "job", Actor("eve", "cli", DUE + timedelta(hours=2)))
     assert (await asked(connection, DUE + timedelta(hours=3))).sentence == (
         "did not fire at 2026-03-02 08:00:00 EST (13:00:00 UTC): bob via cli at 2026-03-02 03:01:00 EST (08:01:00 UTC) "
         "paused it (generation 2); eve via cli at 2026-03-02 10:00:00 EST (15:00:00 UTC) made it active again "
@@ -98,7 +98,7 @@ async def test_paused(connection: Connection) -> None:
 
 async def test_a_time_that_was_overdue_when_it_was_paused_is_said_to_be_so(connection: Connection) -> None:
     await put(connection, DAILY)
-    await pause(connection, "", "job", Act("bob", "cli", DUE + timedelta(seconds=5)))
+    await pause(connection, "", "job", Actor("bob", "cli", DUE + timedelta(seconds=5)))
     verdict = await asked(connection, DUE + timedelta(hours=1))
     assert verdict.outcome == "paused"
     assert verdict.sentence == (
@@ -180,7 +180,7 @@ async def test_ended(connection: Connection) -> None:
 
 async def test_cancelled(connection: Connection) -> None:
     await put(connection, {"at": "2026-03-02T13:00:00Z"})
-    await cancel(connection, "", "job", Act("bob", "cli", at(60)))
+    await cancel(connection, "", "job", Actor("bob", "cli", at(60)))
     verdict = await asked(connection, at(120))
     assert (verdict.outcome, verdict.facts["who"]) == ("cancelled", "bob")
     assert verdict.sentence == (

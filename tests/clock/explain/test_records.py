@@ -15,7 +15,7 @@ from clock.schedule_commands import pause, run_now
 from clock.term import begin_term
 from tests.clock.explain_setup import DAILY, DAY, DUE, asked, fire, put
 from tests.clock.heartbeats import T0, at, schedule
-from timers.schedules import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused
 
@@ -25,7 +25,7 @@ async def test_a_fire_is_found_under_the_generation_that_an_edit_replaced(connec
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE)
     await put(connection, DAILY, DUE + timedelta(hours=1), payload={"k": 1})
-    await run_now(connection, "", "job", Act("ann", "cli", DUE + timedelta(hours=2)))
+    await run_now(connection, "", "job", Actor("ann", "cli", DUE + timedelta(hours=2)))
     await fire(term, connection, DUE + DAY)
     verdicts = [await asked(connection, DUE + 2 * DAY, DUE + days * DAY) for days in (0, 1)]
     assert [(one.outcome, one.facts["generation"]) for one in verdicts] == [("fired", 1), ("fired", 2)]
@@ -55,7 +55,7 @@ async def test_a_parked_schedule_whose_recurrence_was_never_right_is_still_expla
 
 async def test_an_act_at_the_very_instant_of_an_occurrence_came_after_it(connection: Connection) -> None:
     await put(connection, DAILY)
-    await pause(connection, "", "job", Act("bob", "cli", DUE))
+    await pause(connection, "", "job", Actor("bob", "cli", DUE))
     verdict = await asked(connection, DUE + timedelta(hours=1), DUE)
     assert (verdict.outcome, verdict.facts["generation"], verdict.facts["act_generation"]) == ("paused", 1, 2)
 
@@ -180,7 +180,7 @@ async def test_a_generation_that_the_audit_lost_is_taken_from_the_schedule(conne
 async def test_another_owners_schedule_of_the_same_name_is_not_mixed_in(connection: Connection) -> None:
     await put(connection, DAILY)
     await put(connection, DAILY, owner="plant", catch_up="none")
-    await pause(connection, "", "job", Act("bob", "cli", at(60)))
+    await pause(connection, "", "job", Actor("bob", "cli", at(60)))
     await put(connection, DAILY, at(90), owner="plant", catch_up="none", payload={"k": 1})
     await fire(await begin_term(connection, "test"), connection, DUE + timedelta(hours=1))
     mine = await asked(connection, DUE + timedelta(hours=2), DUE)

@@ -19,7 +19,8 @@ from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually
 from tocsin.core.db import Connection, statement
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 

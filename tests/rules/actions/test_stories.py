@@ -9,8 +9,8 @@ from rules.actions.retry import retry_action
 from tests.rules.actions.webhook_receiver import receiver
 from tests.rules.instance import House
 from tests.sql import all_rows
-from timers.schedule_spec import Act
 from tocsin.client import report_completed, report_failed
+from tocsin.core.audit import Actor
 from tocsin.core.settings import Settings
 
 ESCALATION = """
@@ -141,7 +141,7 @@ async def test_a_dead_action_is_tried_again_by_a_person_from_where_it_failed(
     await dispatching(house, settings)
     await house.pass_time("1h")
     action = (await house.action())["id"]
-    assert await retry_action(house.connection, action, Act("ann", "test", house.clock.now())) == [0]
+    assert await retry_action(house.connection, action, Actor("ann", "test", house.clock.now())) == [0]
     await house.settle()
     assert (await house.action())["state"] == "running"
     await house.pass_time("1m")

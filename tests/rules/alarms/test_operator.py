@@ -17,12 +17,12 @@ from tests.clock.heartbeats import at, drain
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused
 
-BOB = Act("bob", "test", at(100))
-ANN = Act("ann", "test", at(101))
+BOB = Actor("bob", "test", at(100))
+ANN = Actor("ann", "test", at(101))
 
 
 @pytest.fixture

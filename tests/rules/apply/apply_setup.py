@@ -13,16 +13,17 @@ from rules.documents.load import load_text
 from rules.documents.rule_book import known_names
 from schemas.wire.event import EventRow
 from schemas.wire.step import StepRow
-from timers.schedules import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-ACT = Act("tester", "test", T0)
+ACTOR = Actor("tester", "test", T0)
 
 
-async def put(connection: Connection, text: str, act: Act = ACT) -> Applied:
-    return await apply(connection, load_text(text, known=await known_names(connection), anchor=T0), act)
+async def put(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
+    return await apply(connection, load_text(text, known=await known_names(connection), anchor=T0), actor)
 
 
 def action(name: str, message: str = "hello") -> str:

@@ -15,7 +15,7 @@ from rules.documents.load import load_text
 from rules.engine import WentStale
 from tests.clock.heartbeats import drain
 from tests.records import events
-from tests.rules.apply.apply_setup import ACT, T0, action, put, rule
+from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rule
 from tests.rules.lanes.arrivals import (
     KEY,
     PLANT,
@@ -34,8 +34,8 @@ from tests.rules.lanes.arrivals import (
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
-from timers.schedules import Act
 from timers.working_set import arm
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
@@ -48,15 +48,15 @@ async def _at_the_beginning(connection: Connection) -> None:
     await connection.execute("select set_config('tocsin.now', %s, false)", (T0.isoformat(),))
 
 
-def at_minute(number: float) -> Act:
-    return replace(ACT, now=minute(number))
+def at_minute(number: float) -> Actor:
+    return replace(ACTOR, now=minute(number))
 
 
-async def only(connection: Connection, text: str, act: Act = ACT) -> Applied:
+async def only(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
     """These documents, and no others."""
     loaded = load_text(text, anchor=T0)
-    seen = await preview(connection, loaded, act.now, prune=True)
-    applied = await apply(connection, loaded, act, removing=seen.plan.removed)
+    seen = await preview(connection, loaded, actor.now, prune=True)
+    applied = await apply(connection, loaded, actor, removing=seen.plan.removed)
     await assert_nothing_is_orphaned(connection)
     resolved = [end for end in seen.alarms if end.outcome == "resolved"]
     assert len(resolved) == applied.resolved, "the plan said otherwise"

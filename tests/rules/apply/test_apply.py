@@ -14,21 +14,22 @@ from rules.apply import Applied, transaction
 from rules.documents.rule_book import known_names
 from tests.cdc.publishing import patient
 from tests.records import events
-from tests.rules.apply.apply_setup import ACT, T0, action, put, rows, rule, schedule, versions
-from timers.schedules import Act, cancel_schedule, find_schedule, pause_schedule
+from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rows, rule, schedule, versions
+from timers.schedules import cancel_schedule, find_schedule, pause_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Refused, TocsinError
 from tocsin.core.settings import Settings
 
-LATER = replace(ACT, now=T0 + timedelta(minutes=1))
+LATER = replace(ACTOR, now=T0 + timedelta(minutes=1))
 
 
 def outcomes(applied: Applied) -> list[str]:
     return [change.outcome for change in applied.plan.changes]
 
 
-async def outcome(connection: Connection, text: str, act: Act = ACT) -> list[str]:
-    return outcomes(await put(connection, text, act))
+async def outcome(connection: Connection, text: str, actor: Actor = ACTOR) -> list[str]:
+    return outcomes(await put(connection, text, actor))
 
 
 async def test_what_is_new_is_added_with_one_event_that_says_so(connection: Connection) -> None:
@@ -112,7 +113,7 @@ async def test_a_document_that_cannot_be_applied_leaves_nothing(connection: Conn
     before = [
         await rows(connection, table) for table in ("schedule", "timer", "event", "rule_version", "audit")
     ]
-    late = replace(ACT, now=T0 + timedelta(days=3650))
+    late = replace(ACTOR, now=T0 + timedelta(days=3650))
     past = '---\nschedule:\n  name: past\n  at: "2026-03-02T09:00:00Z"\n'
     with pytest.raises(TocsinError, match="past"):
         await put(connection, action("tell") + schedule("beat", "20s") + schedule("new") + past, late)
@@ -175,7 +176,7 @@ async def test_a_schedule_that_a_person_paused_stays_paused_until_its_document_c
 ) -> None:
     await put(connection, schedule("beat"))
     async with connection.transaction():
-        await pause_schedule(connection, "", "beat", ACT)
+        await pause_schedule(connection, "", "beat", ACTOR)
     assert await outcome(connection, schedule("beat") + action("tell")) == ["unchanged", "added"]
     row = await find_schedule(connection, "", "beat")
     assert row is not None
@@ -189,7 +190,7 @@ async def test_a_schedule_that_a_person_paused_stays_paused_until_its_document_c
 async def test_a_schedule_that_a_person_cancelled_stays_cancelled(connection: Connection) -> None:
     await put(connection, schedule("beat"))
     async with connection.transaction():
-        await cancel_schedule(connection, "", "beat", ACT)
+        await cancel_schedule(connection, "", "beat", ACTOR)
     assert await outcome(connection, schedule("beat")) == ["unchanged"]
     row = await find_schedule(connection, "", "beat")
     assert row is not None

@@ -9,7 +9,7 @@ import psycopg
 from rules.apply import Applied, apply, preview
 from rules.documents.load import load_text
 from tests.killable import Mortal
-from tests.rules.apply.apply_setup import ACT, T0, action, put, rule, schedule
+from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rule, schedule
 from tests.rules.apply.test_prune import begin
 from tests.rules.lanes.arrivals import arrive, assert_nothing_is_orphaned, hot, minute
 from tests.sessions import Sessions
@@ -54,7 +54,7 @@ async def test_a_kill_between_any_two_statements_leaves_everything_as_it_was(
     for state in ("gathering", "queued", "running"):
         await begin(connection, "each", state)
     loaded = load_text(AFTER, anchor=T0)
-    removing = (await preview(connection, loaded, ACT.now, prune=True)).plan.removed
+    removing = (await preview(connection, loaded, ACTOR.now, prune=True)).plan.removed
     before = await everything(connection)
     killed, applied = 0, None
     while applied is None:
@@ -67,7 +67,7 @@ async def test_a_kill_between_any_two_statements_leaves_everything_as_it_was(
     assert {change.outcome for change in applied.plan.effective} == {"added", "changed", "removed"}
     await assert_nothing_is_orphaned(connection)
     after = await everything(connection)
-    assert (await apply(connection, loaded, ACT, removing=frozenset())).seq is None
+    assert (await apply(connection, loaded, ACTOR, removing=frozenset())).seq is None
     assert await everything(connection) == after
 
 
@@ -76,6 +76,6 @@ async def _apply_or_die(
 ) -> Applied | None:
     mortal: Any = Mortal(session, watch, statements)
     try:
-        return await apply(mortal, loaded, ACT, removing=removing)
+        return await apply(mortal, loaded, ACTOR, removing=removing)
     except psycopg.OperationalError:
         return None

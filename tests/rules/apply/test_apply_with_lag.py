@@ -19,7 +19,7 @@ from rules.apply.backlog import Overdue, read_backlog
 from rules.documents.load import load_text
 from rules.documents.rule_book import newest_rules
 from tests.clock.heartbeats import at
-from tests.rules.apply.apply_setup import ACT
+from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.apply.test_series_changes import OTHER, QUIET, watched
 from tests.rules.replay.backtest.recorded_instance import Living, replayed
 from tests.sessions import Sessions
@@ -53,8 +53,8 @@ async def change(connection: Connection, tell: Tell | None = None, large: bool =
     """Another rule, and the one over silence goes."""
     loaded = load_text(watched() + OTHER, anchor=at(0))
     removed = (await preview(connection, loaded, at(60), prune=True)).plan.removed
-    act = replace(ACT, now=at(60))
-    return await apply(connection, loaded, act, removing=removed, large=large, tell=tell)
+    actor = replace(ACTOR, now=at(60))
+    return await apply(connection, loaded, actor, removing=removed, large=large, tell=tell)
 
 
 async def commits(connection: Connection) -> int:

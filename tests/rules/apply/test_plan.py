@@ -11,9 +11,10 @@ from rules.apply import preview
 from rules.apply.plan import Stored, plan
 from rules.apply.schedules import Foreseen
 from rules.documents.load import load_text
-from tests.rules.apply.apply_setup import ACT, T0, action, put, rows, rule, schedule
+from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rows, rule, schedule
 from tests.rules.apply.test_apply_killed import everything
-from timers.schedules import Act, pause_schedule
+from timers.schedules import pause_schedule
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
@@ -73,8 +74,10 @@ def test_true_is_not_one() -> None:
     assert outcomes(schedule("beat", extra="  payload: {x: 1}\n"), before)[0][2] == "changed"
 
 
-async def foreseen(connection: Connection, text: str, act: Act = ACT, *, prune: bool = False) -> Foreseen:
-    seen = await preview(connection, load_text(text, anchor=T0), act.now, prune=prune)
+async def foreseen(
+    connection: Connection, text: str, actor: Actor = ACTOR, *, prune: bool = False
+) -> Foreseen:
+    seen = await preview(connection, load_text(text, anchor=T0), actor.now, prune=prune)
     return seen.fires["schedule", "beat"]
 
 
@@ -90,7 +93,7 @@ async def test_the_next_three_fires_are_those_that_applying_arms(connection: Con
         "UTC", seconds(10, 20, 30), seconds(15, 30, 45)
     )
     # An edit that leaves the recurrence alone keeps where it counts from.
-    later = Act("tester", "test", T0 + timedelta(seconds=13))
+    later = Actor("tester", "test", T0 + timedelta(seconds=13))
     again = await foreseen(connection, schedule("beat", extra="  type: beaten\n"), later)
     assert again == Foreseen("UTC", seconds(10, 20, 30), seconds(20, 30, 40))
     applied = await put(connection, schedule("beat", extra="  type: beaten\n"), later)
@@ -104,7 +107,7 @@ async def test_what_is_paused_disabled_or_removed_has_no_next_fires(connection: 
         "UTC", seconds(10, 20, 30), ()
     )
     async with connection.transaction():
-        await pause_schedule(connection, "", "beat", ACT)
+        await pause_schedule(connection, "", "beat", ACTOR)
     assert await foreseen(connection, schedule("beat", "15s")) == Foreseen("UTC", (), seconds(15, 30, 45))
 
 
@@ -115,7 +118,7 @@ async def test_the_last_fires_of_a_schedule_that_ends_are_all_there_are(connecti
 
 async def test_a_schedule_that_moves_to_another_owner_shows_both(connection: Connection) -> None:
     await put(connection, schedule("beat", extra="  owner: a\n"))
-    later = Act("tester", "test", T0 + timedelta(seconds=5))
+    later = Actor("tester", "test", T0 + timedelta(seconds=5))
     moved = await foreseen(connection, schedule("beat", extra="  owner: b\n"), later)
     assert moved == Foreseen("UTC", seconds(10, 20, 30), seconds(15, 25, 35))
 
@@ -131,7 +134,7 @@ async def test_a_plan_writes_nothing(connection: Connection) -> None:
     before = await everything(connection)
     text = schedule("beat", "15s") + action("tell", "other")
     await connection.execute("set default_transaction_read_only = on")
-    await preview(connection, load_text(text, anchor=T0), ACT.now, prune=True)
+    await preview(connection, load_text(text, anchor=T0), ACTOR.now, prune=True)
     await connection.execute("set default_transaction_read_only = off")
     assert await everything(connection) == before
     assert len(await rows(connection, "rule_version")) == 3

@@ -14,7 +14,7 @@ from rules.apply.actions import UnderWay
 from rules.documents.load import RulesInvalid, load_text
 from tests.records import events
 from tests.rules.apply.apply_setup import (
-    ACT,
+    ACTOR,
     T0,
     action,
     actions,
@@ -30,20 +30,22 @@ from tests.rules.lanes.arrivals import assert_nothing_is_orphaned, timers
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
-from timers.schedules import Act, ScheduleSpec, find_schedule, put_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import find_schedule, put_schedule
 from timers.working_set import arm
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
-LATER = replace(ACT, now=T0 + timedelta(minutes=1))
+LATER = replace(ACTOR, now=T0 + timedelta(minutes=1))
 
 
-async def only(connection: Connection, text: str, act: Act = LATER) -> Applied:
+async def only(connection: Connection, text: str, actor: Actor = LATER) -> Applied:
     """These documents, and no others."""
     loaded = load_text(text, anchor=T0)
-    seen = await preview(connection, loaded, act.now, prune=True)
-    applied = await apply(connection, loaded, act, removing=seen.plan.removed)
+    seen = await preview(connection, loaded, actor.now, prune=True)
+    applied = await apply(connection, loaded, actor, removing=seen.plan.removed)
     await assert_nothing_is_orphaned(connection)
     return applied
 
@@ -115,7 +117,7 @@ async def test_a_schedule_of_a_former_owner_is_cancelled_for_that_owner(connecti
 async def test_a_schedule_that_somebody_took_over_stays_theirs(connection: Connection) -> None:
     await put(connection, schedule("beat") + action("tell"))
     async with connection.transaction():
-        await put_schedule(connection, ScheduleSpec("beat", {"every": "1h"}), ACT)
+        await put_schedule(connection, ScheduleSpec("beat", {"every": "1h"}), ACTOR)
     await only(connection, action("tell"))
     row = await find_schedule(connection, "", "beat")
     assert row is not None
@@ -126,14 +128,14 @@ async def test_an_action_that_somebody_schedules_is_not_removed(connection: Conn
     await put(connection, action("tell") + action("other"))
     async with connection.transaction():
         spec = ScheduleSpec("mine", {"every": "1h"}, owner="ann", action="tell")
-        await put_schedule(connection, spec, ACT)
+        await put_schedule(connection, spec, ACTOR)
     with pytest.raises(
         Refused, match="action 'tell' cannot be removed, schedule 'mine' of owner 'ann' runs it"
     ):
         await only(connection, action("other"))
     loaded = load_text(action("other"))
     with pytest.raises(Refused, match="cannot be removed"):
-        await apply(connection, loaded, ACT, removing=frozenset({("action", "tell")}))
+        await apply(connection, loaded, ACTOR, removing=frozenset({("action", "tell")}))
 
 
 async def test_what_is_left_must_stand_on_its_own(connection: Connection) -> None:
@@ -151,7 +153,7 @@ async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_run
     running = await begin(connection, "each", "running")
     kept = await begin(connection, "kept", "gathering")
     loaded = load_text(action("tell") + rule("kept", "tell"))
-    seen = await preview(connection, loaded, ACT.now, prune=True)
+    seen = await preview(connection, loaded, ACTOR.now, prune=True)
     assert seen.under_way == {("action_rule", "each"): UnderWay(cancelled=2, finishing=1)}
     applied = await only(connection, action("tell") + rule("kept", "tell"))
     assert applied.cancelled == 2
@@ -252,7 +254,7 @@ async def test_a_running_action_keeps_the_document_it_was_started_with(
 
 
 async def _under_way(connection: Connection, text: str) -> UnderWay:
-    seen = await preview(connection, load_text(text), ACT.now, prune=False)
+    seen = await preview(connection, load_text(text), ACTOR.now, prune=False)
     return seen.under_way["action", "tell"]
 
 
@@ -298,10 +300,10 @@ async def test_an_event_of_before_that_comes_late_still_starts_the_action_of_its
 async def test_nobody_removes_more_than_somebody_agreed_to(connection: Connection) -> None:
     await put(connection, action("tell") + action("other"))
     loaded = load_text(action("other"))
-    seen = await preview(connection, loaded, ACT.now, prune=True)
+    seen = await preview(connection, loaded, ACTOR.now, prune=True)
     await put(connection, action("third"))
     with pytest.raises(Refused, match="the rules were changed since you looked"):
-        await apply(connection, loaded, ACT, removing=seen.plan.removed)
+        await apply(connection, loaded, ACTOR, removing=seen.plan.removed)
     assert len(await rows(connection, "rule_version")) == 3
 
 
@@ -313,9 +315,9 @@ async def test_applies_that_remove_take_turns(connection: Connection, sessions: 
     async def one(text: str) -> bool:
         own = await sessions("apply")
         loaded = load_text(text)
-        seen = await preview(own, loaded, ACT.now, prune=True)
+        seen = await preview(own, loaded, ACTOR.now, prune=True)
         try:
-            await apply(own, loaded, ACT, removing=seen.plan.removed)
+            await apply(own, loaded, ACTOR, removing=seen.plan.removed)
         except Refused:
             return False
         return True

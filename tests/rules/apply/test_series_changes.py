@@ -16,7 +16,7 @@ from rules.engine import Arrival, Open
 from tests.clock.heartbeats import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, edges
 from tests.rules.alarms.series import Live, verdicts
-from tests.rules.apply.apply_setup import ACT
+from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.engine.scenario import T0, Scenario
 from tests.rules.lanes.arrivals import assert_nothing_is_orphaned
 from tests.sessions import Sessions
@@ -43,7 +43,7 @@ async def only(connection: Connection, text: str, seconds: float = 0) -> Applied
     """These documents, and no others."""
     loaded = load_text(text, anchor=at(0))
     removed = (await preview(connection, loaded, at(seconds), prune=True)).plan.removed
-    applied = await apply(connection, loaded, replace(ACT, now=at(seconds)), removing=removed)
+    applied = await apply(connection, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
     await assert_nothing_is_orphaned(connection)
     return applied
 

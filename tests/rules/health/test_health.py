@@ -23,7 +23,7 @@ from rules.health.systems import HealthChange, Systems, take
 from tests.clock.heartbeats import at
 from tests.rules.alarms.alarm_batches import arrival
 from tests.rules.alarms.series import Live
-from tests.rules.apply.apply_setup import ACT
+from tests.rules.apply.apply_setup import ACTOR
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.waiting import eventually
@@ -59,7 +59,7 @@ def dsp(seconds: float, value: float = 1, key: str = "dsp.a", owner: str = "plan
 async def only(connection: Connection, text: str, seconds: float = 0) -> None:
     loaded = load_text(text, anchor=at(0))
     removed = (await preview(connection, loaded, at(seconds), prune=True)).plan.removed
-    await apply(connection, loaded, replace(ACT, now=at(seconds)), removing=removed)
+    await apply(connection, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
 
 
 async def decide(connection: Connection, at_once: int = 500) -> None:

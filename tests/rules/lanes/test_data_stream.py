@@ -22,7 +22,8 @@ from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
-from tocsin.core.record_log import NewCalculated, Records, append_records
+from tocsin.core.record_log import append_records
+from tocsin.core.records import NewCalculated, Records
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 

@@ -24,7 +24,7 @@ from tests.sessions import Sessions
 from tests.sql import blocked
 from tests.waiting import eventually
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent
+from tocsin.core.records import NewEvent
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure

@@ -162,24 +162,24 @@ async def _show(action: str) -> tuple[dict[str, Any], list[Attempt]]:
 async def _retry(action: str, who: str) -> tuple[dict[str, Any], list[int]]:
     from rules.actions.history import find_action
     from rules.actions.retry import retry_action
-    from timers.schedules import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
         row = await find_action(connection, action)
-        act = Act(who, "cli", await database_now(connection))
-        return row, await retry_action(connection, row["id"], act)
+        actor = Actor(who, "cli", await database_now(connection))
+        return row, await retry_action(connection, row["id"], actor)
 
 
 async def _cancel(action: str, who: str) -> dict[str, Any]:
     from rules.actions.cancel import cancel_action
     from rules.actions.history import find_action
-    from timers.schedules import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
         row = await find_action(connection, action)
-        await cancel_action(connection, row["id"], Act(who, "cli", await database_now(connection)))
+        await cancel_action(connection, row["id"], Actor(who, "cli", await database_now(connection)))
         return row

@@ -111,14 +111,14 @@ async def _find_loss() -> Loss | None:
 async def _adopt(loss: Loss, who: str) -> int:
     from cdc.adopt import adopt
     from cdc.log_reader import LogReader
-    from timers.schedules import Act
     from timers.working_set import database_now
     from tocsin.cli.session import command_settings, database
+    from tocsin.core.audit import Actor
 
     settings = command_settings()
     async with database(settings) as connection:
-        act = Act(who, "cli", await database_now(connection))
-        return await adopt(LogReader(connection), settings, loss, act)
+        actor = Actor(who, "cli", await database_now(connection))
+        return await adopt(LogReader(connection), settings, loss, actor)
 
 
 async def _plan() -> Plan:
@@ -134,13 +134,13 @@ async def _plan() -> Plan:
 async def _rebuild(plan: Plan, who: str) -> int:
     from cdc.log_reader import LogReader
     from cdc.rebuild import rebuild
-    from timers.schedules import Act
     from timers.working_set import database_now
     from tocsin.cli.rules.progress import progress_bar
     from tocsin.cli.session import command_settings, database, message_bus
+    from tocsin.core.audit import Actor
 
     settings = command_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
-        act = Act(who, "cli", await database_now(connection))
+        actor = Actor(who, "cli", await database_now(connection))
         with progress_bar("publishing", plan.first, plan.last) as progress:
-            return await rebuild(bus, settings, LogReader(connection), act, progress)
+            return await rebuild(bus, settings, LogReader(connection), actor, progress)

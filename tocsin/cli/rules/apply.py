@@ -153,8 +153,8 @@ async def _apply(
 ) -> Applied:
     from rules.apply import apply as apply_loaded
     from rules.apply import preview
-    from timers.schedules import Act
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
         loaded, now = await _load(connection, files, prune)
@@ -164,9 +164,9 @@ async def _apply(
             if seen.plan.removed and not yes:
                 _ask(seen, as_json)
             removing = seen.plan.removed
-        act = Act(who, "cli", now)
+        actor = Actor(who, "cli", now)
         return await apply_loaded(
-            connection, loaded, act, removing=removing, large=large, tell=_tell_tenths()
+            connection, loaded, actor, removing=removing, large=large, tell=_tell_tenths()
         )
 
 
@@ -207,10 +207,10 @@ def _is_a_terminal() -> bool:
 
 async def apply_files(connection: Connection, files: Sequence[Path], who: str, via: str) -> Applied:
     from rules.apply import apply as apply_loaded
-    from timers.schedules import Act
+    from tocsin.core.audit import Actor
 
     loaded, now = await _load(connection, files, prune=False)
-    return await apply_loaded(connection, loaded, Act(who, via, now))
+    return await apply_loaded(connection, loaded, Actor(who, via, now))
 
 
 async def _load(connection: Connection, files: Sequence[Path], prune: bool) -> tuple[Loaded, datetime]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from schemas.documents import ScheduleDocument
-    from timers.schedules import Put, ScheduleSpec
+    from timers.schedule_spec import ScheduleSpec
+    from timers.schedules import Put
     from tocsin.core.db import Connection
 
 Row = dict[str, Any]
@@ -92,9 +93,10 @@ class Edit:
 
 
 async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
-    from timers.schedules import Act, find_schedule, put_schedule
+    from timers.schedules import find_schedule, put_schedule
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
     from tocsin.core.db import retrying
 
     async with database() as connection:
@@ -105,7 +107,7 @@ async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
             spec = await _spec(connection, values, before, now)
             async with connection.transaction():  # a refusal rolls it back
                 put = await put_schedule(
-                    connection, spec, Act(who, "cli", now), if_generation=edit.if_generation
+                    connection, spec, Actor(who, "cli", now), if_generation=edit.if_generation
                 )
                 row = await find_schedule(connection, spec.owner, spec.name)
                 assert row is not None

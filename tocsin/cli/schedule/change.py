@@ -18,7 +18,8 @@ from tocsin.cli.output import print_json, printable, title
 from tocsin.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
-    from timers.schedules import Act, Put
+    from timers.schedules import Put
+    from tocsin.core.audit import Actor
     from tocsin.core.db import Connection
 
 Name = Annotated[str, typer.Argument(help="Name of the schedule.")]
@@ -27,7 +28,7 @@ _AT_ONCE = 1000
 
 class Change(Protocol):
     async def __call__(
-        self, connection: Connection, owner: str, name: str, act: Act, *, if_generation: int | None = None
+        self, connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
     ) -> Put: ...
 
 
@@ -152,11 +153,11 @@ async def _change_one(
 async def _act(
     connection: Connection, change: Change, key: tuple[str, str], if_generation: int | None, who: str
 ) -> Put:
-    from timers.schedules import Act
     from timers.working_set import database_now
+    from tocsin.core.audit import Actor
 
-    act = Act(who, "cli", await database_now(connection))
-    return await change(connection, *key, act, if_generation=if_generation)
+    actor = Actor(who, "cli", await database_now(connection))
+    return await change(connection, *key, actor, if_generation=if_generation)
 
 
 async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[dict[str, str]]:
@@ -178,13 +179,13 @@ async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[d
 
 async def _run(owner: str, name: str, who: str) -> int:
     from clock.schedule_commands import run_now
-    from timers.schedules import Act
     from timers.working_set import database_now
     from tocsin.cli.session import database
+    from tocsin.core.audit import Actor
 
     async with database() as connection:
         await _found(connection, owner, name)
-        return await run_now(connection, owner, name, Act(who, "cli", await database_now(connection)))
+        return await run_now(connection, owner, name, Actor(who, "cli", await database_now(connection)))
 
 
 async def _get(owner: str, name: str) -> dict[str, Any]:

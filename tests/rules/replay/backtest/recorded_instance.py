@@ -39,7 +39,7 @@ from schemas.wire.subjects import datapoint_subject
 from tests.clock.heartbeats import at, drain
 from tests.killable import Mortal
 from tests.rules.alarms.alarm_batches import virtual_now
-from tests.rules.apply.apply_setup import ACT
+from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
@@ -142,7 +142,7 @@ class Living:
         """These documents from now on, and no others."""
         loaded = load_text(text, anchor=at(0))
         removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
-        await apply(self.worker, loaded, replace(ACT, now=at(seconds)), removing=removed)
+        await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
 
     async def be_at(self, seconds: float) -> None:
         """What is recorded from now on is recorded then."""

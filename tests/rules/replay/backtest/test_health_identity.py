@@ -21,7 +21,7 @@ from rules.health.decide import HealthDecider
 from schemas.wire.calculated import HEALTH_KEY
 from tests.clock.heartbeats import at
 from tests.rules.alarms.series import Live
-from tests.rules.apply.apply_setup import ACT
+from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.replay.backtest.recorded_instance import replayed
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
@@ -86,7 +86,7 @@ class Systems(Live):
         """These documents from now on, and no others."""
         loaded = load_text(text, anchor=at(0))
         removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
-        await apply(self.worker, loaded, replace(ACT, now=at(seconds)), removing=removed)
+        await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
 
     def partition_of(self, owner: str) -> int:
         return int(owner.endswith("-far"))

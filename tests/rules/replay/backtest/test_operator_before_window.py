@@ -26,7 +26,7 @@ from tests.rules.apply.apply_setup import note
 from tests.rules.replay.backtest.recorded_instance import Living
 from tests.sessions import Sessions
 from tests.sql import one_row
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
@@ -63,11 +63,11 @@ async def live(settings: Settings, connection: Connection, sessions: Sessions) -
         await virtual_now(connection, at(second))
         await connection.execute("select tocsin.extend_log()")
         instant = None if until is None else at(until)
-        await snooze(connection, alarms[owner], Act("ann", "test", at(second)), instant)
+        await snooze(connection, alarms[owner], Actor("ann", "test", at(second)), instant)
 
     await acted(20, "plant-1", 30)
     await acted(21, "plant-1", 4 * DAY)
-    await acknowledge(connection, alarms["plant-1"], Act("bob", "test", at(22)), "on it")
+    await acknowledge(connection, alarms["plant-1"], Actor("bob", "test", at(22)), "on it")
     await acted(23, "plant-2", 4 * DAY)
     await acted(24, "plant-2", None)
     await acted(25, "plant-3", 60)

@@ -13,9 +13,9 @@ from rules.worker import Worker
 from tests.rules.replay.backtest.recorded_instance import counted, replayed
 from tests.sql import one_row
 from tests.waiting import eventually
-from timers.schedules import Act
 from timers.working_set import database_now
 from tocsin.client.producer import Producer
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -70,7 +70,7 @@ KEYS = ("dsp.a", "dsp.b", "dsp.c")
 
 
 async def put(connection: Connection, text: str) -> None:
-    await apply(connection, load_text(text), Act("tester", "test", await database_now(connection)))
+    await apply(connection, load_text(text), Actor("tester", "test", await database_now(connection)))
 
 
 async def load(settings: Settings, rounds: int, seed: int) -> int:

@@ -17,7 +17,7 @@ from tests.clock.alarms import alarm_row, hold_alarm, read_until
 from tests.clock.heartbeats import at, drain
 from tests.records import events
 from tests.rules.replay.rule_tests.test_world import START, minutes, told, world
-from timers.schedule_spec import Act
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
 
@@ -284,9 +284,9 @@ async def test_the_events_are_those_of_the_live_acts_and_of_the_clock(connection
 async def act_live(
     connection: Connection, alarm_id: Any, verb: str, now: datetime, until: float | None
 ) -> None:
-    act = Act("bob", "test", now)
+    actor = Actor("bob", "test", now)
     alarm = await find_alarm(connection, str(alarm_id))
     if verb == "acknowledge":
-        await acknowledge(connection, alarm, act)
+        await acknowledge(connection, alarm, actor)
     else:
-        await snooze(connection, alarm, act, None if until is None else at(until))
+        await snooze(connection, alarm, actor, None if until is None else at(until))
