@@ -80,7 +80,7 @@ async def _conclude(world: World, action: Action, due: ActionStep, outcome: Outc
 
 
 async def _outcome(task: Task) -> Outcome:
-    limit = task.node.step.limit
+    limit = task.node.step.attempt_timeout
     try:
         async with asyncio.timeout(limit.total_seconds()) as scope:
             return await PERFORMERS[task.node.kind](task)

@@ -53,14 +53,14 @@ def admit(
     """Decide about one event, whose run would have `id`, and keep `standing` and `starts` up to date."""
     if standing.gathering is not None:
         return Admission("gathering", joins=standing.gathering)
-    if rule.limit is not None:
-        starts[:] = [start for start in starts if start > at - rule.limit.per]
-        if len(starts) >= rule.limit.most:
-            return Admission("skipped", reason=f"limit: {rule.limit.most} starts were reached")
+    if rule.rate_limit is not None:
+        starts[:] = [start for start in starts if start > at - rule.rate_limit.per]
+        if len(starts) >= rule.rate_limit.count:
+            return Admission("skipped", reason=f"rate limit: {rule.rate_limit.count} starts were reached")
     admission = _beside(rule, standing)
     if admission.state == "skipped":
         return admission
-    if rule.limit is not None:
+    if rule.rate_limit is not None:
         starts.append(at)
     if admission.replaces:
         standing.under_way.clear()

@@ -154,7 +154,7 @@ class Policies:
 
 
 def _is_bound(match: Match) -> bool:
-    return match.policy is not None and (match.policy.limit is not None or _takes_turns(match))
+    return match.policy is not None and (match.policy.rate_limit is not None or _takes_turns(match))
 
 
 def _takes_turns(match: Match) -> bool:

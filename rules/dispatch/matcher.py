@@ -54,7 +54,7 @@ class Judge:
         }
         self._runbooks = list(rules.of(ActionDocument).values())
         self._edges = {
-            name: frozenset(f"alarm-{edge}" for edge in rule.edges)
+            name: frozenset(f"alarm-{transition}" for transition in rule.transitions)
             for name, rule in self._rules.items()
             if rule.on == "alarm"
         }

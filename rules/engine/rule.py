@@ -38,7 +38,7 @@ from tocsin.core.errors import InvalidInput
 _ZERO = timedelta(0)
 _MOST_KEPT = 200_000
 _OF_THE_VERDICT = {
-    *("datapoint", "event", "window", "for_", "for_clear", "cooldown", "no_data", "no_data_for"),
+    *("datapoint", "event", "window", "for_", "keep_firing_for", "cooldown", "no_data", "no_data_for"),
 }
 """Beside the conditions, the keys of a document on which verdicts depend."""
 
@@ -64,7 +64,7 @@ class Rule:
         self.severity = level(document.severity)
         self.sustain = document.for_ or _ZERO
         self.held_text = f" for {format_duration(self.sustain)}" if self.sustain else ""
-        self.for_clear = document.for_clear or _ZERO
+        self.keep_firing_for = document.keep_firing_for or _ZERO
         self.cooldown = document.cooldown or _ZERO
         self.no_data = document.no_data
         self.no_data_for = document.no_data_for or _ZERO

@@ -7,8 +7,8 @@ and owner: it holds while any series of the owner fires.
 
 How a series is judged: outside of an open alarm by `fire`, as part of one by `clear` (default: `fire` is false). A
 condition that fails to evaluate is neither, so the verdict stays. The alarm is pending from the datapoint that fires
-until `for` has passed for its series; it is clearing while all its series are clear and `for_clear` runs. An opening
-waits for the end of `cooldown` after the last one, and then happens if the condition still holds.
+until `for` has passed for its series; it is clearing while all its series are clear and `keep_firing_for` runs. An
+opening waits for the end of `cooldown` after the last one, and then happens if the condition still holds.
 
 Why a deadline goes before an input of the same instant: what was true for exactly `for` has been true for long
 enough, and the clock, which fires up to the last arrival it knows of, must come to the same current.
@@ -69,7 +69,7 @@ def _arrived(rule: Rule, state: RuleState, given: Arrival) -> tuple[RuleState, E
         return state, ()
     if firing and (current is None or was_silent):
         return _began(rule, state, given, value, rule.sustain)
-    return _continued(rule, state, current, firing, rule.for_clear, _turn(given, value))
+    return _continued(rule, state, current, firing, rule.keep_firing_for, _turn(given, value))
 
 
 def _went_stale(rule: Rule, state: RuleState, given: WentStale) -> tuple[RuleState, Effects]:
@@ -85,7 +85,7 @@ def _went_stale(rule: Rule, state: RuleState, given: WentStale) -> tuple[RuleSta
         firing = fires_on_silence(rule, given, value, _is_held(state, current))
         if firing and current is None:
             return _began(rule, state, given, value, rule.sustain)
-        return _continued(rule, state, current, firing, rule.for_clear, turn)
+        return _continued(rule, state, current, firing, rule.keep_firing_for, turn)
     if rule.no_data == "keep":
         return state, ()
     if rule.no_data == "alarm" and current is None:
@@ -114,7 +114,7 @@ def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Ef
             event_type=str(given.facts.get("type") or ""),
         )
         return settle(rule, state, {**state.firing_series, _OF_EVENTS: began}, turn)
-    return _continued(rule, state, current, firing, rule.for_clear, turn)
+    return _continued(rule, state, current, firing, rule.keep_firing_for, turn)
 
 
 def _began(
@@ -159,7 +159,7 @@ def _left(
     rule: Rule, state: RuleState, given: Arrival | WentStale, current: FiringSeries | None
 ) -> tuple[RuleState, Effects]:
     """Its labels changed, and the rule is not about the series any more: as if it were clear."""
-    return _continued(rule, state, current, False, rule.for_clear, _turn(given, given.value))
+    return _continued(rule, state, current, False, rule.keep_firing_for, _turn(given, given.value))
 
 
 def _standing(state: RuleState, key: str, at: datetime) -> FiringSeries | None:

@@ -122,7 +122,7 @@ def _tried(
     if not permanent and attempt < last:
         # Counted from the beginning of this round of attempts.
         next_in_round = attempt + 1 - (last - node.attempts)
-        delay = delay_before(node.step.attempts, next_in_round, retry.salt)
+        delay = delay_before(node.step.retry_policy, next_in_round, retry.salt)
         if isinstance(outcome, Failed) and outcome.retry_after is not None:
             delay = max(delay, outcome.retry_after)
         again_at = retry.at + delay

@@ -8,20 +8,20 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
-from schemas.documents.runbook import Retries
+from schemas.documents.runbook import RetryPolicy
 
 _SHARES = 2**32
 
 
-def delay_before(retries: Retries, attempt: int, salt: str) -> timedelta:
+def delay_before(retry: RetryPolicy, attempt: int, salt: str) -> timedelta:
     """Before `attempt`, which is the second or a later one; `salt` names the action and the step."""
     # Compared as logarithms would be: a power of a hundred attempts does not fit in a timedelta.
-    delay_s = retries.first.total_seconds()
+    delay_s = retry.initial_interval.total_seconds()
     for _ in range(attempt - 2):
-        if delay_s >= retries.longest.total_seconds():
+        if delay_s >= retry.max_interval.total_seconds():
             break
-        delay_s *= retries.factor
-    delay_s = min(delay_s, retries.longest.total_seconds())
+        delay_s *= retry.backoff
+    delay_s = min(delay_s, retry.max_interval.total_seconds())
     digest = hashlib.sha256(f"{salt}/{attempt}".encode()).digest()
     share = int.from_bytes(digest[:4], "big") / _SHARES
-    return timedelta(seconds=delay_s * (1 - retries.jitter * share))
+    return timedelta(seconds=delay_s * (1 - retry.jitter * share))

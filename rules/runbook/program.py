@@ -44,7 +44,7 @@ class Node:
     @property
     def attempts(self) -> int:
         """How often it is tried: what only passes time or chooses a way cannot be tried again."""
-        return self.step.attempts.attempts if self.kind in RESPONSES else 1
+        return self.step.retry_policy.attempts if self.kind in RESPONSES else 1
 
 
 @dataclass(frozen=True)

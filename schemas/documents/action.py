@@ -29,5 +29,5 @@ class ActionDocument(Responses):
         """The steps to run; a short form is a runbook of one."""
         if self.steps is not None:
             return self.steps
-        given = {key: getattr(self, key) for key in (self.kind, "retries", "timeout")}
+        given = {key: getattr(self, key) for key in (self.kind, "retry", "timeout")}
         return (StepDocument.model_validate(given),)

@@ -15,11 +15,10 @@ from schemas.values.duration import Duration
 from schemas.values.names import Name
 
 MAX_CONDITION_LENGTH = 2_000
-EDGES = ("opened", "resolved", "acknowledged", "snoozed", "snooze-ended")
 _PAYLOAD_PATH = re.compile(rf"{PAYLOAD_FIELD}(\.[A-Za-z0-9_-]+)+")
 _GROUPABLE = tuple(field for field in (*STRING_FIELDS, *INT_FIELDS) if field not in ("id", "seq"))
 
-Edge = Literal["opened", "resolved", "acknowledged", "snoozed", "snooze-ended"]
+AlarmTransition = Literal["opened", "resolved", "acknowledged", "snoozed", "snooze-ended"]
 
 
 def _groupable(field: str) -> str:
@@ -28,24 +27,28 @@ def _groupable(field: str) -> str:
     return field
 
 
-class Limit(BaseModel):
-    """At most so many starts in a while."""
+class RateLimit(BaseModel):
+    """A largest number of starts within a time."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    most: Annotated[int, Field(ge=1, le=1_000)] = Field(description="Most starts.", examples=[5])
-    per: Duration = Field(description="In how long.", examples=["1h"])
+    count: Annotated[int, Field(ge=1, le=1_000)] = Field(
+        description="Largest number of starts.", examples=[5]
+    )
+    per: Duration = Field(description="Within this time.", examples=["1h"])
 
 
 class ActionRuleDocument(BaseModel):
-    """Runs an action for each event, or each edge of an alarm, that meets a condition."""
+    """Runs an action for each event, or each transition of an alarm, that meets a condition."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: Name = Field(description="Unique name of the rule.", examples=["digest"])
     on: Literal["event", "alarm"] = Field(description="What the rule listens to.", examples=["event"])
-    edges: Annotated[tuple[Edge, ...], Field(strict=False, min_length=1)] = Field(
-        ("opened",), description="With `on: alarm`: which edges of an alarm count.", examples=[["opened"]]
+    transitions: Annotated[tuple[AlarmTransition, ...], Field(strict=False, min_length=1)] = Field(
+        ("opened",),
+        description="With `on: alarm`: transitions of an alarm that start the action.",
+        examples=[["opened"]],
     )
     when: str | None = Field(
         None,
@@ -62,10 +65,10 @@ class ActionRuleDocument(BaseModel):
     group_wait: Duration | None = Field(
         None, description="How long a run gathers events before it begins.", examples=["30s"]
     )
-    limit: Limit | None = Field(
+    rate_limit: RateLimit | None = Field(
         None,
-        description="At most so many starts in a while; others are skipped, and recorded.",
-        examples=[{"most": 5, "per": "1h"}],
+        description="Largest number of starts within a time; the others are recorded as skipped.",
+        examples=[{"count": 5, "per": "1h"}],
     )
     overlap: Literal["allow", "skip", "queue", "replace"] = Field(
         "allow",
@@ -81,8 +84,8 @@ class ActionRuleDocument(BaseModel):
 
     @model_validator(mode="after")
     def _has_no_key_without_effect(self) -> Self:
-        if self.on == "event" and self.edges != ("opened",):
-            raise _refusal("has 'edges', which belongs to 'on: alarm': remove it", "edges")
+        if self.on == "event" and self.transitions != ("opened",):
+            raise _refusal("has 'transitions', which belongs to 'on: alarm': remove it", "transitions")
         if self.on == "event" and self.when is None:
             raise _refusal("would start for every event: add 'when'", "on")
         if self.group_by and self.group_wait is None and self.overlap == "allow":
@@ -92,8 +95,8 @@ class ActionRuleDocument(BaseModel):
             )
         if self.group_wait is not None and not self.group_wait:
             raise _refusal("has 'group_wait: 0s' without effect: remove it", "group_wait")
-        if self.limit is not None and not self.limit.per:
-            raise _refusal("has 'limit' per 0s: give it a duration", "limit")
+        if self.rate_limit is not None and not self.rate_limit.per:
+            raise _refusal("has 'rate_limit' per 0s: give it a duration", "rate_limit")
         return self
 
 

@@ -99,7 +99,7 @@ class EventRuleDocument(BaseModel):
     for_: PositiveDuration | None = Field(
         None, alias="for", description="How long it must fire before the alarm opens.", examples=["10m"]
     )
-    for_clear: PositiveDuration | None = Field(
+    keep_firing_for: PositiveDuration | None = Field(
         None, description="How long it must be clear before the alarm resolves.", examples=["5m"]
     )
     cooldown: PositiveDuration | None = Field(

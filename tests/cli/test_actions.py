@@ -23,7 +23,7 @@ FAILING = """
 - name: first
   log: {message: fine}
 - name: second
-  retries: {attempts: 2, first: 10s, jitter: 0}
+  retry: {attempts: 2, initial_interval: 10s, jitter: 0}
   record: {key: k, value: 1}
 """
 
@@ -166,7 +166,7 @@ def test_a_schedule_shows_what_came_of_its_own_action(
     async def own(house: House) -> str:
         await house.rules(
             f"schedule:\n  name: report\n  {recurrence}\n  owner: shop\n  action: book\n---\n"
-            "action: {name: book, record: {key: k, value: 1}, retries: {attempts: 2, first: 1s, jitter: 0}}\n"
+            "action: {name: book, record: {key: k, value: 1}, retry: {attempts: 2, initial_interval: 1s, jitter: 0}}\n"
         )
         await house.pass_time("15s")
         (row,) = await all_rows(house.connection, "select status from tocsin.schedule")
@@ -186,7 +186,7 @@ def test_a_one_shot_whose_dead_action_is_tried_again_has_fired_after_all(
     async def own(house: House) -> str:
         await house.rules(
             'schedule:\n  name: report\n  at: "2026-03-02T08:00:10Z"\n  action: book\n---\n'
-            "action: {name: book, record: {key: k, value: 1}, retries: {attempts: 1}}\n"
+            "action: {name: book, record: {key: k, value: 1}, retry: {attempts: 1}}\n"
         )
         await house.pass_time("15s")
         return str((await house.action())["id"])

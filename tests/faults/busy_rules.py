@@ -52,13 +52,13 @@ _OTHERS = (
         ' message: "{{{{ key }}}} of {{{{ owner }}}} is at {{{{ value }}}}"{}{}}}',
         ("65.0", "67.5"),
         ("", ", for: 1s", ", for: 4s"),
-        ("", ", for_clear: 2s"),
+        ("", ", keep_firing_for: 2s"),
     ),
     ("event_rule: {{name: steep, datapoint: dsp.a, rate_increase: {}{}}}", ("3", "8"), ("", ", for: 1s")),
     (
         "event_rule: {{name: swing, datapoint: dsp.b, fire: value - previous > {}{}}}",
         ("4.0", "9.0"),
-        ("", ", for_clear: 3s"),
+        ("", ", keep_firing_for: 3s"),
     ),
     (
         "event_rule: {{name: mean, datapoint: dsp.*, above: {}, window: {{over: {}, reduce: {}}}}}",
@@ -109,7 +109,7 @@ _OTHERS = (
     ),
     (
         'event_rule: {{name: missing, event: schedule-*, fire: type == "schedule-missed"{}}}',
-        ("", ", for_clear: 3s"),
+        ("", ", keep_firing_for: 3s"),
     ),
     (
         'event_rule: {{name: ill, datapoint: system.health, fire: \'value == "outage" || value == "unknown"\'{}}}',

@@ -22,6 +22,17 @@ from schemas.refusals import choices, fault
 TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
 """The kinds of a file of rule tests."""
 _MODELS = {**KINDS, **TESTS}
+RENAMED_KEYS: Mapping[str, str] = {
+    "edges": "transitions",
+    "factor": "backoff",
+    "first": "initial_interval",
+    "for_clear": "keep_firing_for",
+    "limit": "rate_limit",
+    "longest": "max_interval",
+    "most": "count",
+    "retries": "retry",
+}
+"""Former names of keys, for the hint about an unknown key. An entry counts where the new key is accepted."""
 
 
 class Validated(NamedTuple):
@@ -73,7 +84,7 @@ def _problems(
     errors = error.errors(include_url=False)
     # A misspelt required key is one mistake, not an unknown key and a missing one.
     misspelt = {
-        (*one["loc"][:-1], _nearest_key(one, kind)) for one in errors if one["type"] == "extra_forbidden"
+        (*one["loc"][:-1], _intended_key(one, kind)) for one in errors if one["type"] == "extra_forbidden"
     }
     for details in errors:
         path: Path = details["loc"]
@@ -111,15 +122,24 @@ def _is_inside(path: Path, errors: Sequence[ErrorDetails]) -> bool:
 
 
 def _unknown_key(details: ErrorDetails, kind: str, where: str) -> str:
-    near = _nearest_key(details, kind)
-    keys = ", ".join(_keys_at(kind, details["loc"][:-1]))
-    hint = f"did you mean '{near}'?" if near else f"the keys are {keys}"
-    return f"unknown key '{details['loc'][-1]}' in {where}, {hint}"
+    *parent, key = details["loc"]
+    intended = _intended_key(details, kind)
+    if intended is None:
+        hint = f"the keys are {', '.join(_keys_at(kind, tuple(parent)))}"
+    elif RENAMED_KEYS.get(str(key)) == intended:
+        hint = f"it is now called '{intended}'"
+    else:
+        hint = f"did you mean '{intended}'?"
+    return f"unknown key '{key}' in {where}, {hint}"
 
 
-def _nearest_key(details: ErrorDetails, kind: str) -> str | None:
-    near = difflib.get_close_matches(str(details["loc"][-1]), _keys_at(kind, details["loc"][:-1]), n=1)
-    return near[0] if near else None
+def _intended_key(details: ErrorDetails, kind: str) -> str | None:
+    """Key that an unknown key stands for: its new name, or the nearest spelling."""
+    *parent, key = details["loc"]
+    keys = _keys_at(kind, tuple(parent))
+    if (renamed := RENAMED_KEYS.get(str(key))) in keys:
+        return renamed
+    return next(iter(difflib.get_close_matches(str(key), keys, n=1)), None)
 
 
 def _keys_at(kind: str, path: Path) -> list[str]:

@@ -38,7 +38,7 @@ def _spans(version: Version) -> Iterator[timedelta]:
             yield one.deadline or _LEAST
         elif version.kind == "event_rule":
             rule = EventRuleDocument.model_validate(version.document)
-            spans = (rule.for_, rule.for_clear, rule.cooldown, rule.no_data_for)
+            spans = (rule.for_, rule.keep_firing_for, rule.cooldown, rule.no_data_for)
             yield from (span for span in spans if span is not None)
             if rule.window is not None:
                 yield rule.window.over

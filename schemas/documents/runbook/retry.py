@@ -1,7 +1,7 @@
-"""How often a step is tried, and how long it waits in between.
+"""The `retry` key: number of attempts of a step, and the delays between them.
 
-Why five attempts that double from ten seconds: a restart of the other side is over by then. Jitter is on by default,
-because what failed together must not come back together.
+Why five attempts with delays that double from ten seconds: a restart of the other side takes less time. Jitter is on by
+default, so that runs that failed together are not retried together.
 """
 
 from datetime import timedelta
@@ -12,25 +12,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.values.duration import Duration
 
 
-class Retries(BaseModel):
-    """The delay before attempt n + 1 is `first` x `factor` to the power of n - 1, at most `longest`."""
+class RetryPolicy(BaseModel):
+    """Attempts of a step. The delay before attempt n + 1 is `initial_interval` x `backoff`^(n - 1), at most
+    `max_interval`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     attempts: Annotated[int, Field(ge=1, le=100)] = Field(
-        5, description="How often in all; 1 means that a failure is final.", examples=[5]
+        5, description="Number of attempts in all; with 1, the first failure is final.", examples=[5]
     )
-    first: Duration = Field(
+    initial_interval: Duration = Field(
         timedelta(seconds=10), description="The delay before the second attempt.", examples=["10s"]
     )
-    factor: Annotated[float, Field(ge=1, le=10)] = Field(
-        2.0, description="By how much each delay is longer than the one before.", examples=[2]
+    backoff: Annotated[float, Field(ge=1, le=10)] = Field(
+        2.0, description="Factor from one delay to the next.", examples=[2]
     )
-    longest: Duration = Field(
-        timedelta(hours=1), description="No delay is longer than this.", examples=["1h"]
-    )
+    max_interval: Duration = Field(timedelta(hours=1), description="Longest delay.", examples=["1h"])
     jitter: Annotated[float, Field(ge=0, le=1)] = Field(
         0.5,
-        description="Up to this share of a delay is left out, by a stable hash of the attempt.",
+        description="Largest share of a delay that is left out; the share is a stable hash of the run and the attempt.",
         examples=[0.5],
     )

@@ -1,6 +1,6 @@
 """One step of a runbook: a response, or a piece of flow around other steps.
 
-Guarantee: exactly one of the kinds; what belongs to a response only (`retries`, `timeout`) is refused elsewhere,
+Guarantee: exactly one of the kinds; what belongs to a response only (`retry`, `timeout`) is refused elsewhere,
 because it would mean nothing there. Stored documents leave out what was not given.
 """
 
@@ -22,7 +22,7 @@ from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.runbook.deliveries import AppriseStep, ChannelStep, EmailStep, SlackStep, WebhookStep
 from schemas.documents.runbook.looks import DigestStep, ProbeStep
 from schemas.documents.runbook.messages import DispatchStep, EmitStep, LogStep, PublishStep, RecordStep
-from schemas.documents.runbook.retry import Retries
+from schemas.documents.runbook.retry import RetryPolicy
 from schemas.documents.runbook.wait import WaitStep
 from schemas.values.duration import Duration
 from schemas.values.names import Name
@@ -34,7 +34,7 @@ RESPONSES = (
 # Their targets have timeouts of their own, of a minute at most; this is the backstop.
 _DELIVERIES = ("digest", "channel", "webhook", "slack", "email", "apprise", "probe")
 FLOW = ("wait", "branch", "parallel")
-DEFAULT_RETRIES = Retries.model_validate({})
+DEFAULT_RETRY_POLICY = RetryPolicy.model_validate({})
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 DELIVERY_TIMEOUT = timedelta(seconds=75)
 MAX_STEPS = 100
@@ -95,7 +95,7 @@ class Responses(BaseModel):
     apprise: AppriseStep | None = Field(
         None, description="Send to any other service.", examples=[{"url": {"env": "TELEGRAM_URL"}}]
     )
-    retries: Retries | None = Field(
+    retry: RetryPolicy | None = Field(
         None, description="How often to try, and how long to wait in between.", examples=[{"attempts": 3}]
     )
     timeout: Duration | None = Field(
@@ -123,7 +123,7 @@ class Responses(BaseModel):
                 "has both '{first}' and '{at_key}': keep one of them",
                 {"first": given[0], "at_key": given[1]},
             )
-        for key in ("retries", "timeout"):
+        for key in ("retry", "timeout"):
             if getattr(self, key) is not None and given[0] not in RESPONSES:
                 raise PydanticCustomError(
                     "one_of",
@@ -191,11 +191,11 @@ class StepDocument(Responses):
     )
 
     @property
-    def attempts(self) -> Retries:
-        return self.retries or DEFAULT_RETRIES
+    def retry_policy(self) -> RetryPolicy:
+        return self.retry or DEFAULT_RETRY_POLICY
 
     @property
-    def limit(self) -> timedelta:
+    def attempt_timeout(self) -> timedelta:
         """How long one attempt may take."""
         return self.timeout or (DELIVERY_TIMEOUT if self.kind in _DELIVERIES else DEFAULT_TIMEOUT)
 

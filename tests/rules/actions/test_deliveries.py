@@ -36,7 +36,7 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
     return behave
 
 
-STEADY = "retries: {attempts: 3, first: 10s, jitter: 0}"
+STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"
 
 
 async def test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key(house: House) -> None:
@@ -90,7 +90,7 @@ async def test_a_server_that_says_when_is_not_asked_before(house: House) -> None
 async def test_a_step_that_takes_longer_than_its_timeout_is_timed_out(house: House) -> None:
     async with receiver(stalling) as world:
         await house.runbook(
-            f'- timeout: 100ms\n  retries: {{attempts: 1}}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}'
+            f'- timeout: 100ms\n  retry: {{attempts: 1}}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}'
         )
         await house.event()
     row = await house.action()

@@ -40,7 +40,7 @@ def patient_webhook(go_on: asyncio.Event) -> Behaviour:
 def webhook(name: str, port: int) -> str:
     return (
         f'---\naction:\n  name: {name}\n  webhook: {{url: "http://127.0.0.1:{port}/x", timeout: 60s}}\n'
-        "  retries: {attempts: 1}\n"
+        "  retry: {attempts: 1}\n"
     )
 
 

@@ -77,7 +77,7 @@ async def test_what_an_alarm_starts_when_it_resolves_is_not_cancelled_by_it(hous
 
 BACKUP = """
 - name: backup
-  retries: {attempts: 3, first: 10s, jitter: 0}
+  retry: {attempts: 3, initial_interval: 10s, jitter: 0}
   dispatch: {subject: received.NAMESPACE.backup, within: 5m, payload: {disk: "{{ payload.disk }}"}}
 - log: {message: "{{ answers.backup.files }} files"}
 """

@@ -28,7 +28,7 @@ event_rule:
   fire: 'value > 65.0'
   clear: 'value < 60.0'
   for: 5s
-  for_clear: 3s
+  keep_firing_for: 3s
   cooldown: 12s
 """
 )

@@ -246,7 +246,7 @@ event_rule:
   datapoint: dsp.*
   above: 65
   for: 6s
-  for_clear: 3s
+  keep_firing_for: 3s
   no_data: resolve
 ---
 event_rule:

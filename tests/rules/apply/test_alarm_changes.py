@@ -40,7 +40,7 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
 FOR = "  for: 10m\n"
-CLEARING = "  for_clear: 10m\n"
+CLEARING = "  keep_firing_for: 10m\n"
 
 
 @pytest.fixture(autouse=True)

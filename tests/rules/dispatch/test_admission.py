@@ -40,14 +40,14 @@ def test_by_default_every_event_has_a_run() -> None:
 
 
 def test_a_limit_counts_starts_within_its_duration_and_forgets_older_ones() -> None:
-    limited = rule(limit={"most": 2, "per": "10s"})
+    limited = rule(rate_limit={"count": 2, "per": "10s"})
     found = admitted(limited, 0, 1, 5, 9.9, 10, 10.5, 11)
     assert states(found) == ["running", "running", "skipped", "skipped", "running", "skipped", "running"]
-    assert found[2].reason == "limit: 2 starts were reached"
+    assert found[2].reason == "rate limit: 2 starts were reached"
 
 
 def test_what_overlap_skips_does_not_count_towards_the_limit() -> None:
-    careful = rule(limit={"most": 2, "per": "10s"}, overlap="skip")
+    careful = rule(rate_limit={"count": 2, "per": "10s"}, overlap="skip")
     standing, starts = Standing(), list[datetime]()
     found = [admit(careful, IDS[place], at(place), standing, starts) for place in range(2)]
     standing.under_way.clear()
@@ -62,7 +62,7 @@ def test_a_group_behind_a_run_gathers_before_it_queues() -> None:
 
 
 def test_what_is_skipped_does_not_count_towards_the_limit() -> None:
-    assert states(admitted(rule(limit={"most": 1, "per": "10s"}), 0, 9, 10)) == [
+    assert states(admitted(rule(rate_limit={"count": 1, "per": "10s"}), 0, 9, 10)) == [
         "running",
         "skipped",
         "running",
@@ -90,7 +90,7 @@ def test_a_group_gathers_and_the_others_join_it() -> None:
 
 
 def test_a_limit_counts_groups_and_not_their_events() -> None:
-    grouped = rule(group_by=["owner"], group_wait="30s", limit={"most": 1, "per": "1h"})
+    grouped = rule(group_by=["owner"], group_wait="30s", rate_limit={"count": 1, "per": "1h"})
     standing, starts = Standing(), list[datetime]()
     assert admit(grouped, IDS[0], at(0), standing, starts).state == "gathering"
     assert admit(grouped, IDS[1], at(1), standing, starts).joins == IDS[0]
@@ -122,7 +122,7 @@ def test_events_of_one_group_have_one_key(by: list[str], facts: dict[str, Any], 
 def test_never_more_than_the_limit_starts_within_its_duration(
     gaps: list[int], most: int, overlap: str
 ) -> None:
-    limited = rule(limit={"most": most, "per": "10s"}, overlap=overlap)
+    limited = rule(rate_limit={"count": most, "per": "10s"}, overlap=overlap)
     now, instants = 0, []
     for gap in gaps:
         now += gap
@@ -136,10 +136,10 @@ def test_never_more_than_the_limit_starts_within_its_duration(
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"edges": ["resolved"]}, "has 'edges', which belongs to 'on: alarm'"),
+        ({"transitions": ["resolved"]}, "has 'transitions', which belongs to 'on: alarm'"),
         ({"group_by": ["owner"]}, "has 'group_by' without effect"),
         ({"group_wait": "0s"}, "has 'group_wait: 0s' without effect"),
-        ({"limit": {"most": 1, "per": "0s"}}, "has 'limit' per 0s"),
+        ({"rate_limit": {"count": 1, "per": "0s"}}, "has 'rate_limit' per 0s"),
         ({"group_by": ["ownr"], "group_wait": "1s"}, "'ownr' cannot group events: use origin, type"),
         ({"group_by": ["id"], "group_wait": "1s"}, "'id' cannot group events"),
     ],
@@ -153,4 +153,4 @@ def test_a_rule_over_events_needs_a_condition_and_one_over_alarms_does_not() -> 
     with pytest.raises(ValueError, match="would start for every event: add 'when'"):
         ActionRuleDocument.model_validate({"name": "a", "on": "event", "action": "b"})
     alarms = ActionRuleDocument.model_validate({"name": "a", "on": "alarm", "action": "b"})
-    assert (alarms.condition, alarms.edges) == ("true", ("opened",))
+    assert (alarms.condition, alarms.transitions) == ("true", ("opened",))

@@ -63,14 +63,14 @@ async def states(connection: Connection) -> list[str]:
 
 
 async def test_a_limit_holds_over_batches_and_what_is_skipped_is_recorded(connection: Connection) -> None:
-    await apply(connection, "  limit: {most: 2, per: 10s}\n")
+    await apply(connection, "  rate_limit: {count: 2, per: 10s}\n")
     lane = Lane(connection)
     for seconds in (1, 2, 3, 11.5, 12):
         await noted(connection, seconds)
         await lane.dispatch()
     assert await states(connection) == ["running", "running", "skipped", "running", "running"]
     skipped = (await actions(connection))[2]
-    assert (skipped["error"], skipped["ended_at"]) == ("limit: 2 starts were reached", at(3))
+    assert (skipped["error"], skipped["ended_at"]) == ("rate limit: 2 starts were reached", at(3))
     assert [step["state"] for step in await rows(connection, "action_step")].count("skipped") == 1
 
 
@@ -199,7 +199,7 @@ async def test_a_group_that_is_being_joined_begins_with_what_joined(
     ("extra", "types"),
     [
         ("", ["alarm-opened"]),
-        ("  edges: [resolved, acknowledged]\n", ["alarm-resolved", "alarm-acknowledged"]),
+        ("  transitions: [resolved, acknowledged]\n", ["alarm-resolved", "alarm-acknowledged"]),
     ],
 )
 async def test_a_rule_over_alarms_sees_the_edges_that_it_names(
@@ -232,7 +232,7 @@ async def test_a_group_of_one_batch_is_over_when_its_first_event_says(connection
 async def test_an_event_that_comes_again_does_not_count_twice_towards_the_limit(
     connection: Connection,
 ) -> None:
-    await apply(connection, "  limit: {most: 2, per: 1m}\n")
+    await apply(connection, "  rate_limit: {count: 2, per: 1m}\n")
     await noted(connection, 1)
     await Lane(connection).dispatch()
     await noted(connection, 2)

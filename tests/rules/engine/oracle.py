@@ -12,7 +12,7 @@ class Timing(NamedTuple):
     """All in seconds."""
 
     sustain: int
-    for_clear: int
+    keep_firing_for: int
     cooldown: int
 
 
@@ -33,7 +33,7 @@ def edges(
             if second >= firing_since + timing.sustain and is_cool:
                 is_open, opened_at, clear_since = True, second, None
                 said.append(f"{second} opened")
-        if is_open and clear_since is not None and second >= clear_since + timing.for_clear:
+        if is_open and clear_since is not None and second >= clear_since + timing.keep_firing_for:
             is_open, firing_since, clear_since = False, None, None
             said.append(f"{second} resolved")
 

@@ -68,7 +68,9 @@ def test_a_condition_that_fails_is_neither_fire_nor_clear() -> None:
 
 
 def test_a_clear_that_fails_leaves_a_clearing_alarm_clearing() -> None:
-    scenario = Scenario(rule("above: 65", "for_clear: 5m", """clear: 'labels.zone == "a" && value < 60.0'"""))
+    scenario = Scenario(
+        rule("above: 65", "keep_firing_for: 5m", """clear: 'labels.zone == "a" && value < 60.0'""")
+    )
     scenario.send(70, zone="a").at("1m").send(50, zone="a").at("2m").send(50).at("1h")
     assert scenario.log == ["0s opened dsp-hot", "6m resolved dsp-hot"]
 

@@ -42,14 +42,14 @@ def test_an_open_alarm_is_kept_until_the_new_rule_clears_it() -> None:
 
 
 def test_an_alarm_that_was_clearing_is_open_again_until_the_new_rule_says_so() -> None:
-    scenario = Scenario(rule("above: 65", "for_clear: 10m")).send(70).at("1m").send(60)
-    scenario.apply(rule("above: 50", "for_clear: 10m")).at("2m").send(60).at("1h").send(40).at("3h")
+    scenario = Scenario(rule("above: 65", "keep_firing_for: 10m")).send(70).at("1m").send(60)
+    scenario.apply(rule("above: 50", "keep_firing_for: 10m")).at("2m").send(60).at("1h").send(40).at("3h")
     assert scenario.log == ["0s opened dsp-hot", "1h10m resolved dsp-hot"]
 
 
 def test_an_alarm_that_was_clearing_can_be_cleared_by_the_new_rule_at_any_time() -> None:
-    scenario = Scenario(rule("above: 65", "for_clear: 10m")).send(70).at("1m").send(60)
-    scenario.apply(rule("above: 50", "for_clear: 20m"))
+    scenario = Scenario(rule("above: 65", "keep_firing_for: 10m")).send(70).at("1m").send(60)
+    scenario.apply(rule("above: 50", "keep_firing_for: 20m"))
     assert scenario.at("1h").send(40).at("3h").log == ["0s opened dsp-hot", "1h20m resolved dsp-hot"]
 
 
@@ -71,7 +71,7 @@ def test_an_alarm_whose_series_the_rule_no_longer_covers_is_resolved_with_the_re
 )
 def test_the_alarm_of_a_rule_that_is_gone_is_resolved_with_the_reason(without: str) -> None:
     other = rule("above: 1000", name="other")
-    scenario = Scenario(rule("above: 65", "for_clear: 1h") + other).send(70).at("1m").send(60).at("2m")
+    scenario = Scenario(rule("above: 65", "keep_firing_for: 1h") + other).send(70).at("1m").send(60).at("2m")
     scenario.apply(without + other)
     assert scenario.log == ["0s opened dsp-hot", "2m resolved dsp-hot"]
     assert scenario.edges()[-1].payload["reason"] == "rule-removed"

@@ -75,7 +75,7 @@ def test_no_data_alarm_that_is_pending_becomes_that_of_the_value() -> None:
 
 
 def test_no_data_alarm_holds_an_alarm_that_was_about_to_resolve() -> None:
-    scenario = Scenario(watched() + rule("above: 65", "for_clear: 10m", "no_data: alarm"))
+    scenario = Scenario(watched() + rule("above: 65", "keep_firing_for: 10m", "no_data: alarm"))
     scenario.send(70).at("1m").send(60).at("1h").send(60).at("2h")
     assert scenario.log == ["0s opened dsp-hot"]
     scenario.send(60).at("2h4m").send(60).at("2h8m").send(60).at("2h12m").send(60)

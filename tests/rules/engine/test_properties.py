@@ -48,7 +48,7 @@ def rules(draw: st.DrawFn) -> str:
             lines.append(f"no_data_for: {duration}")
     if draw(st.booleans()):
         lines.append("clear: 'value < 3.0'")
-    for key in ("for", "for_clear", "cooldown"):
+    for key in ("for", "keep_firing_for", "cooldown"):
         if duration := draw(durations):
             lines.append(f"{key}: {duration}")
     return TYPE + rule(*lines, datapoint="dsp.*")
@@ -158,7 +158,7 @@ def test_the_engine_agrees_with_the_semantics_written_second_by_second(
     waits: list[tuple[int, int]], timing: Timing, clear: int, is_lazy: bool
 ) -> None:
     lines = ["above: 5", f"clear: 'value <= {clear}.0'"] if clear != 5 else ["above: 5"]
-    for key, length_s in zip(("for", "for_clear", "cooldown"), timing, strict=True):
+    for key, length_s in zip(("for", "keep_firing_for", "cooldown"), timing, strict=True):
         if length_s:
             lines.append(f"{key}: {format_duration(timedelta(seconds=length_s))}")
     scenario, second, arrivals = Scenario(rule(*lines), is_lazy=is_lazy), 0, []

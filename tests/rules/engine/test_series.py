@@ -2,7 +2,7 @@
 
 from tests.rules.engine.scenario import Scenario, rule
 
-DISKS = rule("above: 90", "for: 10m", "for_clear: 5m", name="full", datapoint="disk.*.used")
+DISKS = rule("above: 90", "for: 10m", "keep_firing_for: 5m", name="full", datapoint="disk.*.used")
 
 
 def test_owners_have_alarms_of_their_own() -> None:
@@ -43,21 +43,21 @@ def test_a_second_series_that_fires_does_not_touch_the_pending_alarm() -> None:
 
 
 def test_a_series_that_was_clear_for_exactly_long_enough_is_over() -> None:
-    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
+    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("6m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
 
 
 def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> None:
-    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
+    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("7m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
 
 
 def test_a_series_that_is_not_clear_for_long_enough_holds_the_alarm() -> None:
-    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "for_clear: 5m", datapoint="disk.**"))
+    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("4m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot"]

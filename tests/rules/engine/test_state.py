@@ -18,7 +18,7 @@ def test_a_number_that_postgres_writes_with_all_its_digits_is_still_a_number_of_
 
 def test_what_the_clock_does_to_a_stored_state_is_what_advance_does() -> None:
     """As written in rules/engine/state.py; the SQL is clock/sql/move_rule_states.sql."""
-    scenario = Scenario(rule("above: 65", "for: 10m", "for_clear: 5m")).send(70)
+    scenario = Scenario(rule("above: 65", "for: 10m", "keep_firing_for: 5m")).send(70)
     pending = scenario.states["dsp-hot", "plant-7"].to_json()
     opened = {**pending, "phase": "open", "last_opened_at": pending["due_at"], "due_at": None}
     assert scenario.at("10m").states["dsp-hot", "plant-7"] == RuleState.from_json(opened)

@@ -1,4 +1,4 @@
-"""`for`, `for_clear` and `cooldown`: when an alarm opens and when it resolves, to the instant."""
+"""`for`, `keep_firing_for` and `cooldown`: when an alarm opens and when it resolves, to the instant."""
 
 from tests.rules.engine.scenario import Scenario, rule
 
@@ -67,20 +67,20 @@ def test_between_fire_and_clear_a_pending_alarm_is_dropped() -> None:
     assert scenario.log == []
 
 
-def test_it_resolves_after_exactly_for_clear() -> None:
-    scenario = Scenario(rule("above: 65", "for_clear: 5m")).send(70).at("1m").send(60).at("5m59s")
+def test_it_resolves_after_exactly_keep_firing_for() -> None:
+    scenario = Scenario(rule("above: 65", "keep_firing_for: 5m")).send(70).at("1m").send(60).at("5m59s")
     assert scenario.log == ["0s opened dsp-hot"]
     assert scenario.at("6m").log == ["0s opened dsp-hot", "6m resolved dsp-hot"]
 
 
-def test_what_fires_again_before_for_clear_is_one_alarm() -> None:
-    scenario = Scenario(rule("above: 65", "for_clear: 5m"))
+def test_what_fires_again_before_keep_firing_for_is_one_alarm() -> None:
+    scenario = Scenario(rule("above: 65", "keep_firing_for: 5m"))
     scenario.send(70).at("1m").send(60).at("5m").send(70).at("6m").send(60).at("1h")
     assert scenario.log == ["0s opened dsp-hot", "11m resolved dsp-hot"]
 
 
-def test_while_for_clear_runs_a_value_between_fire_and_clear_is_not_clear() -> None:
-    scenario = Scenario(rule("above: 65", "clear: value < 60.0", "for_clear: 5m"))
+def test_while_keep_firing_for_runs_a_value_between_fire_and_clear_is_not_clear() -> None:
+    scenario = Scenario(rule("above: 65", "clear: value < 60.0", "keep_firing_for: 5m"))
     scenario.send(70).at("1m").send(50).at("2m").send(62).at("20m").send(50).at("1h")
     assert scenario.log == ["0s opened dsp-hot", "25m resolved dsp-hot"]
 

@@ -32,7 +32,7 @@ from tocsin.embedded import Servers
 RULES = """
 datapoint_type: {name: load, key: dsp.*, interval: 100ms, on_stale: alarm, for: 100ms}
 ---
-event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, clear: value < 60.0, for: 150ms, for_clear: 100ms,
+event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, clear: value < 60.0, for: 150ms, keep_firing_for: 100ms,
              message: "{{ key }} of {{ owner }} is at {{ value }}"}
 ---
 event_rule: {name: quiet, datapoint: dsp.*, absent: true}

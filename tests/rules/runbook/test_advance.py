@@ -29,15 +29,15 @@ from rules.runbook import (
 )
 from rules.runbook.program import MAX_NESTING, MAX_NODES
 from schemas.documents.action import ActionDocument
-from schemas.documents.runbook import Retries
+from schemas.documents.runbook import RetryPolicy
 from tocsin.core.errors import InvalidInput
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 LOG = {"log": {"message": "x"}}
 
 
-def retries(**keys: Any) -> Retries:
-    return Retries.model_validate(keys)
+def retry(**keys: Any) -> RetryPolicy:
+    return RetryPolicy.model_validate(keys)
 
 
 def program_of(*steps: Any) -> Program:
@@ -48,7 +48,7 @@ leaves = st.fixed_dictionaries(
     {
         "log": st.just({"message": "x"}),
         "on_failure": st.sampled_from(["stop", "continue"]),
-        "retries": st.fixed_dictionaries({"attempts": st.integers(1, 3)}),
+        "retry": st.fixed_dictionaries({"attempts": st.integers(1, 3)}),
     }
 ) | st.just({"wait": {"for": "1m"}})
 
@@ -199,7 +199,7 @@ def test_a_way_without_steps_leads_on() -> None:
 
 
 def test_a_short_form_is_a_runbook_of_one_step() -> None:
-    document = ActionDocument.model_validate({"name": "a", **LOG, "retries": {"attempts": 2}})
+    document = ActionDocument.model_validate({"name": "a", **LOG, "retry": {"attempts": 2}})
     (node,) = compile_runbook(document).nodes
     assert (node.kind, node.attempts, node.name) == ("log", 2, "0")
 
@@ -216,20 +216,20 @@ def test_a_runbook_that_nobody_could_follow_is_refused() -> None:
 
 
 def test_delays_double_up_to_the_longest() -> None:
-    bounded = retries(longest="60s", jitter=0)
+    bounded = retry(max_interval="60s", jitter=0)
     delays = [delay_before(bounded, attempt, "a/0") for attempt in range(2, 8)]
     assert [delay.total_seconds() for delay in delays] == [10, 20, 40, 60, 60, 60]
-    assert delay_before(retries(attempts=100), 100, "a/0") <= timedelta(hours=1)
+    assert delay_before(retry(attempts=100), 100, "a/0") <= timedelta(hours=1)
 
 
 @given(st.integers(2, 100), st.text(max_size=40))
 def test_jitter_takes_away_up_to_its_share_and_is_the_same_every_time(attempt: int, salt: str) -> None:
-    plain = delay_before(retries(jitter=0), attempt, salt)
-    delay = delay_before(retries(jitter=0.5), attempt, salt)
+    plain = delay_before(retry(jitter=0), attempt, salt)
+    delay = delay_before(retry(jitter=0.5), attempt, salt)
     assert plain / 2 <= delay <= plain
-    assert delay == delay_before(retries(jitter=0.5), attempt, salt)
+    assert delay == delay_before(retry(jitter=0.5), attempt, salt)
 
 
 def test_actions_that_failed_together_do_not_come_back_together() -> None:
-    delays = {delay_before(retries(), 2, f"action {number}/0") for number in range(100)}
+    delays = {delay_before(retry(), 2, f"action {number}/0") for number in range(100)}
     assert len(delays) == 100

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rules.runbook import Completed, Failed, TimedOut
 from tests.rules.runbook.simulated_runs import Simulation
 
-STEADY = "retries: {attempts: 3, first: 10s, jitter: 0}"
+STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"
 
 ESCALATION = """
 - name: notify
@@ -89,7 +89,7 @@ def test_a_step_that_may_fail_is_followed_by_the_next() -> None:
     run = Simulation(
         """
 - name: send
-  retries: {attempts: 1}
+  retry: {attempts: 1}
   on_failure: continue
   log: {message: x}
 - name: after
@@ -128,7 +128,7 @@ PARALLEL_FAILURE = """
   {keys}
   parallel:
     - - name: slack
-        retries: {{attempts: 1}}
+        retry: {{attempts: 1}}
         log: {{message: a}}
       - name: never
         log: {{message: a}}
@@ -178,7 +178,7 @@ def test_a_dispatch_ends_with_the_report_of_its_consumer() -> None:
 
 def test_a_dispatch_nobody_reports_is_sent_again_and_times_out_in_the_end() -> None:
     run = Simulation(
-        "[{name: backup, dispatch: {subject: jobs.backup, within: 5m}, retries: {attempts: 2, jitter: 0}}]"
+        "[{name: backup, dispatch: {subject: jobs.backup, within: 5m}, retry: {attempts: 2, jitter: 0}}]"
     ).pass_time("1h")
     assert run.story == [
         "0s backup waiting",
@@ -190,7 +190,7 @@ def test_a_dispatch_nobody_reports_is_sent_again_and_times_out_in_the_end() -> N
 
 
 def test_a_dispatch_that_its_consumer_reports_as_failed_is_sent_again_after_a_back_off() -> None:
-    run = Simulation("[{name: backup, dispatch: {subject: jobs.backup}, retries: {attempts: 3, jitter: 0}}]")
+    run = Simulation("[{name: backup, dispatch: {subject: jobs.backup}, retry: {attempts: 3, jitter: 0}}]")
     run.pass_time("1m").report("backup", Failed("disk full")).pass_time("10s")
     assert run.story == ["0s backup waiting", "1m backup waiting", "1m10s backup waiting (2)"]
     run.report("backup", Failed("disk full"))

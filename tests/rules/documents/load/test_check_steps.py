@@ -20,7 +20,8 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
         "- {wait: {for: 10m}}",
         "- {wait: {until: '08:00', tz: Europe/London}}",
         "- wait: {until_event: 'type == \"x\" && owner == trigger.owner', timeout: 1h, on_timeout: stop}",
-        "- {name: two, dispatch: {subject: jobs.x, within: 1h}, retries: {attempts: 2, first: 1s}, timeout: 5s}",
+        "- {name: two, dispatch: {subject: jobs.x, within: 1h}, timeout: 5s,",
+        "   retry: {attempts: 2, initial_interval: 1s}}",
         "- branch:",
         "    when: 'alarm.state == \"open\" && answers.two.files > 3'",
         f"    then: [{{{LOG}}}]",
@@ -56,8 +57,8 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
             "4:27: 'steps.0' of action 'a' has both 'log' and 'wait': keep one of them",
         ),
         (
-            ("- {wait: {for: 1s}, retries: {attempts: 2}}",),
-            "4:25: 'steps.0' of action 'a' has 'retries', which means nothing beside 'wait': remove it",
+            ("- {wait: {for: 1s}, retry: {attempts: 2}}",),
+            "4:25: 'steps.0' of action 'a' has 'retry', which means nothing beside 'wait': remove it",
         ),
         (("- {wait: {}}",), "4:14: 'steps.0.wait' of action 'a' needs one of for, until or until_event"),
         (
@@ -121,8 +122,8 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
             "4:39: 'steps.0.on_failure' of action 'a' must be 'stop' or 'continue', not 'stopp', did you mean 'stop'?",
         ),
         (
-            ("- {log: {message: x}, retries: {attempts: 0}}",),
-            "4:47: 'steps.0.retries.attempts' of action 'a' must be greater than or equal to 1, not 0",
+            ("- {log: {message: x}, retry: {attempts: 0}}",),
+            "4:45: 'steps.0.retry.attempts' of action 'a' must be greater than or equal to 1, not 0",
         ),
     ],
 )

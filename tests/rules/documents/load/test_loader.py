@@ -31,6 +31,53 @@ def test_the_error_of_the_readme_has_its_exact_words() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        (
+            "action: {name: x, log: {message: m}, retries: {attempts: 2}}",
+            "1:38: unknown key 'retries' in action 'x', it is now called 'retry'",
+        ),
+        (
+            "action: {name: x, log: {message: m}, retry: {first: 1s}}",
+            "1:46: unknown key 'first' in action 'x', it is now called 'initial_interval'",
+        ),
+        (
+            "action: {name: x, log: {message: m}, retry: {factor: 2}}",
+            "1:46: unknown key 'factor' in action 'x', it is now called 'backoff'",
+        ),
+        (
+            "action: {name: x, log: {message: m}, retry: {longest: 1h}}",
+            "1:46: unknown key 'longest' in action 'x', it is now called 'max_interval'",
+        ),
+        (
+            "action_rule: {name: r, on: alarm, action: note, edges: [opened]}",
+            "1:49: unknown key 'edges' in action_rule 'r', it is now called 'transitions'",
+        ),
+        (
+            "action_rule: {name: r, on: alarm, action: note, limit: {most: 1, per: 1h}}",
+            "1:49: unknown key 'limit' in action_rule 'r', it is now called 'rate_limit'",
+        ),
+        (
+            "action_rule: {name: r, on: alarm, action: note, rate_limit: {most: 1, per: 1h}}",
+            "1:62: unknown key 'most' in action_rule 'r', it is now called 'count'",
+        ),
+        (
+            "event_rule: {name: r, datapoint: a.b, above: 1, for_clear: 5m}",
+            "1:49: unknown key 'for_clear' in event_rule 'r', it is now called 'keep_firing_for'",
+        ),
+    ],
+)
+def test_a_former_key_is_answered_with_its_new_name(text: str, problem: str) -> None:
+    assert problems_of(text) == [f"r.yaml:{problem}"]
+
+
+def test_a_former_key_means_nothing_where_its_new_name_is_unknown() -> None:
+    assert problems_of("action: {name: x, log: {message: m, first: 1}}") == [
+        "r.yaml:1:37: unknown key 'first' in action 'x', the keys are message"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
         ("[1]", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
         ("hello", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
         ("{}", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),

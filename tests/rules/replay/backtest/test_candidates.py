@@ -78,9 +78,9 @@ action:
     - wait: {until_event: 'type == "trip"', timeout: 20s, on_timeout: continue}
     - channel: {name: ops, text: at last}
 ---
-action_rule: {name: noting, on: alarm, edges: [opened, resolved], action: note}
+action_rule: {name: noting, on: alarm, transitions: [opened, resolved], action: note}
 ---
-action_rule: {name: limited, on: alarm, edges: [opened, resolved], action: tell, limit: {most: 2, per: 15s}}
+action_rule: {name: limited, on: alarm, transitions: [opened, resolved], action: tell, rate_limit: {count: 2, per: 15s}}
 ---
 action_rule: {name: gathered, on: alarm, action: tell, group_by: [rule], group_wait: 4020ms}
 ---
@@ -90,9 +90,9 @@ action_rule: {name: replacing, on: alarm, when: 'rule != "hot"', action: escalat
 ---
 action_rule: {name: queueing, on: alarm, when: 'rule == "quiet"', action: escalate, overlap: queue}
 ---
-action_rule: {name: asking, on: event, when: 'type == "trip"', action: ask, limit: {most: 1, per: 30s}}
+action_rule: {name: asking, on: event, when: 'type == "trip"', action: ask, rate_limit: {count: 1, per: 30s}}
 ---
-action_rule: {name: answered, on: alarm, edges: [acknowledged], action: tell}
+action_rule: {name: answered, on: alarm, transitions: [acknowledged], action: tell}
 ---
 action:
   name: ask-again
@@ -101,9 +101,9 @@ action:
     - wait: {for: 6060ms}
     - branch: {when: alarm.snoozed && !alarm.acknowledged, else: [channel: {name: ops, text: later}]}
 ---
-action_rule: {name: hushed, on: alarm, edges: [snoozed], when: severity > info, action: tell}
+action_rule: {name: hushed, on: alarm, transitions: [snoozed], when: severity > info, action: tell}
 ---
-action_rule: {name: woken, on: alarm, edges: [snooze-ended, acknowledged], action: ask-again}
+action_rule: {name: woken, on: alarm, transitions: [snooze-ended, acknowledged], action: ask-again}
 ---
 event_rule: {name: loud, event: alarm-snooze-ended, fire: 'rule != "loud"', notify: [ops]}
 ---
@@ -260,7 +260,7 @@ COOL = [(9, "plant-1", 50.0)]
     ("rule", "sent"),
     [
         ("", 3),
-        ("limit: {most: 2, per: 1h}", 2),
+        ("rate_limit: {count: 2, per: 1h}", 2),
         ("group_by: [rule], group_wait: 30s", 1),
         ("overlap: skip", 3),
         ("enabled: false", 0),

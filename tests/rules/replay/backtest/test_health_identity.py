@@ -35,9 +35,9 @@ QUIET = "---\nevent_rule:\n  name: quiet\n  datapoint: dsp.b\n  absent: true\n  
 ILL = '---\nevent_rule:\n  name: ill\n  datapoint: system.health\n  fire: value != "ok"\n  severity: high\n'
 RULES = [
     TYPE.format("4s") + HOT + QUIET + ILL,
-    TYPE.format("4s") + HOT + "  for: 6s\n  for_clear: 3s\n" + WARM + ILL + "  for: 5s\n",
+    TYPE.format("4s") + HOT + "  for: 6s\n  keep_firing_for: 3s\n" + WARM + ILL + "  for: 5s\n",
     TYPE.format("2s") + WARM + "  for: 3s\n" + HOT + "  cooldown: 20s\n" + QUIET + "  for: 2s\n" + ILL,
-    HOT + "  for_clear: 5s\n" + WARM + ILL + "  for_clear: 4s\n",
+    HOT + "  keep_firing_for: 5s\n" + WARM + ILL + "  keep_firing_for: 4s\n",
     TYPE.format("4s") + "  on_stale: hold\n" + HOT + QUIET + ILL,
 ]
 MEMBER = st.tuples(st.booleans(), st.sampled_from(["key: dsp.a", "key: dsp.b", "type: load"]), st.booleans())

@@ -24,7 +24,7 @@ MEAN = "---\nevent_rule:\n  name: mean\n  datapoint: dsp.*\n  above: 63\n  windo
 STRICT = "---\nevent_rule:\n  name: strict\n  datapoint: dsp.*\n  below: 60\n  no_data: alarm\n"
 TEXTS = [
     TYPE.format("4s") + HOT + QUIET + "  for: 5s\n",
-    TYPE.format("8s") + HOT + "  for: 6s\n  for_clear: 3s\n" + QUIET + STEEP,
+    TYPE.format("8s") + HOT + "  for: 6s\n  keep_firing_for: 3s\n" + QUIET + STEEP,
     TYPE.format("2s") + HOT + "  cooldown: 20s\n" + STRICT + "  no_data_for: 2s\n" + MEAN,
     TYPE.format("4s") + "  on_stale: alarm\n" + STEEP + "  for: 2s\n" + HOT + "  enabled: false\n",
     QUIET + MEAN,

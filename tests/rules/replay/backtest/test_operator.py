@@ -31,7 +31,7 @@ from tocsin.core.records import NewEvent
 OTHERS = {
     "the same": ALARMS,
     "ends sooner": ALARMS.replace("value < 60.0", "value < 64.0"),
-    "ends later": ALARMS.replace("for: 3030ms, notify", "for: 3030ms, for_clear: 9090ms, notify"),
+    "ends later": ALARMS.replace("for: 3030ms, notify", "for: 3030ms, keep_firing_for: 9090ms, notify"),
     "opens later": ALARMS.replace("for: 3030ms", "for: 8080ms").replace("for: 2110ms", "for: 5110ms"),
     "opens at once": ALARMS.replace("for: 3030ms, ", ""),
     "is graver": ALARMS.replace("notify: [ops]}", "notify: [ops], severity: critical}"),
@@ -101,9 +101,9 @@ channel: {name: ops, webhook: {url: "https://hooks.example.com/1"}}
 ---
 action: {name: tell, channel: {name: ops, text: x}}
 ---
-action_rule: {name: woken, on: alarm, edges: [snooze-ended], when: 'severity >= %s', action: tell}
+action_rule: {name: woken, on: alarm, transitions: [snooze-ended], when: 'severity >= %s', action: tell}
 ---
-action_rule: {name: hushed, on: alarm, edges: [snoozed], when: 'severity >= %s', action: tell}
+action_rule: {name: hushed, on: alarm, transitions: [snoozed], when: 'severity >= %s', action: tell}
 """
 
 
@@ -135,8 +135,8 @@ def woken(found: Found) -> tuple[int, int]:
         ("clear: value < 60.0", LONG, "clear: value < 64.0", 0),
         ("clear: value < 60.0", SHORT, "clear: value < 60.0", 0),
         ("clear: value < 60.0", SHORT, "clear: value < 40.0", 1),
-        ("clear: value < 60.0", SHORT, "clear: value < 60.0, for_clear: 1m", 1),
-        ("clear: value < 60.0, for_clear: 1m", SHORT, "clear: value < 60.0", 0),
+        ("clear: value < 60.0", SHORT, "clear: value < 60.0, keep_firing_for: 1m", 1),
+        ("clear: value < 60.0, keep_firing_for: 1m", SHORT, "clear: value < 60.0", 0),
     ],
 )
 def test_a_snooze_ends_once_if_the_alarm_outlives_it(
@@ -156,7 +156,7 @@ def test_a_recording_with_its_ends_is_replayed_with_them_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "sent"), [("for: 1s", 1), ("for: 6s", 0), ("clear: value < 81.0, for_clear: 1s", 0)]
+    ("now", "sent"), [("for: 1s", 1), ("for: 6s", 0), ("clear: value < 81.0, keep_firing_for: 1s", 0)]
 )
 def test_an_alarm_that_is_not_open_yet_or_any_more_is_not_snoozed(now: str, sent: int) -> None:
     steps: list[tuple[int, str, float | str]] = [
@@ -218,7 +218,8 @@ def test_what_one_arrival_concludes_stays_in_its_order_whether_it_was_recorded_o
     text = HOT % ("clear: value < 60.0", "info", "info") + (
         "---\ndatapoint_type: {name: load, key: dsp.*, interval: %s}\n"
         "---\nevent_rule: {name: quiet, datapoint: dsp.*, absent: true}\n"
-        "---\naction_rule:\n  {name: first, on: alarm, edges: [resolved], action: tell, limit: {most: 1, per: 1h}}\n"
+        "---\naction_rule:\n  {name: first, on: alarm, transitions: [resolved], action: tell, "
+        "rate_limit: {count: 1, per: 1h}}\n"
     )
     then, now = (load_text(text % interval, anchor=START) for interval in ("2s", "1s"))
     lived = live(then, [(1, "plant-1", 80.0), (9, "plant-1", 50.0)])
@@ -273,7 +274,7 @@ def test_steps_know_of_a_snooze_and_an_acknowledgement_from_before_their_action_
     text = (
         "---\naction: {name: ask, steps: [branch: {when: alarm.snoozed && alarm.acknowledged && alarm.message != '',"
         " then: [channel: {name: ops, text: x}]}]}\n"
-        "---\naction_rule: {name: asking, on: alarm, edges: [resolved], action: ask}\n"
+        "---\naction_rule: {name: asking, on: alarm, transitions: [resolved], action: ask}\n"
         "---\nchannel: {name: ops, webhook: {url: 'https://hooks.example.com/1'}}\n"
     )
     hot_only = "event_rule: {name: hot, datapoint: dsp.*, above: 65, message: it is hot}\n"

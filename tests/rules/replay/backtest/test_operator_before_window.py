@@ -41,7 +41,7 @@ action:
   steps:
     - branch: {when: alarm.snoozed && alarm.acknowledged, then: [channel: {name: ops, text: x}]}
 ---
-action_rule: {name: resolved, on: alarm, edges: [resolved], action: say}
+action_rule: {name: resolved, on: alarm, transitions: [resolved], action: say}
 """
 
 
@@ -148,7 +148,7 @@ async def test_a_snooze_that_was_over_before_the_window_does_not_end_again(
 ) -> None:
     late = (
         "---\naction: {name: late, steps: [wait: {for: 3d}, channel: {name: ops, text: x}]}\n"
-        "---\naction_rule: {name: late, on: alarm, edges: [snooze-ended], action: late}\n"
+        "---\naction_rule: {name: late, on: alarm, transitions: [snooze-ended], action: late}\n"
     )
     async with window(settings) as source:
         found = await found_in(source, tmp_path, RULES.replace("60.0", "40.0") + late)

@@ -42,7 +42,7 @@ def test_at_one_instant_a_sustain_is_over_before_a_snooze_and_a_snooze_before_wh
         "told to rules, and what it starts ends with the alarm at once"
     )
     assert replay(hot("clear: value < 60.0, notify: [ops]"), arrives).pages_now["notify:hot:ops", "hot"] == 3
-    slow = "clear: value < 60.0, for_clear: 4s, notify: [ops]"
+    slow = "clear: value < 60.0, keep_firing_for: 4s, notify: [ops]"
     over = at_one_instant(hot(then), 8, [(1, 80.0), (6, 50.0), (30, 30.0)])
     found = replay(hot(slow), over)
     assert woken(found) == (0, 0)
@@ -58,7 +58,7 @@ def test_at_one_instant_an_alarm_over_events_is_resolved_before_its_snooze_ends(
     off: float, sent: int
 ) -> None:
     text = (
-        "event_rule: {name: tripped, event: trip, fire: payload.on == true, for_clear: %s, notify: [ops]}\n"
+        "event_rule: {name: tripped, event: trip, fire: payload.on == true, keep_firing_for: %s, notify: [ops]}\n"
         "---\nchannel: {name: ops, webhook: {url: 'https://hooks.example.com/1'}}\n"
     )
     then, now = (load_text(text % lasts, anchor=START) for lasts in ("1m", "4s"))
@@ -102,7 +102,7 @@ def test_where_an_alarm_lived_as_it_did_its_snooze_ended_as_it_did() -> None:
 def test_an_end_that_was_recorded_late_is_heard_then() -> None:
     text = HOT % ("severity: high", "info", "info") + (
         "---\naction: {name: ask, steps: [wait: {until_event: 'type == \"trip\"'}, channel: {name: ops, text: x}]}\n"
-        "---\naction_rule: {name: asking, on: alarm, edges: [snooze-ended], action: ask}\n"
+        "---\naction_rule: {name: asking, on: alarm, transitions: [snooze-ended], action: ask}\n"
     )
     other = load_text(text, anchor=START)
     for seconds, sent in ((1.0, 1), (3.0, 0)):
@@ -143,7 +143,7 @@ def test_people_act_upon_an_alarm_as_long_as_nobody_knows_that_it_is_over() -> N
     )
     found = replay(hot(), lived)
     assert (found.pages_now["hushed", "hot"], found.pages_now["woken", "hot"]) == (1, 1)
-    sooner = replay(hot("clear: value < 60.0, for_clear: 100ms"), lived)
+    sooner = replay(hot("clear: value < 60.0, keep_firing_for: 100ms"), lived)
     assert (sooner.pages_now["hushed", "hot"], sooner.pages_now["woken", "hot"]) == (0, 0)
 
 
@@ -184,7 +184,7 @@ def test_what_an_action_emits_is_no_act_whatever_it_is_called() -> None:
         return event._replace(action="tell") if event.type == "alarm-snoozed" else event
 
     lived = edited(at_one_instant(hot(), 7, ENDED), emitted)
-    sooner = replay(hot("clear: value < 81.0, for_clear: 100ms"), lived)
+    sooner = replay(hot("clear: value < 81.0, keep_firing_for: 100ms"), lived)
     assert sooner.pages_now["hushed", "hot"] == 1, "about an alarm that there is"
     assert replay(hot("clear: value < 40.0"), lived).pages_now["woken", "hot"] == 0
     assert replay(hot("where: labels.zone == 'x'"), lived).pages_now["hushed", "hot"] == 0

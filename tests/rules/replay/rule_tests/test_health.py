@@ -21,7 +21,7 @@ datapoint_type: {name: flow, key: flow.*, interval: 1m, tolerance: 2}
 ---
 event_rule: {name: slow, datapoint: flow.*, below: 5, severity: high, for: 1m}
 ---
-event_rule: {name: weak, datapoint: flow.*, below: 8, for_clear: 1m}
+event_rule: {name: weak, datapoint: flow.*, below: 8, keep_firing_for: 1m}
 ---
 event_rule: {name: silent, datapoint: flow.b, absent: true, severity: high}
 ---

@@ -23,7 +23,7 @@ from tocsin.core.errors import InvalidInput
 
 HOT = "event_rule: {name: hot, datapoint: a.b, above: 5, notify: [ops]%s}\n"
 OPS = "---\nchannel: {name: ops, webhook: {url: 'https://hooks.example.com/1'}, send_resolved: false}\n"
-SLOW = HOT % ", for_clear: 10m" + OPS
+SLOW = HOT % ", keep_firing_for: 10m" + OPS
 SNOOZES = ("alarm-snoozed", "alarm-unsnoozed", "alarm-snooze-ended")
 
 
@@ -174,7 +174,7 @@ def test_an_alarm_that_resolves_is_snoozed_until_the_end_all_the_same() -> None:
         + OPS
         + "---\naction: {name: tell, steps: [log: {message: 'is {{ alarm.snoozed }}'}, wait: {for: 4m},"
         " log: {message: 'is {{ alarm.snoozed }}'}]}\n"
-        "---\naction_rule: {name: each, on: alarm, edges: [resolved], action: tell}\n",
+        "---\naction_rule: {name: each, on: alarm, transitions: [resolved], action: tell}\n",
         cool_at=3,
     )
     snoozed(found, 2, 5)
@@ -195,7 +195,7 @@ def test_the_edges_of_a_snooze_start_actions(edge: str, minute: float, says: str
         HOT % ""
         + OPS
         + tell
-        + f"---\naction_rule: {{name: each, on: alarm, edges: [{edge}], action: tell}}\n"
+        + f"---\naction_rule: {{name: each, on: alarm, transitions: [{edge}], action: tell}}\n"
     )
     snoozed(found, 2, 5)
     found.run_until(minutes(60))

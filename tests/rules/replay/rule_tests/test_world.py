@@ -81,7 +81,7 @@ def test_events_start_actions_and_an_event_that_is_no_match_does_not() -> None:
 
 
 def test_limits_and_overlaps_are_those_of_production() -> None:
-    found = world(TELL + rule("true", "  limit: {most: 1, per: 10m}\n"))
+    found = world(TELL + rule("true", "  rate_limit: {count: 1, per: 10m}\n"))
     for minute in (1, 2, 11):
         found.at(minutes(minute), "emit", type="noted")
     found.run_until(minutes(20))
@@ -119,8 +119,8 @@ def test_queued_runs_take_turns() -> None:
 
 def test_a_step_that_fails_is_tried_again_and_then_is_dead() -> None:
     retried = (
-        "---\naction:\n  name: tell\n  publish: {subject: a.b}\n  retries: {attempts: 3, first: 1m, jitter: 0}\n"
-        + rule("true")
+        "---\naction:\n  name: tell\n  publish: {subject: a.b}\n"
+        "  retry: {attempts: 3, initial_interval: 1m, jitter: 0}\n" + rule("true")
     )
     found = world(retried)
     found.fail("tell", times=2)
@@ -237,7 +237,7 @@ def test_what_the_end_of_an_alarm_starts_is_not_cancelled_by_it() -> None:
     found = world(
         "event_rule: {name: hot, datapoint: a.b, above: 5}\n---\n"
         "action: {name: tell, steps: [wait: {for: 10m}, log: {message: over}]}\n"
-        + rule("severity >= info", "  edges: [resolved]\n", on="alarm")
+        + rule("severity >= info", "  transitions: [resolved]\n", on="alarm")
     )
     for minute, value in ((1, 9), (2, 1)):
         found.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
