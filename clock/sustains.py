@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from clock.kinds import Bounds, Plan, remove_timers
-from schemas.wire.alarm_events import EDGES, AlarmRef, sustain_event
+from schemas.wire.alarm_events import TIMED_TRANSITIONS, AlarmRef, transition_event
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, statement
 from tocsin.core.record_log import append_events
@@ -76,11 +76,15 @@ class Sustains:
         plan = SustainPlan(considered=len(rows))
         resolved = set()
         for row in rows:
-            if row.key not in EDGES:
-                plan.failed.append((row, f"a sustain is for one of {', '.join(EDGES)}, not {row.key!r}"))
+            if row.key not in TIMED_TRANSITIONS:
+                plan.failed.append((row, _unknown_key(row.key)))
                 continue
             plan.consumed.append(row.ctid)
-            if row.event_rule is None or row.state != EDGES[row.key].needs or row.ref in resolved:
+            if (
+                row.event_rule is None
+                or row.state != TIMED_TRANSITIONS[row.key].required_state
+                or row.ref in resolved
+            ):
                 continue
             plan.moved.append(row)
             if row.key == "clear":
@@ -124,4 +128,8 @@ def _event(row: SustainRow) -> NewEvent:
         row.correlation_id,
         row.source_event_id,
     )
-    return sustain_event(alarm, row.key, row.nominal_at, row.payload)
+    return transition_event(alarm, TIMED_TRANSITIONS[row.key].transition, row.nominal_at, row.payload)
+
+
+def _unknown_key(key: str) -> str:
+    return f"a sustain is for one of {', '.join(TIMED_TRANSITIONS)}, not {key!r}"

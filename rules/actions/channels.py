@@ -12,12 +12,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rules.delivery.alarm_message import Edge, alarm_message
+from rules.delivery.alarm_message import alarm_message
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import Outcome
 from schemas.documents.channel import ChannelDocument
 from schemas.refusals import refusal
+from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import InvalidInput
 
@@ -36,7 +37,9 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
         ) from None
 
 
-async def send_test(egress: Egress, channel: ChannelDocument, edge: Edge, now: datetime, who: str) -> Outcome:
+async def send_test(
+    egress: Egress, channel: ChannelDocument, transition: RuleTransition, now: datetime, who: str
+) -> Outcome:
     facts: dict[str, Any] = {
         "rule": "test",
         "severity": "info",
@@ -44,5 +47,5 @@ async def send_test(egress: Egress, channel: ChannelDocument, edge: Edge, now: d
         "since": now,
         "message": f"this is a test of the channel {channel.name!r} by {who}: nothing is wrong",
     }
-    message = alarm_message(facts, edge, now)
+    message = alarm_message(facts, transition, now)
     return await deliver(egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now)

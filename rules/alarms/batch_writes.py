@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rules.alarms.rule_change import Fate, switch
-from rules.alarms.transition_events import edge_event
 from rules.engine import (
     BLANK,
     Alarm,
@@ -38,6 +37,7 @@ from rules.engine import (
 )
 from rules.health.observations import Fact, holding_facts
 from rules.lanes.batch import Writes
+from schemas.wire.alarm_events import transition_event
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Conflict
@@ -168,15 +168,13 @@ class Judgement(Writes):
         elif isinstance(effect, Open):
             held = self._hold(subject, effect.alarm, correlation_id)
             held.state, held.opened_at = "open", effect.at
-            self.events.append(
-                edge_event(held.alarm, "opened", effect.at, effect.alarm.payload, held.correlation_id)
-            )
+            ref = held.alarm.ref(held.correlation_id)
+            self.events.append(transition_event(ref, "opened", effect.at, effect.payload))
         elif isinstance(effect, Resolve):
             held = self._hold(subject, effect.alarm, correlation_id)
             held.state, held.resolved_at, held.reason = "resolved", effect.at, effect.reason
-            self.events.append(
-                edge_event(held.alarm, "resolved", effect.at, effect.payload, held.correlation_id)
-            )
+            ref = held.alarm.ref(held.correlation_id)
+            self.events.append(transition_event(ref, "resolved", effect.at, effect.payload))
 
     def _hold(self, subject: Subject, alarm: Alarm, correlation_id: uuid.UUID | None) -> _Held:
         held = self._alarms.get(alarm.id)

@@ -7,19 +7,24 @@ On failure: `Refused` says in which state the alarm is.
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rules.alarms.operator_events import Said, acknowledgement, act_event, check_snooze, silence
 from rules.alarms.queries import Row, find_alarm
-from schemas.wire.alarm_events import AlarmRef, snooze_payload
+from schemas.wire.alarm_events import (
+    AlarmRef,
+    acknowledged_event,
+    check_snooze,
+    snooze_ended_payload,
+    snoozed_event,
+)
 from timers.working_set import arm, cancel
 from tocsin.core.audit import Actor, record_audit
-from tocsin.core.db import Connection, retrying, statement
+from tocsin.core.db import Connection, fetch_one, retrying
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 LONGEST_NOTE = 4_000
 
@@ -39,18 +44,18 @@ async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: st
 
     async def once() -> Acted:
         async with connection.transaction():
-            row = await _changed(
+            changed = await _update(
                 connection,
-                statement("rules.alarms/acknowledge_alarm"),
+                "rules.alarms/acknowledge_alarm",
                 {"id": alarm["id"], "at": actor.now, "who": actor.who, "note": note},
             )
-            if row is None:
+            if changed is None:
                 current = await find_alarm(connection, str(alarm["id"]))
                 if current["acknowledged_at"] is None:
                     raise _not_open(current, "acknowledged")
                 return Acted(False, None)
-            said = acknowledgement(actor.who, actor.via, note)
-            return await _record(connection, alarm["id"], row, actor, "acknowledge", said)
+            event = acknowledged_event(changed, actor.now, who=actor.who, via=actor.via, note=note)
+            return await _record(connection, event, actor, "acknowledge")
 
     return await retrying(once)
 
@@ -65,40 +70,30 @@ async def snooze(connection: Connection, alarm: Row, actor: Actor, until: dateti
             if until is None:
                 await cancel(connection, "for-sustain", str(alarm["id"]), "snooze")
             else:
-                payload = snooze_payload(actor.who)
+                payload = snooze_ended_payload(actor.who)
                 await arm(connection, "for-sustain", str(alarm["id"]), "snooze", until, payload)
-            row = await _changed(
+            changed = await _update(
                 connection,
-                statement("rules.alarms/snooze_alarm"),
+                "rules.alarms/snooze_alarm",
                 {"id": alarm["id"], "until": until, "who": actor.who},
             )
-            if row is None:
+            if changed is None:
                 raise _not_open(await find_alarm(connection, str(alarm["id"])), "snoozed")
-            said = silence(actor.who, actor.via, until)
-            return await _record(connection, alarm["id"], row, actor, "snooze", said)
+            event = snoozed_event(changed, actor.now, who=actor.who, via=actor.via, until=until)
+            return await _record(connection, event, actor, "snooze")
 
     return await retrying(once)
 
 
-async def _changed(
-    connection: Connection, sql: bytes, parameters: dict[str, Any]
-) -> tuple[str, str, int, uuid.UUID] | None:
-    row: tuple[str, str, int, uuid.UUID] | None = await (await connection.execute(sql, parameters)).fetchone()
-    return row
+async def _update(connection: Connection, name: str, parameters: dict[str, Any]) -> AlarmRef | None:
+    """Change the alarm; None if it is not in the state that the statement needs."""
+    row = await fetch_one(connection, name, parameters)
+    return None if row is None else AlarmRef(parameters["id"], *row)
 
 
-async def _record(
-    connection: Connection,
-    alarm_id: uuid.UUID,
-    row: tuple[str, str, int, uuid.UUID],
-    actor: Actor,
-    verb: str,
-    said: Said,
-) -> Acted:
-    rule, owner, severity, correlation_id = row
-    new = {"alarm": str(alarm_id), **said.payload}
-    await record_audit(connection, actor, verb, "alarm", rule, owner=owner, new=new)
-    event = act_event(AlarmRef(alarm_id, rule, owner, severity, correlation_id), actor.now, said)
+async def _record(connection: Connection, event: NewEvent, actor: Actor, verb: str) -> Acted:
+    new = {"alarm": str(event.alarm_id), **event.payload}
+    await record_audit(connection, actor, verb, "alarm", event.rule, owner=event.owner, new=new)
     return Acted(True, await append_events(connection, [event]))
 
 

@@ -8,15 +8,14 @@ and JSON. What is not known is left out. The same facts give the same bytes.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 from rules.delivery.message import Message
 from rules.delivery.slack import fields, header, section
 from schemas.values.duration import format_duration
+from schemas.wire.alarm_events import RuleTransition, event_type
 from schemas.wire.event import instant_text
 from timers.recurrence.once import parse_iso
-
-Edge = Literal["opened", "resolved"]
 
 _EMOJI = {
     "info": ":large_blue_circle:",
@@ -38,41 +37,41 @@ _RESOLVED_EMOJI, _RESOLVED_COLOUR = ":large_green_circle:", "#16a34a"
 _OTHER_EMOJI, _OTHER_COLOUR = ":bell:", "#6b7280"
 
 
-def alarm_message(facts: Mapping[str, Any], edge: Edge, at: datetime) -> Message:
+def alarm_message(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> Message:
     """`facts`: rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its text),
     message, alarm_id; any but the rule may be missing. `at` is when the alarm opened or resolved."""
     since = facts.get("since")
     facts = {**facts, "since": parse_iso(since) if isinstance(since, str) else since}
-    rows = _rows(facts, edge, at)
-    subject = _subject(facts, edge)
+    rows = _rows(facts, transition, at)
+    subject = _subject(facts, transition)
     return Message(
         subject,
         _text(subject, facts, rows),
-        html=_html(subject, facts, rows, edge),
-        blocks=_blocks(subject, facts, rows, edge),
-        payload=_payload(facts, edge, at),
+        html=_html(subject, facts, rows, transition),
+        blocks=_blocks(subject, facts, rows, transition),
+        payload=_payload(facts, transition, at),
     )
 
 
-def _subject(facts: Mapping[str, Any], edge: Edge) -> str:
-    label = "RESOLVED" if edge == "resolved" else str(facts.get("severity") or "alarm").upper()
+def _subject(facts: Mapping[str, Any], transition: RuleTransition) -> str:
+    label = "RESOLVED" if transition == "resolved" else str(facts.get("severity") or "alarm").upper()
     owner = f" ({facts['owner']})" if facts.get("owner") else ""
     return f"[{label}] {facts['rule']}{owner}"
 
 
-def _rows(facts: Mapping[str, Any], edge: Edge, at: datetime) -> dict[str, str]:
+def _rows(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, str]:
     """Titles and values as people read them, in the order of importance."""
     since: datetime | None = facts.get("since")
     rows = {
-        "State": edge,
+        "State": transition,
         "Severity": facts.get("severity"),
         "Owner": facts.get("owner"),
         "Key": facts.get("key"),
         "Value": _shown(facts.get("value")),
         "Threshold": facts.get("threshold"),
         "Since": _instant(since) if since else None,
-        "Resolved": _instant(at) if edge == "resolved" else None,
-        "Lasted": _duration(since, at) if edge == "resolved" and since else None,
+        "Resolved": _instant(at) if transition == "resolved" else None,
+        "Lasted": _duration(since, at) if transition == "resolved" and since else None,
         "Alarm": facts.get("alarm_id"),
     }
     return {title: str(value) for title, value in rows.items() if value not in (None, "")}
@@ -84,8 +83,12 @@ def _text(subject: str, facts: Mapping[str, Any], rows: dict[str, str]) -> str:
     return "\n\n".join(part for part in (subject, str(facts.get("message") or ""), table) if part) + "\n"
 
 
-def _html(subject: str, facts: Mapping[str, Any], rows: dict[str, str], edge: Edge) -> str:
-    colour = _RESOLVED_COLOUR if edge == "resolved" else _COLOUR.get(facts.get("severity", ""), _OTHER_COLOUR)
+def _html(subject: str, facts: Mapping[str, Any], rows: dict[str, str], transition: RuleTransition) -> str:
+    colour = (
+        _RESOLVED_COLOUR
+        if transition == "resolved"
+        else _COLOUR.get(facts.get("severity", ""), _OTHER_COLOUR)
+    )
     message = f"<p>{escape(str(facts['message']))}</p>\n" if facts.get("message") else ""
     table = "\n".join(
         f'<tr><td style="padding:2px 16px 2px 0;color:#6b7280">{escape(title)}</td><td>{escape(value)}</td></tr>'
@@ -98,17 +101,21 @@ def _html(subject: str, facts: Mapping[str, Any], rows: dict[str, str], edge: Ed
     )
 
 
-def _blocks(subject: str, facts: Mapping[str, Any], rows: dict[str, str], edge: Edge) -> list[dict[str, Any]]:
-    emoji = _RESOLVED_EMOJI if edge == "resolved" else _EMOJI.get(facts.get("severity", ""), _OTHER_EMOJI)
+def _blocks(
+    subject: str, facts: Mapping[str, Any], rows: dict[str, str], transition: RuleTransition
+) -> list[dict[str, Any]]:
+    emoji = (
+        _RESOLVED_EMOJI if transition == "resolved" else _EMOJI.get(facts.get("severity", ""), _OTHER_EMOJI)
+    )
     blocks = [header(f"{emoji} {subject}"), fields(rows)]
     return [*blocks, section(str(facts["message"]))] if facts.get("message") else blocks
 
 
-def _payload(facts: Mapping[str, Any], edge: Edge, at: datetime) -> dict[str, Any]:
+def _payload(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, Any]:
     """For machines: values keep their types, and every key is always there."""
     since: datetime | None = facts.get("since")
     return {
-        "type": f"alarm-{edge}",
+        "type": event_type(transition),
         "alarm_id": str(facts["alarm_id"]) if facts.get("alarm_id") else None,
         "rule": facts["rule"],
         "severity": facts.get("severity"),

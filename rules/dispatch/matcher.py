@@ -25,6 +25,7 @@ from schemas.documents import (
     DatapointTypeDocument,
     EventRuleDocument,
 )
+from schemas.wire.alarm_events import event_type
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
@@ -54,7 +55,7 @@ class Judge:
         }
         self._runbooks = list(rules.of(ActionDocument).values())
         self._edges = {
-            name: frozenset(f"alarm-{transition}" for transition in rule.transitions)
+            name: frozenset(map(event_type, rule.transitions))
             for name, rule in self._rules.items()
             if rule.on == "alarm"
         }

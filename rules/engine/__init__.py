@@ -13,14 +13,12 @@ from rules.engine.effects import (
     ArmSustain,
     CancelSustain,
     DropPending,
-    Edge,
     Effect,
     Effects,
     Open,
     Pend,
     Resolve,
     alarm_id,
-    edge_event_id,
 )
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule, RuleInvalid, compile_rule
@@ -37,7 +35,6 @@ __all__ = [
     "CancelSustain",
     "CompiledRules",
     "DropPending",
-    "Edge",
     "Effect",
     "Effects",
     "EventSeen",
@@ -55,7 +52,6 @@ __all__ = [
     "advance",
     "alarm_id",
     "compile_rule",
-    "edge_event_id",
     "end",
     "step",
 ]

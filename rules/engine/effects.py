@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from schemas.wire.alarm_events import AlarmRef
+
 _ALARMS = uuid.UUID("7b1d3f52-6a0e-5c1b-9f57-2f5f0c8a4e11")
 
-Edge = Literal["opened", "resolved"]
 SustainKey = Literal["open", "clear"]
 
 
@@ -29,6 +30,9 @@ class Alarm:
     since: datetime
     payload: dict[str, Any]
     source_event_id: uuid.UUID | None = None
+
+    def ref(self, correlation_id: uuid.UUID) -> AlarmRef:
+        return AlarmRef(self.id, self.rule, self.owner, self.severity, correlation_id, self.source_event_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +118,3 @@ def alarm_id(
     if told_at is not None:
         name += f"/told {told_at.astimezone(UTC).isoformat()}"
     return uuid.uuid5(_ALARMS, name)
-
-
-def edge_event_id(alarm: uuid.UUID, edge: Edge) -> uuid.UUID:
-    """The id of the event `alarm-opened` or `alarm-resolved`."""
-    return uuid.uuid5(alarm, edge)

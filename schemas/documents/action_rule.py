@@ -13,12 +13,11 @@ from pydantic_core import PydanticCustomError
 from schemas.fields import INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
 from schemas.values.duration import Duration
 from schemas.values.names import Name
+from schemas.wire.alarm_events import ActionTransition
 
 MAX_CONDITION_LENGTH = 2_000
 _PAYLOAD_PATH = re.compile(rf"{PAYLOAD_FIELD}(\.[A-Za-z0-9_-]+)+")
 _GROUPABLE = tuple(field for field in (*STRING_FIELDS, *INT_FIELDS) if field not in ("id", "seq"))
-
-AlarmTransition = Literal["opened", "resolved", "acknowledged", "snoozed", "snooze-ended"]
 
 
 def _groupable(field: str) -> str:
@@ -45,7 +44,7 @@ class ActionRuleDocument(BaseModel):
 
     name: Name = Field(description="Unique name of the rule.", examples=["digest"])
     on: Literal["event", "alarm"] = Field(description="What the rule listens to.", examples=["event"])
-    transitions: Annotated[tuple[AlarmTransition, ...], Field(strict=False, min_length=1)] = Field(
+    transitions: Annotated[tuple[ActionTransition, ...], Field(strict=False, min_length=1)] = Field(
         ("opened",),
         description="With `on: alarm`: transitions of an alarm that start the action.",
         examples=[["opened"]],

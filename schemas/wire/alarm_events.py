@@ -1,6 +1,8 @@
-"""The event of a sustain that is over, the same in live time, in rule tests and in a backtest. Pure.
+"""Events of alarms: the one definition for the clock, the workers, rule tests and backtests. Pure.
 
-Guarantee: its id follows from the alarm, the edge and, for a snooze, the instant: whoever finds it, the event is one.
+Guarantee: the id of an event that Tocsin derives depends on the alarm and the transition alone, and
+for the end of a snooze also on its instant. The clock and a worker that reach the same transition
+write the same event, and a replay computes the same id. Events of operators have random ids.
 """
 
 from __future__ import annotations
@@ -8,13 +10,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from schemas.fields import LONGEST_SNOOZE
+from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
+
+RuleTransition = Literal["opened", "resolved"]
+"""Transitions that an event_rule decides."""
+DerivedTransition = Literal[RuleTransition, "snooze-ended"]
+"""Transitions that Tocsin derives: they need no operator."""
+ActionTransition = Literal[RuleTransition, "acknowledged", "snoozed", "snooze-ended"]
+"""Transitions that an action_rule can select."""
+Transition = Literal[ActionTransition, "unsnoozed"]
 
 
 class AlarmRef(NamedTuple):
-    """What an event says of the alarm that it is about."""
+    """The facts about an alarm that all its events carry."""
 
     id: uuid.UUID
     rule: str
@@ -24,31 +36,43 @@ class AlarmRef(NamedTuple):
     source_event_id: uuid.UUID | None = None
 
 
-class Edge(NamedTuple):
-    needs: str
-    """The state of the alarm; in any other nothing happens."""
-    type: str
-    name: str
-    """In the id of the event."""
+class TimedTransition(NamedTuple):
+    """The effect of a for-sustain timer that fires."""
+
+    required_state: str
+    """The state that the alarm must have; in any other state the timer has no effect."""
+    transition: DerivedTransition
 
 
-EDGES = {
-    "open": Edge("pending", "alarm-opened", "opened"),
-    "clear": Edge("open", "alarm-resolved", "resolved"),
-    "snooze": Edge("open", "alarm-snooze-ended", "snooze-ended"),
+TIMED_TRANSITIONS = {
+    "open": TimedTransition("pending", "opened"),
+    "clear": TimedTransition("open", "resolved"),
+    "snooze": TimedTransition("open", "snooze-ended"),
 }
-"""What each key of a sustain does."""
+"""The transition of each key of a for-sustain timer."""
 
 
-def sustain_event(alarm: AlarmRef, key: str, at: datetime, payload: Mapping[str, Any]) -> NewEvent:
-    edge = EDGES[key]
-    # An alarm opens and resolves once; a snooze may end several times.
-    name = f"{edge.name}/{at.isoformat()}" if key == "snooze" else edge.name
+def event_type(transition: Transition) -> str:
+    return f"alarm-{transition}"
+
+
+OPERATOR_EVENT_TYPES = (event_type("acknowledged"), event_type("snoozed"), event_type("unsnoozed"))
+
+
+def transition_event_id(alarm_id: uuid.UUID, transition: DerivedTransition, at: datetime) -> uuid.UUID:
+    # An alarm opens once and resolves once. A snooze can end several times.
+    name = f"{transition}/{at.isoformat()}" if transition == "snooze-ended" else transition
+    return uuid.uuid5(alarm_id, name)
+
+
+def transition_event(
+    alarm: AlarmRef, transition: DerivedTransition, at: datetime, payload: Mapping[str, Any]
+) -> NewEvent:
     return NewEvent(
-        id=uuid.uuid5(alarm.id, name),
+        id=transition_event_id(alarm.id, transition, at),
         ts=at,
         origin="derived",
-        type=edge.type,
+        type=event_type(transition),
         payload=payload,
         rule=alarm.rule,
         owner=alarm.owner,
@@ -59,6 +83,42 @@ def sustain_event(alarm: AlarmRef, key: str, at: datetime, payload: Mapping[str,
     )
 
 
-def snooze_payload(who: str) -> dict[str, Any]:
-    """What the timer of a snooze carries, and the event of its end says."""
+def snooze_ended_payload(who: str) -> dict[str, Any]:
+    """The payload of the snooze timer, and of the event that it writes when it fires."""
     return {"snoozed_by": who}
+
+
+def acknowledged_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, note: str = "") -> NewEvent:
+    return _operator_event(alarm, "acknowledged", at, {"who": who, "via": via, "note": note})
+
+
+def snoozed_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, until: datetime | None) -> NewEvent:
+    """The event of a snooze. An `until` of None ends the snooze that runs."""
+    transition: Transition = "unsnoozed" if until is None else "snoozed"
+    payload = {"who": who, "via": via, "until": None if until is None else until.isoformat()}
+    return _operator_event(alarm, transition, at, payload)
+
+
+def check_snooze(now: datetime, until: datetime) -> None:
+    """Raise `InvalidInput` if a snooze would end before it begins, or in more than a year."""
+    if not now < until <= now + LONGEST_SNOOZE:
+        raise InvalidInput(
+            f"{until.isoformat()} is not within the next {LONGEST_SNOOZE.days} days",
+            remedy="snooze until then at most",
+        )
+
+
+def _operator_event(
+    alarm: AlarmRef, transition: Transition, at: datetime, payload: Mapping[str, Any]
+) -> NewEvent:
+    return NewEvent(
+        ts=at,
+        origin="caused",
+        type=event_type(transition),
+        payload=payload,
+        rule=alarm.rule,
+        owner=alarm.owner,
+        alarm_id=alarm.id,
+        severity=alarm.severity,
+        correlation_id=alarm.correlation_id,
+    )

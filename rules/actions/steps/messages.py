@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from rules.actions.steps.task import Task
 from rules.delivery.alarm_message import alarm_message
@@ -17,6 +17,7 @@ from rules.delivery.message import Message
 from rules.language.templates import fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
 from schemas.values.severities import level_name
+from schemas.wire.alarm_events import RuleTransition, event_type
 from schemas.wire.event import instant_text
 
 _SHOWN_EVENTS = 20
@@ -44,8 +45,9 @@ def message_of(task: Task, step: Delivery) -> Message:
 def default_message(task: Task) -> Message:
     event, alarm = task.situation.event, task.situation.alarm
     if alarm["id"]:
-        edge: Literal["opened", "resolved"] = "resolved" if event["type"] == "alarm-resolved" else "opened"
-        return alarm_message(_alarm_facts(event, alarm), edge, event["ts"])
+        is_resolved = event["type"] == event_type("resolved")
+        transition: RuleTransition = "resolved" if is_resolved else "opened"
+        return alarm_message(_alarm_facts(event, alarm), transition, event["ts"])
     return _event_message(task)
 
 

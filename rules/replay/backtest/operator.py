@@ -20,10 +20,15 @@ from uuid import UUID
 
 from rules.replay.backtest.recording.model import Edge, OpenAlarm, RecordedEvent
 from rules.replay.backtest.relevant_events import in_order
-from schemas.wire.alarm_events import EDGES, AlarmRef, snooze_payload, sustain_event
+from schemas.wire.alarm_events import (
+    OPERATOR_EVENT_TYPES,
+    AlarmRef,
+    event_type,
+    snooze_ended_payload,
+    transition_event,
+)
 
-_ACTS = ("alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed")
-_ENDED = EDGES["snooze"].type
+_SNOOZE_ENDED = event_type("snooze-ended")
 _NONE: Mapping[UUID, RecordedEvent] = {}
 _EVER = datetime.max.replace(tzinfo=UTC)
 
@@ -41,11 +46,11 @@ def snoozed_until(event: RecordedEvent) -> datetime | None:
 
 def is_act(event: RecordedEvent) -> bool:
     """Of a person; what an action emits has its name."""
-    return event.origin == "caused" and not event.action and event.type in _ACTS
+    return event.origin == "caused" and not event.action and event.type in OPERATOR_EVENT_TYPES
 
 
 def is_end_of_snooze(event: RecordedEvent) -> bool:
-    return event.origin == "derived" and event.type == _ENDED
+    return event.origin == "derived" and event.type == _SNOOZE_ENDED
 
 
 @dataclass(slots=True)
@@ -177,21 +182,6 @@ def _resolutions(edges: Iterable[RecordedEvent]) -> dict[UUID | None, datetime]:
 
 def _end(act: RecordedEvent, alarm_id: UUID, at: datetime, severity: int) -> RecordedEvent:
     alarm = AlarmRef(alarm_id, act.rule, act.owner, severity, act.correlation_id)
-    event = sustain_event(alarm, "snooze", at, snooze_payload(str(act.payload.get("who", ""))))
-    return RecordedEvent(
-        # Before the edges of the same instant.
-        seq=0,
-        id=event.id,
-        ts=at,
-        recorded_at=at,
-        origin=event.origin,
-        type=event.type,
-        schedule="",
-        rule=event.rule,
-        action="",
-        owner=event.owner,
-        alarm_id=alarm_id,
-        severity=severity,
-        correlation_id=act.correlation_id,
-        payload=event.payload,
-    )
+    payload = snooze_ended_payload(str(act.payload.get("who", "")))
+    # Seq 0: before the transitions of the same instant.
+    return RecordedEvent.of(transition_event(alarm, "snooze-ended", at, payload), seq=0)

@@ -30,7 +30,6 @@ from rules.engine import (
     advance,
     step,
 )
-from rules.engine.effects import Edge as EdgeKind
 from rules.engine.state import FiringSeries
 from rules.health.observations import Fact, Held, held_after, held_by, holding_facts
 from rules.language.cel import event_activation, event_environment
@@ -38,6 +37,7 @@ from rules.replay.backtest.health import Noted
 from rules.replay.backtest.recording.model import Edge, LastSeen, OpenAlarm, RecordedEvent, Staleness
 from rules.replay.backtest.staleness import News, SilentSeries
 from rules.replay.backtest.timelines import Change, Timelines
+from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.errors import InvalidInput
 
 _EVER = datetime.min.replace(tzinfo=UTC)
@@ -87,7 +87,7 @@ class _Replay:
                 if before.due_at == effect.at:
                     self.resolved_when_due.add(effect.alarm.id)
 
-    def _note(self, alarm: Alarm, edge: EdgeKind, effect: Open | Resolve) -> None:
+    def _note(self, alarm: Alarm, edge: RuleTransition, effect: Open | Resolve) -> None:
         told = effect.payload
         self.edges.append(Edge(alarm.rule, alarm.owner, edge, effect.at, alarm.id, alarm.severity, told))
 

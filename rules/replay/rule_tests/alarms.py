@@ -9,13 +9,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.alarms.transition_events import edge_event
 from rules.engine import (
     BLANK,
     Alarm,
     Arrival,
     CompiledRules,
-    Edge,
     Effects,
     EventSeen,
     Input,
@@ -33,7 +31,7 @@ from rules.replay.rule_tests.log import Happening
 from rules.replay.rule_tests.scheduler import SILENCE, SUSTAIN, Agenda
 from schemas.fields import ALARM_FIELDS
 from schemas.values.severities import level_name
-from schemas.wire.alarm_events import AlarmRef
+from schemas.wire.alarm_events import AlarmRef, RuleTransition, transition_event
 from tocsin.core.records import NewEvent
 
 
@@ -49,8 +47,7 @@ class Held:
 
     @property
     def ref(self) -> AlarmRef:
-        one = self.alarm
-        return AlarmRef(one.id, one.rule, one.owner, one.severity, self.correlation_id, one.source_event_id)
+        return self.alarm.ref(self.correlation_id)
 
 
 def alarm_facts(held: Held | None, now: datetime) -> dict[str, Any]:
@@ -162,14 +159,16 @@ class Alarms:
         for effect in effects:
             if isinstance(effect, Open):
                 self.held[effect.alarm.id] = Held(effect.alarm, "open", correlation_id or effect.alarm.id)
-                self._edge(effect.alarm, "opened", effect.at, effect.alarm.payload)
+                self._record_transition(effect.alarm, "opened", effect.at, effect.alarm.payload)
             elif isinstance(effect, Resolve):
                 self.held[effect.alarm.id].state = "resolved"
-                self._edge(effect.alarm, "resolved", effect.at, effect.payload)
+                self._record_transition(effect.alarm, "resolved", effect.at, effect.payload)
 
-    def _edge(self, alarm: Alarm, edge: Edge, at: datetime, payload: Mapping[str, Any]) -> None:
-        self._note(Happening(at, "alarm", alarm.rule, alarm.owner, edge, payload))
-        self._append(edge_event(alarm, edge, at, payload, self.held[alarm.id].correlation_id))
+    def _record_transition(
+        self, alarm: Alarm, transition: RuleTransition, at: datetime, payload: Mapping[str, Any]
+    ) -> None:
+        self._note(Happening(at, "alarm", alarm.rule, alarm.owner, transition, payload))
+        self._append(transition_event(self.held[alarm.id].ref, transition, at, payload))
 
     def open_of(self, rule: str, owner: str) -> Held | None:
         return next(

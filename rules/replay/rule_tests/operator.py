@@ -15,10 +15,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid5
 
-from rules.alarms.operator_events import Said, acknowledgement, act_event, check_snooze, silence
 from rules.replay.rule_tests.alarms import Alarms, Held
 from rules.replay.rule_tests.scheduler import SNOOZE, Agenda
-from schemas.wire.alarm_events import snooze_payload, sustain_event
+from schemas.wire.alarm_events import (
+    acknowledged_event,
+    check_snooze,
+    snooze_ended_payload,
+    snoozed_event,
+    transition_event,
+)
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
@@ -39,24 +44,24 @@ class Acts:
         held = self._open(rule, owner)
         if not held.acknowledged_by:
             held.acknowledged_by = who
-            self._say(held, acknowledgement(who, _VIA))
+            self._record(acknowledged_event(held.ref, self._now(), who=who, via=_VIA))
 
     def snooze(self, rule: str, owner: str, who: str, lasts: timedelta) -> None:
         held, until = self._open(rule, owner), self._now() + lasts
         check_snooze(self._now(), until)
         held.snoozed_until = until
-        self._say(held, silence(who, _VIA, until))
+        self._record(snoozed_event(held.ref, self._now(), who=who, via=_VIA, until=until))
         self._agenda.add(until, SNOOZE, partial(self._end_snooze, held, until, who))
 
     def unsnooze(self, rule: str, owner: str, who: str) -> None:
         held = self._open(rule, owner)
         held.snoozed_until = None
-        self._say(held, silence(who, _VIA, None))
+        self._record(snoozed_event(held.ref, self._now(), who=who, via=_VIA, until=None))
 
     def _end_snooze(self, held: Held, until: datetime, who: str) -> None:
         if held.state == "open" and held.snoozed_until == until:
             held.snoozed_until = None
-            self._append(sustain_event(held.ref, "snooze", until, snooze_payload(who)))
+            self._append(transition_event(held.ref, "snooze-ended", until, snooze_ended_payload(who)))
 
     def _open(self, rule: str, owner: str) -> Held:
         held = self._alarms.open_of(rule, owner)
@@ -64,8 +69,8 @@ class Acts:
             raise InvalidInput(f"no alarm of {rule!r} is open for {owner!r} at {self._now().isoformat()}")
         return held
 
-    def _say(self, held: Held, said: Said) -> None:
-        """Live its id is chance; here the same test gives the same one."""
+    def _record(self, event: NewEvent) -> None:
+        """Append an operator's event. Its id is random live; here the same test gives the same id."""
+        assert event.alarm_id is not None
         self._count += 1
-        id = uuid5(held.alarm.id, f"{said.type}/{self._count}")
-        self._append(replace(act_event(held.ref, self._now(), said), id=id))
+        self._append(replace(event, id=uuid5(event.alarm_id, f"{event.type}/{self._count}")))

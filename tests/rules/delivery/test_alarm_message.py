@@ -7,9 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from rules.delivery.alarm_message import Edge, alarm_message
+from rules.delivery.alarm_message import alarm_message
 from rules.delivery.message import Message
 from rules.delivery.webhook import json_body
+from schemas.wire.alarm_events import RuleTransition
 
 GOLDEN = Path(__file__).parent / "golden"
 SINCE = datetime(2026, 11, 17, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -38,13 +39,13 @@ def forms(message: Message) -> dict[str, str]:
 
 @pytest.mark.parametrize("edge", ["opened", "resolved"])
 @pytest.mark.parametrize("form", ["txt", "html", "slack.json", "webhook.json"])
-def test_the_default_body_is_what_it_was(edge: Edge, form: str) -> None:
+def test_the_default_body_is_what_it_was(edge: RuleTransition, form: str) -> None:
     made = forms(alarm_message(FACTS, edge, AT[edge]))[form]
     assert made == (GOLDEN / f"{edge}.{form}").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("edge", ["opened", "resolved"])
-def test_only_the_rule_has_to_be_known(edge: Edge) -> None:
+def test_only_the_rule_has_to_be_known(edge: RuleTransition) -> None:
     message = alarm_message({"rule": "dsp-hot"}, edge, SINCE)
     assert message.subject == ("[ALARM] dsp-hot" if edge == "opened" else "[RESOLVED] dsp-hot")
     assert message.blocks is not None

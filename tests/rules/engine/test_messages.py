@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from rules.engine import edge_event_id
+from schemas.wire.alarm_events import transition_event_id
 from tests.rules.engine.scenario import Scenario, rule, watched
 
 TYPE = "datapoint_type: {name: t, key: '**', unit: °C, interval: 2m}\n"
@@ -93,6 +93,6 @@ def test_ids_are_those_of_what_happened_and_the_same_in_every_run() -> None:
     assert edges() == edges()
     assert edges()[0] == "5e93c686-4d34-530f-bc7b-20706dcc911a"
     scenario = Scenario(rule("above: 65")).send(70)
-    assert edge_event_id(scenario.edges()[0].alarm.id, "opened") != edge_event_id(
-        scenario.edges()[0].alarm.id, "resolved"
-    )
+    (opened,) = scenario.edges()
+    ids = {transition_event_id(opened.alarm.id, name, opened.at) for name in ("opened", "resolved")}
+    assert len(ids) == 2

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from rules.engine import Arrival, Value, edge_event_id
-from rules.engine.effects import Edge as EdgeKind
+from rules.engine import Arrival, Value
+from schemas.wire.alarm_events import AlarmRef, RuleTransition, event_type, transition_event
+from tocsin.core.records import NewEvent
 
 UNRECORDED = 1
 """The seq of an event that would have been: no event of an alarm is the first of the log."""
@@ -24,7 +25,7 @@ class Edge(NamedTuple):
 
     rule: str
     owner: str
-    edge: EdgeKind
+    edge: RuleTransition
     at: datetime
     alarm_id: UUID
     severity: int
@@ -37,22 +38,8 @@ class Edge(NamedTuple):
 
     def as_event(self, correlation_id: UUID) -> RecordedEvent:
         """The event that it would have been."""
-        return RecordedEvent(
-            seq=UNRECORDED,
-            id=edge_event_id(self.alarm_id, self.edge),
-            ts=self.at,
-            recorded_at=self.at,
-            origin="derived",
-            type=f"alarm-{self.edge}",
-            schedule="",
-            rule=self.rule,
-            action="",
-            owner=self.owner,
-            alarm_id=self.alarm_id,
-            severity=self.severity,
-            correlation_id=correlation_id,
-            payload=self.payload,
-        )
+        alarm = AlarmRef(self.alarm_id, self.rule, self.owner, self.severity, correlation_id)
+        return RecordedEvent.of(transition_event(alarm, self.edge, self.at, self.payload), UNRECORDED)
 
 
 class Staleness(NamedTuple):
@@ -82,6 +69,26 @@ class RecordedEvent(NamedTuple):
     correlation_id: UUID
     payload: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, event: NewEvent, seq: int) -> RecordedEvent:
+        """An event that a replay derives, recorded at its own instant."""
+        return cls(
+            seq=seq,
+            id=event.id,
+            ts=event.ts,
+            recorded_at=event.ts,
+            origin=event.origin,
+            type=event.type,
+            schedule=event.schedule,
+            rule=event.rule,
+            action=event.action,
+            owner=event.owner,
+            alarm_id=event.alarm_id,
+            severity=event.severity,
+            correlation_id=event.correlation_id or event.id,
+            payload=event.payload,
+        )
+
     def facts(self) -> dict[str, Any]:
         """As `Event.facts()` of the same event."""
         return {
@@ -105,9 +112,9 @@ class RecordedEvent(NamedTuple):
         """What the engine concluded; None if the event is something else, such as a person's act."""
         if self.origin != "derived" or self.alarm_id is None:
             return None
-        if self.type not in ("alarm-opened", "alarm-resolved"):
+        if self.type not in (event_type("opened"), event_type("resolved")):
             return None
-        kind: EdgeKind = "opened" if self.type == "alarm-opened" else "resolved"
+        kind: RuleTransition = "opened" if self.type == event_type("opened") else "resolved"
         return Edge(self.rule, self.owner, kind, self.ts, self.alarm_id, self.severity or 0, self.payload)
 
 
