@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from rules.alarms.queries import Row, find_alarm
 from schemas.wire.alarm_events import (
@@ -44,17 +43,18 @@ async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: st
 
     async def once() -> Acted:
         async with connection.transaction():
-            changed = await _update(
+            row = await fetch_one(
                 connection,
                 "rules.alarms/acknowledge_alarm",
                 {"id": alarm["id"], "at": actor.now, "who": actor.who, "note": note},
             )
-            if changed is None:
+            if row is None:
                 current = await find_alarm(connection, str(alarm["id"]))
                 if current["acknowledged_at"] is None:
                     raise _not_open(current, "acknowledged")
                 return Acted(False, None)
-            event = acknowledged_event(changed, actor.now, who=actor.who, via=actor.via, note=note)
+            ref = AlarmRef(alarm["id"], *row)
+            event = acknowledged_event(ref, actor.now, who=actor.who, via=actor.via, note=note)
             return await _record(connection, event, actor, "acknowledge")
 
     return await retrying(once)
@@ -72,23 +72,18 @@ async def snooze(connection: Connection, alarm: Row, actor: Actor, until: dateti
             else:
                 payload = snooze_ended_payload(actor.who)
                 await arm(connection, "for-sustain", str(alarm["id"]), "snooze", until, payload)
-            changed = await _update(
+            row = await fetch_one(
                 connection,
                 "rules.alarms/snooze_alarm",
                 {"id": alarm["id"], "until": until, "who": actor.who},
             )
-            if changed is None:
+            if row is None:
                 raise _not_open(await find_alarm(connection, str(alarm["id"])), "snoozed")
-            event = snoozed_event(changed, actor.now, who=actor.who, via=actor.via, until=until)
+            ref = AlarmRef(alarm["id"], *row)
+            event = snoozed_event(ref, actor.now, who=actor.who, via=actor.via, until=until)
             return await _record(connection, event, actor, "snooze")
 
     return await retrying(once)
-
-
-async def _update(connection: Connection, name: str, parameters: dict[str, Any]) -> AlarmRef | None:
-    """Change the alarm; None if it is not in the state that the statement needs."""
-    row = await fetch_one(connection, name, parameters)
-    return None if row is None else AlarmRef(parameters["id"], *row)
 
 
 async def _record(connection: Connection, event: NewEvent, actor: Actor, verb: str) -> Acted:
