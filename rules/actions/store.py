@@ -19,6 +19,7 @@ from psycopg.rows import dict_row
 from rules.runbook import Node, Program, compile_runbook
 from schemas.documents.action import ActionDocument
 from schemas.fields import ALARM_FIELDS
+from schemas.wire.event_facts import event_facts
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput
 
@@ -98,7 +99,7 @@ async def read_situation(connection: Connection, action: Action) -> Situation:
         await cursor.execute(
             statement("rules.actions/read_action_events"), {"id": action.id, "limit": MAX_EVENTS}
         )
-        events = tuple(facts_of(row) for row in await cursor.fetchall())
+        events = tuple(event_facts(row) for row in await cursor.fetchall())
         alarm: dict[str, Any] | None = None
         if action.alarm_id is not None:
             await cursor.execute(statement("rules.actions/read_alarm"), {"id": action.alarm_id})
@@ -112,17 +113,7 @@ async def read_event(connection: Connection, seq: int) -> dict[str, Any] | None:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement("rules.actions/read_event"), {"seq": seq})
         row = await cursor.fetchone()
-    return None if row is None else facts_of(row)
-
-
-def facts_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `event` under the names that rules and templates use."""
-    return {
-        **row,
-        "id": str(row["id"]),
-        "correlation_id": str(row["correlation_id"]),
-        "severity": row["severity"] or 0,
-    }
+    return None if row is None else event_facts(row)
 
 
 def _alarm_facts(row: Mapping[str, Any] | None) -> dict[str, Any]:

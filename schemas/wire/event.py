@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from schemas.wire.event_facts import event_facts
 from schemas.wire.subjects import event_subject
 
 Origin = Literal["caused", "derived", "external", "scheduled"]
@@ -101,22 +102,14 @@ class Event(BaseModel):
     data: dict[str, JsonValue] = Field(description="The payload, verbatim.")
 
     def facts(self) -> dict[str, Any]:
-        """The variables of a rule's condition."""
-        return {
-            "id": str(self.id),
-            "seq": self.seq,
-            "origin": self.origin,
-            "type": self.type,
-            "schedule": self.schedule,
-            "rule": self.rule,
-            "action": self.action,
-            "owner": self.owner,
-            "correlation_id": str(self.correlationid),
-            "severity": self.severity or 0,
+        columns = {
+            **self.__dict__,
             "ts": self.time,
             "recorded_at": self.recordedat,
+            "correlation_id": self.correlationid,
             "payload": self.data,
         }
+        return event_facts(columns)
 
 
 @lru_cache(maxsize=4096)

@@ -14,12 +14,12 @@ from psycopg.rows import dict_row
 from rules.actions.steps.deliver import send_through
 from rules.actions.steps.digest_message import digest_message
 from rules.actions.steps.task import Task
-from rules.actions.store import facts_of
 from rules.delivery.message import Message
 from rules.language.templates import fill_html, fill_text
 from rules.runbook import Completed, Outcome
 from schemas.documents.runbook.looks import QUERIES, DigestStep
 from schemas.values.severities import level_name
+from schemas.wire.event_facts import event_facts
 from tocsin.core.db import Connection, fetch_one, statement
 
 # What a next step may put into a message of its own.
@@ -64,7 +64,7 @@ def _alarm(row: dict[str, Any]) -> dict[str, Any]:
 _LISTED = {"open_alarms": "open_alarms", "events": "new_events", "stale_series": "stale_series"}
 _SHOWN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "open_alarms": _alarm,
-    "events": facts_of,
+    "events": event_facts,
     "stale_series": dict,
 }
 

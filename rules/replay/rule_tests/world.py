@@ -25,6 +25,7 @@ from rules.replay.rule_tests.runs import Facts, Runs, Surroundings
 from rules.replay.rule_tests.scheduler import EVENT, INPUT, Agenda
 from schemas.documents import ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
+from schemas.wire.event_facts import event_facts
 from timers.identity import spread_of
 from timers.recurrence import Recurrence
 from tocsin.core.errors import InvalidInput
@@ -135,22 +136,14 @@ class World:
         self.at(self.now, "arrive", owner=system, key=HEALTH_KEY, value=health, labels=labels)
 
     def _append(self, event: NewEvent, lineage: tuple[str, ...] = ()) -> None:
-        facts: dict[str, Any] = {
-            "id": str(event.id),
+        recorded = {
+            **vars(event),
             "seq": len(self._events) + 1,
-            "ts": event.ts,
             "recorded_at": self.now,
-            "origin": event.origin,
-            "type": event.type,
-            "schedule": event.schedule,
-            "rule": event.rule,
-            "action": event.action,
-            "owner": event.owner,
-            "severity": event.severity or 0,
-            "correlation_id": str(event.correlation_id or event.id),
+            "correlation_id": event.correlation_id or event.id,
             "payload": dict(event.payload),
-            "alarm_id": event.alarm_id,
         }
+        facts = {**event_facts(recorded), "alarm_id": event.alarm_id}
         self._events.append(facts)
         if lineage:
             self._lineages[facts["id"]] = lineage

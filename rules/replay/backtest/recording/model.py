@@ -12,6 +12,7 @@ from uuid import UUID
 
 from rules.engine import Arrival, Value
 from schemas.wire.alarm_events import AlarmRef, RuleTransition, event_type, transition_event
+from schemas.wire.event_facts import event_facts
 from tocsin.core.records import NewEvent
 
 UNRECORDED = 1
@@ -90,22 +91,7 @@ class RecordedEvent(NamedTuple):
         )
 
     def facts(self) -> dict[str, Any]:
-        """As `Event.facts()` of the same event."""
-        return {
-            "id": str(self.id),
-            "seq": self.seq,
-            "origin": self.origin,
-            "type": self.type,
-            "schedule": self.schedule,
-            "rule": self.rule,
-            "action": self.action,
-            "owner": self.owner,
-            "correlation_id": str(self.correlation_id),
-            "severity": self.severity or 0,
-            "ts": self.ts,
-            "recorded_at": self.recorded_at,
-            "payload": self.payload,
-        }
+        return event_facts(self._asdict())
 
     @property
     def edge(self) -> Edge | None:

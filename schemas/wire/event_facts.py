@@ -1,0 +1,29 @@
+"""The facts of an event: what conditions and templates can read. Pure; the one definition.
+
+Guarantee: the names are `schemas.fields.EVENT_FIELDS`, in live workers, rule tests and backtests
+alike. A fact without a value is empty and never missing: an event without a severity has 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def event_facts(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a row of `event`, by the names of its columns; others are ignored."""
+    return {
+        "id": str(columns["id"]),
+        "seq": columns["seq"],
+        "ts": columns["ts"],
+        "recorded_at": columns["recorded_at"],
+        "origin": columns["origin"],
+        "type": columns["type"],
+        "schedule": columns["schedule"],
+        "rule": columns["rule"],
+        "action": columns["action"],
+        "owner": columns["owner"],
+        "severity": columns["severity"] or 0,
+        "correlation_id": str(columns["correlation_id"]),
+        "payload": columns["payload"],
+    }
