@@ -26,7 +26,7 @@ from bench.committing import commits, start_writer
 from bench.database import bench_servers, migrated
 from bench.processes import running
 from bench.publishing_limits import one_by_one, raw_chain
-from tocsin.core.bus import connect_bus
+from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
@@ -50,8 +50,7 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 
 async def _measure(servers: Servers, backlog: int, rate: int, seconds: float) -> dict[str, object]:
-    async with migrated(servers) as (settings, connection):
-        bus = await connect_bus(settings, "bench")
+    async with migrated(servers) as (settings, connection), open_bus(settings, "bench") as bus:
         await _fill(connection, backlog)
         alone = await one_by_one(bus, _ONE_BY_ONE)
         before_s = time.process_time()
@@ -63,7 +62,6 @@ async def _measure(servers: Servers, backlog: int, rate: int, seconds: float) ->
             wake = await _latencies(bus, settings, publisher, rate=4, seconds=seconds)
             steady = await _latencies(bus, settings, publisher, rate=rate, seconds=seconds)
             sustained = await _sustained(bus, settings, seconds)
-        await bus.close()
     return {
         "name": "cdc",
         "backlog": backlog,

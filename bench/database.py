@@ -10,7 +10,7 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 
 from migrations.runner import migrate
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, connect, open_session, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers, embedded_servers
 
@@ -28,13 +28,10 @@ def bench_servers() -> Iterator[Servers]:
 async def migrated(servers: Servers) -> AsyncIterator[tuple[Settings, Connection]]:
     """Settings and an open connection; the database is the server's only one."""
     settings = Settings(postgres=make_conninfo(servers.postgres_url), nats=servers.nats_url)
-    connection = await connect(settings, "bench")
-    try:
+    async with open_session(settings, "bench") as connection:
         await migrate(connection)
         await connection.execute(statement("bench/unbound_session"))
         yield settings, connection
-    finally:
-        await connection.close()
 
 
 async def hold_snapshot(settings: Settings) -> Connection:

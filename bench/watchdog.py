@@ -24,7 +24,7 @@ from rules.lanes.data_stream import ensure_data_stream
 from schemas.wire.subjects import datapoint_subject
 from timers.working_set import database_now
 from tocsin.core.audit import Actor
-from tocsin.core.bus import connect_bus
+from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
@@ -54,8 +54,7 @@ async def _silence(servers: Servers, series: int, stopping: int, seconds: int) -
     async with migrated(servers) as (settings, connection):
         actor = Actor("bench", "bench", await database_now(connection))
         await apply(connection, load_text(RULES), actor)
-        bus = await connect_bus(settings, "bench")
-        try:
+        async with open_bus(settings, "bench") as bus:
             await ensure_data_stream(bus.jetstream(timeout=60), settings, 1)
             with running(settings, "clock", "cdc", "worker"):
                 sender = Sender(settings, bus, series)
@@ -69,8 +68,6 @@ async def _silence(servers: Servers, series: int, stopping: int, seconds: int) -
                 found = await _until_stale(connection, stopped_at, stopping)
                 sender.ended = True
                 await sending
-        finally:
-            await bus.close()
     count, (median, high, most) = found
     return {
         "verdicts": count,

@@ -19,11 +19,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
@@ -38,8 +37,8 @@ from cdc.report import report_problem
 from cdc.stream import ensure_stream
 from clock.lease import Lease, campaigning
 from migrations.runner import refuse_unmigrated
-from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect
+from tocsin.core.bus import open_bus
+from tocsin.core.db import Connection, open_session
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
@@ -71,7 +70,7 @@ class Publisher:
                 await self._lead(lease)
 
     async def _lead(self, lease: Lease) -> None:
-        async with self._session("cdc") as connection, self._bus() as bus:
+        async with open_session(self._settings, "cdc") as connection, open_bus(self._settings, "cdc") as bus:
             await refuse_unmigrated(connection)
             try:
                 await self._publish_while(lease, connection, bus)
@@ -99,29 +98,12 @@ class Publisher:
     @asynccontextmanager
     async def _auditing(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
         """On a session of its own: the publisher's waits for commits."""
-        async with self._session("cdc audit") as connection:
+        async with open_session(self._settings, "cdc audit") as connection:
             task = asyncio.create_task(Audit(self._settings, connection, bus, holder).run())
             try:
                 yield task
             finally:
                 await end_tasks([task])
-
-    @asynccontextmanager
-    async def _session(self, name: str) -> AsyncIterator[Connection]:
-        connection = await connect(self._settings, name)
-        try:
-            yield connection
-        finally:
-            await connection.close()
-
-    @asynccontextmanager
-    async def _bus(self) -> AsyncIterator[Client]:
-        bus = await connect_bus(self._settings, "cdc")
-        try:
-            yield bus
-        finally:
-            with suppress(NatsError, OSError):
-                await bus.close()
 
     async def _work(self, js: JetStreamContext, chain: Chain, reader: LogReader) -> None:
         try:

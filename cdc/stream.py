@@ -12,31 +12,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
+from nats.js.api import StreamConfig, StreamInfo
 from nats.js.client import JetStreamContext
 
 from cdc.errors import StreamRefused
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure, find
+from tocsin.core.streams import ensure, find, stream_config
 
 
-def stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
+def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
-    return StreamConfig(
-        name=settings.stream,
+    return stream_config(
+        settings.stream,
+        [f"{prefix}.{kind}.>" for kind in ("event", "action", "staleness", "health", "tombstone")],
+        settings.stream_replicas,
         description="tocsin record log, sequence equal to seq",
-        subjects=[f"{prefix}.{kind}.>" for kind in ("event", "action", "staleness", "health", "tombstone")],
-        retention=RetentionPolicy.LIMITS,
-        discard=DiscardPolicy.OLD,
-        max_msgs=-1,
-        max_bytes=-1,
-        max_msgs_per_subject=-1,
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
-        storage=StorageType.FILE,
-        num_replicas=settings.stream_replicas,
         deny_delete=True,
         deny_purge=True,
-        allow_direct=False,
         duplicate_window=1.0,
         first_seq=first_seq if first_seq > 1 else None,
     )
@@ -44,7 +37,7 @@ def stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
 
 async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> int:
     """The stream's last sequence. `horizon` is the first seq the table still has."""
-    return last_sequence(await ensure(js, stream_config(settings, first_seq=horizon), StreamRefused))
+    return last_sequence(await ensure(js, record_stream_config(settings, first_seq=horizon), StreamRefused))
 
 
 async def find_stream(

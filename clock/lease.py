@@ -28,15 +28,16 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.js.api import DiscardPolicy, StorageType, StreamConfig
+from nats.js.api import DiscardPolicy
 from nats.js.errors import BadRequestError, NotFoundError
 
 from clock.metrics import LEADER
 from clock.time_source import steady_s
-from tocsin.core.bus import connect_bus
+from tocsin.core.bus import open_bus
 from tocsin.core.errors import TocsinError
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
+from tocsin.core.streams import stream_config
 
 _log = structlog.get_logger()
 _WRONG_LAST_SEQUENCE = 10071
@@ -99,18 +100,11 @@ class Lease:
         self._campaign = asyncio.current_task()
         while not self._stopping.is_set():
             try:
-                bus = await connect_bus(self._settings, f"lease {self.role}")
-            except _OUTAGE as error:
-                await self._wait_out(error)
-                continue
-            try:
-                await self._contend(bus)
-            # Whatever it is: a thread that dies in silence would leave the role without us for ever.
+                async with open_bus(self._settings, f"lease {self.role}") as bus:
+                    await self._contend(bus)
+            # Any exception: if the thread ended here, this process would never compete for the role again.
             except Exception as error:
                 await self._wait_out(error)
-            finally:
-                with suppress(*_OUTAGE):
-                    await bus.close()
 
     async def _wait_out(self, error: Exception) -> None:
         log = _log.debug if self.trouble else _log.warning
@@ -241,16 +235,14 @@ async def current_holder(bus: Client, settings: Settings, role: str) -> str | No
 
 async def _make_bucket(bus: Client, settings: Settings) -> None:
     js = bus.jetstream(timeout=2)
-    bucket = StreamConfig(
-        name=f"KV_{settings.lease_bucket}",
-        subjects=[f"$KV.{settings.lease_bucket}.>"],
+    bucket = stream_config(
+        f"KV_{settings.lease_bucket}",
+        [f"$KV.{settings.lease_bucket}.>"],
+        settings.stream_replicas,
         max_msgs_per_subject=1,
         discard=DiscardPolicy.NEW,
-        storage=StorageType.FILE,
-        num_replicas=settings.stream_replicas,
         allow_rollup_hdrs=True,
         deny_delete=True,
-        allow_direct=False,
         allow_msg_ttl=True,
     )
     try:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
 import psycopg
@@ -27,7 +26,7 @@ from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
 from timers.tz_update import follow_tz_data
-from tocsin.core.db import Connection, connect, statement
+from tocsin.core.db import Connection, open_session, statement
 from tocsin.core.errors import Deposed
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
@@ -60,9 +59,10 @@ class Clock:
                     lease.resign()
 
     async def _lead(self, lease: Lease) -> None:
-        async with AsyncExitStack() as sessions:
-            connection = await self._session(sessions, "clock")
-            watch = await self._session(sessions, "clock backstop")
+        async with (
+            open_session(self._settings, "clock") as connection,
+            open_session(self._settings, "clock backstop") as watch,
+        ):
             await watch.execute(statement("clock/set_watch_session"))
             await refuse_unmigrated(connection)
             term = await begin_term(
@@ -85,11 +85,6 @@ class Clock:
             finally:
                 OFFSET.forget()
                 await end_tasks([housekeeping, retention])
-
-    async def _session(self, sessions: AsyncExitStack, name: str) -> Connection:
-        connection = await connect(self._settings, name)
-        sessions.push_async_callback(connection.close)
-        return connection
 
     async def _fire_while(self, lease: Lease, term: Term, housekeeping: asyncio.Task[None]) -> None:
         time = DatabaseTime()

@@ -18,7 +18,7 @@ import asyncio
 from pathlib import Path
 
 from migrations.runner import refuse_unmigrated
-from tocsin.core.db import Connection, connect, fetch_all, statement
+from tocsin.core.db import Connection, fetch_all, open_session, statement
 from tocsin.core.settings import Settings, read_settings
 
 SCHEMA = Path(__file__).parent / "schema.sql"
@@ -40,11 +40,8 @@ async def describe(connection: Connection) -> str:
 
 
 async def refresh(settings: Settings) -> None:
-    connection = await connect(settings, "dump")
-    try:
+    async with open_session(settings, "dump") as connection:
         SCHEMA.write_text(await describe(connection), encoding="utf-8")
-    finally:
-        await connection.close()
 
 
 if __name__ == "__main__":

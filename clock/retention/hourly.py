@@ -13,7 +13,7 @@ import psycopg
 import structlog
 
 from clock.retention.prune import prune
-from tocsin.core.db import connect
+from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -32,10 +32,7 @@ async def keep_pruning(settings: Settings, first_s: float = _FIRST_S, every_s: f
 
 async def _once(settings: Settings) -> None:
     try:
-        connection = await connect(settings, "clock retention")
-        try:
+        async with open_session(settings, "clock retention") as connection:
             await prune(connection, settings, rest=_REST)
-        finally:
-            await connection.close()
     except (psycopg.Error, TocsinError) as error:
         _log.warning("pruning failed, trying again in an hour", error=error)

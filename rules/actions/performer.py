@@ -21,7 +21,7 @@ from rules.actions import perform
 from rules.actions.steps.task import World
 from rules.delivery.egress import Egress
 from rules.lanes.consumers import open_consumer
-from tocsin.core.bus import connect_bus
+from tocsin.core.bus import open_bus
 from tocsin.core.db import pool
 from tocsin.core.pull import Puller
 from tocsin.core.service import beat, end_tasks
@@ -44,18 +44,15 @@ class Performer:
 
     async def run(self) -> None:
         settings = self._settings
-        bus = await connect_bus(settings, "worker perform")
-        try:
-            async with pool(
-                settings, "worker perform", min(_SESSIONS, settings.worker_concurrency)
-            ) as sessions:
-                subject = f"{settings.subjects}.action.>"
-                batch = min(settings.worker_batch, settings.worker_concurrency)
-                puller = await open_consumer(bus, settings, "actions", subject, batch)
-                await self._work(World(settings, bus, sessions.connection, self._egress), puller)
-        finally:
-            with suppress(NatsError, OSError):  # the server may be gone
-                await bus.close()
+        sessions_count = min(_SESSIONS, settings.worker_concurrency)
+        async with (
+            open_bus(settings, "worker perform") as bus,
+            pool(settings, "worker perform", sessions_count) as sessions,
+        ):
+            subject = f"{settings.subjects}.action.>"
+            batch = min(settings.worker_batch, settings.worker_concurrency)
+            puller = await open_consumer(bus, settings, "actions", subject, batch)
+            await self._work(World(settings, bus, sessions.connection, self._egress), puller)
 
     async def _work(self, world: World, puller: Puller) -> None:
         keeping = asyncio.create_task(self._keep(), name="keep")

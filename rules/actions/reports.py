@@ -7,15 +7,13 @@ step) is a dead letter with its reason.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
 import psycopg
 import structlog
 from nats.aio.msg import Msg
-from nats.errors import Error as NatsError
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
@@ -26,31 +24,24 @@ from schemas.refusals import refusal
 from schemas.values.json_shape import check_json_shape
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.report import Report
-from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect, fetch_one
+from tocsin.core.bus import open_bus
+from tocsin.core.db import Connection, fetch_one, open_session
 from tocsin.core.errors import InvalidInput
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure
+from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
 _REFUSED = "TS002"
 
 
 def report_stream_config(settings: Settings) -> StreamConfig:
-    return StreamConfig(
-        name=settings.report_stream,
-        description="what consumers report about dispatched messages",
-        subjects=[f"{settings.subjects}.report.>"],
-        retention=RetentionPolicy.LIMITS,
-        discard=DiscardPolicy.OLD,
-        max_msgs=-1,
-        max_bytes=-1,
-        max_msgs_per_subject=-1,
+    return stream_config(
+        settings.report_stream,
+        [f"{settings.subjects}.report.>"],
+        settings.stream_replicas,
+        description="reports of consumers about dispatched messages",
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
-        storage=StorageType.FILE,
-        num_replicas=settings.stream_replicas,
-        duplicate_window=120.0,
     )
 
 
@@ -60,27 +51,22 @@ class Reports:
 
     async def run(self) -> None:
         settings = self._settings
-        connection = await connect(settings, "worker reports")
-        try:
-            bus = await connect_bus(settings, "worker reports")
-            try:
-                js = bus.jetstream(timeout=5)
-                await ensure(js, report_stream_config(settings))
-                await ensure_dead_letters(js, settings)
-                subject = f"{settings.subjects}.report.>"
-                puller = await open_consumer(
-                    bus, settings, "reports", subject, settings.worker_batch, settings.report_stream
-                )
-                while True:
-                    beat("reports")
-                    for message in await puller.next_batch():
-                        await self._take(connection, js, message)
-                        await message.ack()
-            finally:
-                with suppress(NatsError, OSError):  # the server may be gone
-                    await bus.close()
-        finally:
-            await connection.close()
+        async with (
+            open_session(settings, "worker reports") as connection,
+            open_bus(settings, "worker reports") as bus,
+        ):
+            js = bus.jetstream(timeout=5)
+            await ensure(js, report_stream_config(settings))
+            await ensure_dead_letters(js, settings)
+            subject = f"{settings.subjects}.report.>"
+            puller = await open_consumer(
+                bus, settings, "reports", subject, settings.worker_batch, settings.report_stream
+            )
+            while True:
+                beat("reports")
+                for message in await puller.next_batch():
+                    await self._take(connection, js, message)
+                    await message.ack()
 
     async def _take(self, connection: Connection, js: JetStreamContext, message: Msg) -> None:
         try:

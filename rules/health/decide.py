@@ -20,7 +20,7 @@ from rules.documents.compiled_rules import AlarmRules
 from rules.documents.rule_book import RuleBook, newest_rules
 from rules.health.store import calculated, read_facts, read_standing, write_standing
 from rules.health.systems import HealthChange, take
-from tocsin.core.db import Connection, connect, retrying, statement
+from tocsin.core.db import Connection, open_session, retrying, statement
 from tocsin.core.record_log import append_records
 from tocsin.core.records import Records
 from tocsin.core.service import beat
@@ -39,16 +39,13 @@ class HealthDecider:
         self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
 
     async def run(self) -> None:
-        connection = await connect(self._settings, "worker health")
-        try:
+        async with open_session(self._settings, "worker health") as connection:
             while True:
                 beat("health")
-                # Whoever holds the log for longer than we wait makes us late, and no more.
+                # Another transaction that holds the log for longer than we wait makes this later, and no more.
                 with suppress(LockNotAvailable):
                     await retrying(lambda: self.decide(connection))
                 await asyncio.sleep(_EVERY_S)
-        finally:
-            await connection.close()
 
     async def decide(self, connection: Connection) -> list[HealthChange]:
         """What is decided by now, a page of facts at a time: a session that is idle for long inside of a transaction is

@@ -17,9 +17,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nats.js.api import (
-    DiscardPolicy,
-    RetentionPolicy,
-    StorageType,
     StreamConfig,
     StreamSource,
     SubjectTransform,
@@ -27,17 +24,18 @@ from nats.js.api import (
 from nats.js.client import JetStreamContext
 
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure, find
+from tocsin.core.streams import ensure, find, stream_config
 
 
 def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
     # `*` is the owner; without a key behind it the subject is nobody's, and its publisher is told so.
     partitioned = f"{prefix}.data.{{{{partition({settings.data_partitions},1)}}}}.{{{{wildcard(1)}}}}.>"
-    return StreamConfig(
-        name=settings.data_stream,
+    return stream_config(
+        settings.data_stream,
+        [f"{prefix}.datapoint.*.>"],
+        settings.stream_replicas,
         description="tocsin datapoints, partitioned by owner",
-        subjects=[f"{prefix}.datapoint.*.>"],
         subject_transform=SubjectTransform(src=f"{prefix}.datapoint.*.>", dest=partitioned),
         sources=[
             StreamSource(
@@ -48,15 +46,7 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
                 ],
             )
         ],
-        retention=RetentionPolicy.LIMITS,
-        discard=DiscardPolicy.OLD,
-        max_msgs=-1,
-        max_bytes=-1,
-        max_msgs_per_subject=-1,
         max_age=timedelta(hours=settings.data_max_age_h).total_seconds(),
-        storage=StorageType.FILE,
-        num_replicas=settings.stream_replicas,
-        duplicate_window=120.0,
         first_seq=first_seq if first_seq > 1 else None,
     )
 

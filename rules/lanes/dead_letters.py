@@ -11,14 +11,14 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.api import StreamConfig
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from rules.metrics import DEAD_LETTERS
 from schemas.wire.dead_letter import DeadLetter
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure, find
+from tocsin.core.streams import ensure, find, stream_config
 
 _ACK_S = 5
 # A producer that sends nothing but rubbish must not fill the disk.
@@ -26,19 +26,13 @@ _MOST = 100_000
 
 
 def dead_stream_config(settings: Settings) -> StreamConfig:
-    return StreamConfig(
-        name=settings.dead_stream,
-        description="what tocsin could not take, with the reason",
-        subjects=[f"{settings.subjects}.dead.>"],
-        retention=RetentionPolicy.LIMITS,
-        discard=DiscardPolicy.OLD,
+    return stream_config(
+        settings.dead_stream,
+        [f"{settings.subjects}.dead.>"],
+        settings.stream_replicas,
+        description="messages that tocsin rejected, with the reason",
         max_msgs=_MOST,
-        max_bytes=-1,
-        max_msgs_per_subject=-1,
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
-        storage=StorageType.FILE,
-        num_replicas=settings.stream_replicas,
-        duplicate_window=120.0,
     )
 
 

@@ -27,7 +27,7 @@ from rules.lanes.partition import Key, Partition, Position
 from rules.lanes.reader import Reader
 from rules.metrics import LANE_BATCH, MESSAGES
 from schemas.wire.dead_letter import dead_letter
-from tocsin.core.db import Connection, connect
+from tocsin.core.db import Connection, open_session
 from tocsin.core.errors import Conflict, TocsinError
 from tocsin.core.settings import Settings
 
@@ -75,16 +75,14 @@ class Drain:
         self._leaving = True
 
     async def run(self) -> None:
-        connection = await connect(self._settings, f"worker {self._lane.name} {self._partition.number}")
-        try:
+        name = f"worker {self._lane.name} {self._partition.number}"
+        async with open_session(self._settings, name) as connection:
             reader = Reader(self._bus, self._lane, self._partition, self._pace)
             try:
                 while not self._leaving:
                     await self._turn(connection, reader)
             finally:
                 await reader.close()
-        finally:
-            await connection.close()
 
     async def _turn(self, connection: Connection, reader: Reader) -> None:
         if await reader.ready(connection, _IDLE_S):

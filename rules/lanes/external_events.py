@@ -19,8 +19,7 @@ import psycopg
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import Error as NatsError
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.api import RetentionPolicy, StreamConfig
 
 from rules.lanes.blame import is_message_fault
 from rules.lanes.consumers import open_consumer
@@ -29,14 +28,14 @@ from rules.lanes.lineage import keep_lineages, lineage_of_text
 from rules.metrics import EVENTS
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
-from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect, fetch_all, retrying
+from tocsin.core.bus import open_bus
+from tocsin.core.db import Connection, fetch_all, open_session, retrying
 from tocsin.core.errors import InvalidInput
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
-from tocsin.core.streams import ensure
+from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
 _CONSUMER = "events"
@@ -44,18 +43,12 @@ _CONSUMER = "events"
 
 def ingest_stream_config(settings: Settings) -> StreamConfig:
     """A queue: what was taken is gone, what was not stays however long nobody comes."""
-    return StreamConfig(
-        name=settings.ingest_stream,
-        description="events handed in to tocsin",
-        subjects=[f"{settings.subjects}.ingest.event"],
+    return stream_config(
+        settings.ingest_stream,
+        [f"{settings.subjects}.ingest.event"],
+        settings.stream_replicas,
+        description="events of producers",
         retention=RetentionPolicy.WORK_QUEUE,
-        discard=DiscardPolicy.OLD,
-        max_msgs=-1,
-        max_bytes=-1,
-        max_msgs_per_subject=-1,
-        storage=StorageType.FILE,
-        num_replicas=settings.stream_replicas,
-        duplicate_window=120.0,
     )
 
 
@@ -64,16 +57,11 @@ class Catcher:
         self._settings = settings
 
     async def run(self) -> None:
-        connection = await connect(self._settings, "worker catch")
-        try:
-            bus = await connect_bus(self._settings, "worker catch")
-            try:
-                await self._work(connection, bus)
-            finally:
-                with suppress(NatsError, OSError):  # the server may be gone
-                    await bus.close()
-        finally:
-            await connection.close()
+        async with (
+            open_session(self._settings, "worker catch") as connection,
+            open_bus(self._settings, "worker catch") as bus,
+        ):
+            await self._work(connection, bus)
 
     async def _work(self, connection: Connection, bus: Client) -> None:
         js = bus.jetstream(timeout=5)

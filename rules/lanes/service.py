@@ -16,7 +16,6 @@ from contextlib import suppress
 import psycopg
 import structlog
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 
 from rules.lanes.batch_size import Pace, Paces
 from rules.lanes.dead_letters import ensure_dead_letters
@@ -24,8 +23,8 @@ from rules.lanes.drain import Drain
 from rules.lanes.lane import Lane
 from rules.lanes.lease import Holdings
 from rules.lanes.partition import Key, Lost
-from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect
+from tocsin.core.bus import open_bus
+from tocsin.core.db import Connection, open_session
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
@@ -45,16 +44,11 @@ class Lanes:
         self._turns = {lane.name: asyncio.Semaphore(_AT_ONCE) for lane in lanes}
 
     async def run(self) -> None:
-        connection = await connect(self._settings, "worker lanes")
-        try:
-            bus = await connect_bus(self._settings, "worker lanes")
-            try:
-                await self._work(connection, bus)
-            finally:
-                with suppress(NatsError, OSError):  # the server may be gone
-                    await bus.close()
-        finally:
-            await connection.close()
+        async with (
+            open_session(self._settings, "worker lanes") as connection,
+            open_bus(self._settings, "worker lanes") as bus,
+        ):
+            await self._work(connection, bus)
 
     async def _work(self, connection: Connection, bus: Client) -> None:
         js = bus.jetstream(timeout=5)

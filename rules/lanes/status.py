@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from tocsin.core.db import Connection, connect, fetch_all, statement
+from tocsin.core.db import Connection, fetch_all, open_session, statement
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -61,8 +61,5 @@ async def note_refusal(settings: Settings, reason: str) -> None:
     }
     with suppress(TocsinError, psycopg.Error, TimeoutError):  # it may be Postgres that is away
         async with asyncio.timeout(_WITHIN_S):
-            connection = await connect(settings, "worker")
-            try:
+            async with open_session(settings, "worker") as connection:
                 await connection.execute(statement("rules.lanes/note_refusal"), parameters)
-            finally:
-                await connection.close()

@@ -22,7 +22,7 @@ from psycopg.rows import dict_row
 from cdc.chain import Chain, ChainBroken
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
-from cdc.stream import stream_config
+from cdc.stream import record_stream_config
 from schemas.wire.subjects import action_subject, event_subject
 from tests.records import events
 from tests.streams import Stored, read_stream
@@ -87,12 +87,12 @@ async def publish_all_but(settings: Settings, connection: Connection, *lost: int
     """A stream that has lost messages, although it denies deleting them."""
     bus = await connect_bus(settings, "test")
     js = bus.jetstream()
-    await js.add_stream(replace(stream_config(settings), deny_delete=False))
+    await js.add_stream(replace(record_stream_config(settings), deny_delete=False))
     chain = await Chain.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
     await chain.confirm(await chain.send(await LogReader(connection).read(0, 1000)), 20)
     for seq in lost:
         await js.delete_msg(settings.stream, seq)
-    await js.update_stream(stream_config(settings))
+    await js.update_stream(record_stream_config(settings))
     await bus.close()
 
 

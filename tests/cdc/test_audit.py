@@ -19,7 +19,7 @@ from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.report import read_report, report_problem
 from cdc.status import read_status
-from cdc.stream import stream_config
+from cdc.stream import record_stream_config
 from cdc.verify import common_range
 from tests.cdc.publishing import (
     T0,
@@ -249,7 +249,7 @@ async def test_what_expires_from_the_stream_or_is_dropped_from_the_log_is_no_dif
 ) -> None:
     bus = await connect_bus(settings, "test")
     js = bus.jetstream()
-    await js.add_stream(replace(stream_config(settings), max_age=0.2, duplicate_window=0.1))
+    await js.add_stream(replace(record_stream_config(settings), max_age=0.2, duplicate_window=0.1))
     await append(connection, 5)
     await publish_all(settings)
 
@@ -328,7 +328,7 @@ async def test_a_wrongly_configured_stream_is_told_and_mended(
 ) -> None:
     async with connected(settings) as bus:
         js = bus.jetstream()
-        await js.add_stream(replace(stream_config(settings), max_msgs=100))
+        await js.add_stream(replace(record_stream_config(settings), max_msgs=100))
         async with running(Service("cdc", Publisher(settings).run)):
 
             async def is_told() -> bool:
@@ -336,7 +336,7 @@ async def test_a_wrongly_configured_stream_is_told_and_mended(
 
             await eventually(is_told, "the refusal is told")
             assert "max_msgs=100, tocsin needs -1" in ((await read_report(connection)).detail or "")
-            await js.update_stream(stream_config(settings))
+            await js.update_stream(record_stream_config(settings))
             await published(settings, connection)
 
             async def is_mended() -> bool:

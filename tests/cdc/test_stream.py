@@ -11,7 +11,7 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from nats.js.client import JetStreamContext
 
 from cdc.errors import StreamRefused
-from cdc.stream import ensure_stream, last_sequence, stream_config
+from cdc.stream import ensure_stream, last_sequence, record_stream_config
 from tests.cdc.publishing import append, live
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
@@ -62,7 +62,7 @@ async def test_another_configuration_is_refused_by_name(
 ) -> None:
     if "subjects" in changed:
         changed = {"subjects": [f"{settings.subjects}.event.>"]}
-    await js.add_stream(replace(stream_config(settings), **changed))
+    await js.add_stream(replace(record_stream_config(settings), **changed))
     with pytest.raises(
         StreamRefused, match=rf"{settings.stream}.* has \w+=.*correct it with `nats stream edit`"
     ) as refused:
@@ -71,7 +71,7 @@ async def test_another_configuration_is_refused_by_name(
 
 
 async def test_age_and_replicas_are_the_operators_business(settings: Settings, js: JetStreamContext) -> None:
-    await js.add_stream(replace(stream_config(settings), max_age=7200.0, description="ours"))
+    await js.add_stream(replace(record_stream_config(settings), max_age=7200.0, description="ours"))
     assert await ensure_stream(js, settings, horizon=1) == 0
 
 
@@ -97,7 +97,7 @@ async def test_a_publisher_does_not_write_to_a_stream_with_another_configuration
     settings: Settings, connection: Connection, js: JetStreamContext
 ) -> None:
     await append(connection, 3)
-    await js.add_stream(replace(stream_config(settings), max_msgs=2))
+    await js.add_stream(replace(record_stream_config(settings), max_msgs=2))
     with pytest.raises(StreamRefused, match="max_msgs=2, tocsin needs -1"):
         async with live(settings):
             pass

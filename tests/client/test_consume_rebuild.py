@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from cdc.stream import stream_config
+from cdc.stream import record_stream_config
 from tests.cdc.publishing import last_sequence, live
 from tests.client.service import (
     billing,
@@ -185,7 +185,7 @@ async def test_records_that_the_stream_no_longer_keeps_are_said_to_be_missed(
     # As if the first six had been there for too long.
     await delete_stream(settings)
     bus = await connect_bus(settings, "test")
-    await bus.jetstream(timeout=10).add_stream(stream_config(settings, first_seq=7))
+    await bus.jetstream(timeout=10).add_stream(record_stream_config(settings, first_seq=7))
     await bus.close()
     await bring_up(settings)
     again = asyncio.Event()

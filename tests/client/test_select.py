@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.stream import stream_config
+from cdc.stream import record_stream_config
 from schemas.wire.subjects import event_subject
 from tests.schemas.rows import event_row
 from tocsin.client import ActionStep, Event, Events, InvalidInput, Records, Steps, Tombstones, Verdicts
@@ -94,7 +94,7 @@ def test_a_body_that_is_none_of_ours_is_said_to_be(subject: str, body: bytes, sa
 def test_every_subject_of_the_stream_is_known() -> None:
     """Otherwise a consumer of everything would miss a kind of record, or bury it."""
     prefix = Settings().subjects
-    assert sorted(stream_config(Settings()).subjects or []) == sorted(Records().subjects(prefix))
+    assert sorted(record_stream_config(Settings()).subjects or []) == sorted(Records().subjects(prefix))
 
 
 def test_a_body_may_have_more_than_this_version_knows() -> None:

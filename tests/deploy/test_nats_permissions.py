@@ -16,7 +16,7 @@ from nats.errors import TimeoutError as NatsTimeout
 from nats.js.api import StreamConfig
 from structlog.testing import capture_logs
 
-from cdc.stream import stream_config
+from cdc.stream import record_stream_config
 from tests.deploy.guarded_nats import CONFIG, USERS, GuardedNats, guarded_nats, passwords
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
@@ -187,7 +187,7 @@ async def test_a_consumer_that_tries_takes_nothing_from_the_stream(server: Guard
     settings = server.settings_of("cdc", Settings())
     async with connected(server, "cdc") as (bus, _):
         js = bus.jetstream(timeout=5)
-        await js.add_stream(stream_config(settings))
+        await js.add_stream(record_stream_config(settings))
         await js.publish("tocsin.v1.event.caused.noted._._", b"{}")
     for user in ("billing", "operator"):
         async with connected(server, user) as (bus, forbidden):

@@ -29,10 +29,7 @@ async def _migrate() -> tuple[list[str], str]:
     from migrations.runner import migrate as bring_up_to_date
     from migrations.runner import versions
     from tocsin.cli.session import command_settings
-    from tocsin.core.db import connect
+    from tocsin.core.db import open_session
 
-    connection = await connect(command_settings(), "migrate")
-    try:
+    async with open_session(command_settings(), "migrate") as connection:
         return await bring_up_to_date(connection), versions()[-1].name
-    finally:
-        await connection.close()

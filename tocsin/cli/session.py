@@ -42,22 +42,16 @@ def command_settings() -> Settings:
 async def database(settings: Settings | None = None) -> AsyncIterator[Connection]:
     """A session on a migrated database."""
     from migrations.runner import refuse_unmigrated
-    from tocsin.core.db import connect
+    from tocsin.core.db import open_session
 
-    connection = await connect(settings or command_settings(), "command line")
-    try:
+    async with open_session(settings or command_settings(), "command line") as connection:
         await refuse_unmigrated(connection)
         yield connection
-    finally:
-        await connection.close()
 
 
 @asynccontextmanager
 async def message_bus(settings: Settings) -> AsyncIterator[Client]:
-    from tocsin.core.bus import connect_bus
+    from tocsin.core.bus import open_bus
 
-    bus = await connect_bus(settings, "command line")
-    try:
+    async with open_bus(settings, "command line") as bus:
         yield bus
-    finally:
-        await bus.close()

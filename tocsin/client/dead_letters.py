@@ -14,9 +14,10 @@ from collections.abc import Mapping
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.api import StorageType, StreamConfig
+from nats.js.api import StreamConfig
 
 from tocsin.core.errors import Unreachable
+from tocsin.core.streams import stream_config
 
 _TIMEOUT_S = 5.0
 _WRONG_LAST_SEQUENCE = 10071
@@ -25,14 +26,12 @@ _HEADER_BYTES = 8000
 
 
 def dead_stream(namespace: str, replicas: int) -> StreamConfig:
-    return StreamConfig(
-        name=f"{namespace}-consumers-dead",
+    return stream_config(
+        f"{namespace}-consumers-dead",
+        [f"{namespace}.dead.>"],
+        replicas,
         description="tocsin dead letters: records that consumers could not handle",
-        subjects=[f"{namespace}.dead.>"],
         max_msgs_per_subject=1,
-        storage=StorageType.FILE,
-        num_replicas=replicas,
-        allow_direct=False,
     )
 
 

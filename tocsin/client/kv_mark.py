@@ -21,11 +21,12 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from nats.errors import Error as NatsError
-from nats.js.api import StorageType, StreamConfig
+from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
 from tocsin.client._inbox_protocol import KeepAway, Mark, Place, Unusable, Work
 from tocsin.client.streams import made
+from tocsin.core.streams import stream_config
 
 _log = logging.getLogger("tocsin.client")
 _TIMEOUT_S = 5.0
@@ -47,15 +48,13 @@ class KvMark:
 
 def mark_bucket(namespace: str, replicas: int) -> StreamConfig:
     bucket = f"{namespace}-consumers"
-    return StreamConfig(
-        name=f"KV_{bucket}",
-        subjects=[f"$KV.{bucket}.>"],
+    return stream_config(
+        f"KV_{bucket}",
+        [f"$KV.{bucket}.>"],
+        replicas,
         max_msgs_per_subject=1,
-        storage=StorageType.FILE,
-        num_replicas=replicas,
         allow_rollup_hdrs=True,
         deny_delete=True,
-        allow_direct=False,
     )
 
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 from nats.js.api import StreamConfig
 from nats.js.errors import BadRequestError
 
-from tocsin.core.bus import connect_bus, is_forbidden
+from tocsin.core.bus import is_forbidden, open_bus
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.settings import read_settings
@@ -75,12 +74,8 @@ async def connected(nats: str | Client | None, namespace: str | None, purpose: s
             forbidden[:] = [str(error)]
         _log.debug("nats: %s", error)
 
-    client = await connect_bus(settings, purpose, on_error=note)
-    try:
+    async with open_bus(settings, purpose, on_error=note) as client:
         yield Bus(client, settings.namespace, forbidden)
-    finally:
-        with suppress(NatsError, OSError):
-            await client.close()
 
 
 async def made(client: Client, config: StreamConfig) -> None:

@@ -10,8 +10,8 @@ On failure: `Unreachable` names the address and the variable that sets it, `Refu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -89,6 +89,19 @@ async def connect_bus(
         raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
     await refuse_old_nats(client, MINIMUM_VERSION)
     return client
+
+
+@asynccontextmanager
+async def open_bus(
+    settings: Settings, name: str, on_error: Callable[[Exception], None] | None = None
+) -> AsyncIterator[Client]:
+    """A connection for the length of the block. Raises what `connect_bus` raises; a failing close is ignored."""
+    client = await connect_bus(settings, name, on_error)
+    try:
+        yield client
+    finally:
+        with suppress(NatsError, OSError):  # the server may be gone
+            await client.close()
 
 
 async def refuse_old_nats(client: Client, minimum: tuple[int, int]) -> None:

@@ -52,14 +52,13 @@ async def fetch_all(connection: Connection, name: str, parameters: Parameters = 
     return await (await connection.execute(statement(name), parameters)).fetchall()
 
 
-async def connect(settings: Settings, name: str, *, autocommit: bool = True) -> Connection:
-    """A session of our own. Raises `Unreachable` or `Refused` with a sentence for the operator."""
-    return await _open(_conninfo(settings), _session(settings, name), autocommit=autocommit)
-
-
-async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> Connection:
+async def connect(settings: Settings, name: str) -> Connection:
+    """A session in autocommit mode. Raises `Unreachable` or `Refused` with a sentence for the operator."""
+    conninfo = _conninfo(settings)
     try:
-        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=autocommit, **session)
+        connection = await psycopg.AsyncConnection.connect(
+            conninfo, autocommit=True, **_session(settings, name)
+        )
     except psycopg.OperationalError as error:
         raise Unreachable(
             f"cannot reach postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}",
@@ -73,6 +72,16 @@ async def _open(conninfo: str, session: dict[str, Any], *, autocommit: bool) -> 
         ) from None
     await refuse_old_server(connection)
     return connection
+
+
+@asynccontextmanager
+async def open_session(settings: Settings, name: str) -> AsyncIterator[Connection]:
+    """A session for the length of the block. Raises what `connect` raises."""
+    connection = await connect(settings, name)
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
 async def refuse_old_server(connection: Connection, minimum: int = MINIMUM_VERSION) -> None:

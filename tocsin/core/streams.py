@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
-from nats.js.api import StreamConfig, StreamInfo
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
@@ -43,6 +45,24 @@ _ESSENTIAL = (
     "allow_msg_ttl",
     "allow_msg_counter",
 )
+
+
+def stream_config(name: str, subjects: Sequence[str], replicas: int, **options: Any) -> StreamConfig:
+    """Configuration of a stream: on disk, without limits, its messages dropped by nothing but an age in `options`.
+
+    `options` are fields of `StreamConfig`.
+    """
+    defaults: dict[str, Any] = {
+        "retention": RetentionPolicy.LIMITS,
+        "discard": DiscardPolicy.OLD,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_msgs_per_subject": -1,
+        "storage": StorageType.FILE,
+        "allow_direct": False,
+        "duplicate_window": 120.0,
+    }
+    return StreamConfig(name=name, subjects=list(subjects), num_replicas=replicas, **(defaults | options))
 
 
 async def ensure(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused] = Refused) -> StreamInfo:

@@ -26,8 +26,8 @@ from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
 from tocsin.cli.up.view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, Restarts, State
 from tocsin.client._follow import follow
-from tocsin.core.bus import connect_bus
-from tocsin.core.db import Connection, connect
+from tocsin.core.bus import open_bus
+from tocsin.core.db import Connection, open_session
 from tocsin.core.errors import TocsinError
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
@@ -48,16 +48,12 @@ class Feed:
         self.closed = asyncio.Event()
 
     async def follow_stream(self) -> None:
-        connection = await connect(self._settings, "up")
-        try:
-            bus = await connect_bus(self._settings, "up")
-            try:
-                async for message in follow(bus, self._settings.stream, self._after):
-                    await self._take(connection, message.metadata.sequence.stream, message.data)
-            finally:
-                await bus.close()
-        finally:
-            await connection.close()
+        async with (
+            open_session(self._settings, "up") as connection,
+            open_bus(self._settings, "up") as bus,
+        ):
+            async for message in follow(bus, self._settings.stream, self._after):
+                await self._take(connection, message.metadata.sequence.stream, message.data)
 
     async def _take(self, connection: Connection, seq: int, data: bytes) -> None:
         try:
@@ -74,8 +70,7 @@ class Feed:
 
     async def look_ahead(self, services: Sequence[Service]) -> None:
         time = DatabaseTime()
-        connection = await connect(self._settings, "up")
-        try:
+        async with open_session(self._settings, "up") as connection:
             frame = 0
             while True:
                 if frame % _FRAMES_PER_READING == 0:
@@ -89,8 +84,6 @@ class Feed:
                 }
                 self._screen_call(lambda: self._screen.refresh(self._state))
                 await asyncio.sleep(_FRAME_S)
-        finally:
-            await connection.close()
 
     async def _read_coming(self, connection: Connection, time: DatabaseTime) -> None:
         asked_s = steady_s()

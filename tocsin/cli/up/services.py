@@ -27,7 +27,7 @@ from tocsin.cli.run import service, stop_on_signals
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
 from tocsin.cli.up.view import State
-from tocsin.core.db import Connection, connect, fetch_one, statement
+from tocsin.core.db import Connection, fetch_one, open_session, statement
 from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
@@ -61,15 +61,12 @@ async def serve(
         data=str(data),
         log=str(data / "tocsin.log"),
     )
-    connection = await connect(settings, "up")
-    try:
+    async with open_session(settings, "up") as connection:
         await migrate(connection)
         head = await LogReader(connection).head()
         said = [await _where_it_continues(connection, head)]
         if rules:
             said.append(await _apply(connection, rules))
-    finally:
-        await connection.close()
     if settings.metrics:
         said.append(f"metrics: http://{settings.metrics}/metrics")
     if stop.is_set():
@@ -120,12 +117,9 @@ async def _until_dead(servers: Servers) -> bool:
 
 
 async def _ensure_database(servers: Servers) -> None:
-    connection = await connect(Settings(postgres=servers.postgres_url), "up")
-    try:
+    async with open_session(Settings(postgres=servers.postgres_url), "up") as connection:
         if await fetch_one(connection, "tocsin.cli/find_database") is None:
             await connection.execute(statement("tocsin.cli/create_database"))
-    finally:
-        await connection.close()
 
 
 async def _where_it_continues(connection: Connection, head: int) -> str:

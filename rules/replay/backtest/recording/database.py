@@ -186,7 +186,7 @@ async def whole_from(connection: Connection) -> datetime | None:
 
 async def _reading(settings: Settings) -> Connection:
     """A session that may think between two rows for as long as it wants: it holds no lock."""
-    session = await connect(settings, "backtest", autocommit=True)
+    session = await connect(settings, "backtest")
     await session.execute("set idle_in_transaction_session_timeout = 0")
     await session.set_autocommit(False)
     await session.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
