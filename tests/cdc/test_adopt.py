@@ -24,7 +24,7 @@ from tests.cdc.publishing import (
     publish_all_but,
     write,
 )
-from tests.core.test_record_log import small_partitions
+from tests.core.log_partitions import small_partitions
 from tests.rules.apply.apply_setup import action, put, versions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row

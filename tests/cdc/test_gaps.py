@@ -21,7 +21,7 @@ from tests.cdc.publishing import (
     published,
     smaller,
 )
-from tests.core.test_record_log import small_partitions
+from tests.core.log_partitions import small_partitions
 from tests.records import events
 from tests.sql import all_rows
 from tocsin.core.audit import Actor

@@ -16,8 +16,8 @@ from clock.service import Clock
 from migrations.runner import migrate
 from rules.worker import Worker
 from tests.cdc.publishing import T0, append, forget_after, patient, publish_all, published, smaller
-from tests.clock.retention.test_prune import all_have_read, at_the_end, fill
-from tests.core.test_record_log import small_partitions
+from tests.clock.retention.old_log import all_have_read, at_the_end, fill
+from tests.core.log_partitions import small_partitions
 from tests.databases import create_database, drop_database
 from tests.paths import ROOT
 from tests.rules.apply.apply_setup import action, put

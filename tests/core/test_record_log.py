@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.clock.heartbeats import T0
+from tests.core.log_partitions import partitions, small_partitions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
@@ -28,23 +29,6 @@ def event(name: str = "x") -> NewEvent:
 
 async def seqs(connection: Connection) -> list[int]:
     return [row["seq"] for row in await all_rows(connection, "select seq from tocsin.event order by seq")]
-
-
-async def partitions(connection: Connection) -> list[str]:
-    rows = await all_rows(
-        connection,
-        "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid"
-        " where c.relkind = 'r' order by 1",
-    )
-    return [row["relname"] for row in rows]
-
-
-async def small_partitions(connection: Connection, size: int) -> None:
-    """Ranges of `size` records, from the beginning of an empty log."""
-    for name in await partitions(connection):
-        await connection.execute(f'drop table tocsin."{name}"'.encode())
-    await connection.execute("update tocsin.log_head set partition_size = %s", (size,))
-    await connection.execute("select tocsin.extend_log()")
 
 
 async def test_events_are_numbered_from_one_in_the_order_given(connection: Connection) -> None:

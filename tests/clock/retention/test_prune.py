@@ -13,7 +13,8 @@ from clock.retention.hourly import keep_pruning
 from clock.retention.plan import DatapointDay, Limits, LogRange, plan_pruning
 from clock.retention.prune import Pruned, prune, read_plan
 from tests.clock.heartbeats import T0
-from tests.core.test_record_log import partitions, small_partitions
+from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
+from tests.core.log_partitions import partitions, small_partitions
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
@@ -24,35 +25,10 @@ from tocsin.core.records import NewEvent
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
-DAY = timedelta(days=1)
-NOW = T0 + 400 * DAY
-
 
 @pytest.fixture
 def short(settings: Settings) -> Settings:
     return settings.model_copy(update={"keep_events_per_rule": 3})
-
-
-async def fill(connection: Connection, count: int, rule: str = "", at: timedelta = timedelta(0)) -> None:
-    """One commit each, a second after the other."""
-    for number in range(count):
-        now = T0 + at + timedelta(seconds=number)
-        await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
-        await append_events(connection, [NewEvent(now, "caused", "tested", {"number": number}, rule=rule)])
-        await connection.execute("select tocsin.extend_log()")
-
-
-async def all_have_read(connection: Connection, seq: int) -> None:
-    await connection.execute("update tocsin.cdc_report set last_seq = %s", (seq,))
-    await connection.execute(
-        "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, %s)"
-        " on conflict (lane, partition) do update set last_seq = excluded.last_seq",
-        (seq,),
-    )
-
-
-async def at_the_end(connection: Connection) -> None:
-    await connection.execute("select set_config('tocsin.now', %s, false)", (NOW.isoformat(),))
 
 
 async def filled(connection: Connection, count: int = 25) -> None:

@@ -7,10 +7,8 @@ import pytest
 from clock.retention.prune import prune, read_plan
 from rules.alarms.queries import events_of
 from tests.clock.heartbeats import T0
-from tests.clock.retention.test_prune import all_have_read, at_the_end, fill
-from tests.clock.retention_data import (
-    DAY,
-    NOW,
+from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
+from tests.clock.retention.old_rows import (
     act,
     action,
     alarm,
@@ -18,6 +16,7 @@ from tests.clock.retention_data import (
     begin_log,
     end_log,
     keys_of,
+    pruned,
     schedule,
     series,
     state,
@@ -28,15 +27,6 @@ from tests.records import events
 from tests.sql import all_rows, one_row
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
-
-
-@pytest.fixture
-def short(settings: Settings) -> Settings:
-    return settings.model_copy(update={"keep_events_per_rule": 0})
-
-
-async def pruned(connection: Connection, settings: Settings) -> dict[str, int]:
-    return (await prune(connection, settings)).rows
 
 
 async def test_alarms_go_with_their_last_event(connection: Connection, short: Settings) -> None:

@@ -9,17 +9,15 @@ from clock.retention.prune import count_prunable, prune, read_plan
 from clock.retention.report import PruneReport, read_prune_report
 from clock.retention.rows import KINDS, read_bounds, remove_rows
 from tests.clock.heartbeats import T0
-from tests.clock.retention.test_prune import fill
-from tests.clock.retention.test_rows import pruned, short
-from tests.clock.retention_data import (
-    DAY,
-    NOW,
+from tests.clock.retention.old_log import DAY, NOW, fill
+from tests.clock.retention.old_rows import (
     action,
     alarm,
     alarm_event,
     begin_log,
     end_log,
     keys_of,
+    pruned,
     series,
     state,
     step,
@@ -29,8 +27,6 @@ from tests.sql import one_row
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
-
-__all__ = ["short"]
 
 
 async def test_a_dry_run_counts_what_a_run_removes(connection: Connection, short: Settings) -> None:

@@ -19,8 +19,8 @@ from rules.replay.backtest.recording.database import recorded
 from rules.replay.backtest.recording.model import OwnerBegins, RecordedEvent, Source
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from tests.clock.heartbeats import at
-from tests.clock.retention.test_prune import all_have_read, fill
-from tests.core.test_record_log import small_partitions
+from tests.clock.retention.old_log import all_have_read, fill
+from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import note
 from tests.rules.replay.backtest.recorded_instance import Living

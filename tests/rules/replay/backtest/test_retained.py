@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from clock.retention.prune import prune
 from tests.clock.heartbeats import at
-from tests.clock.retention.test_prune import fill
-from tests.core.test_record_log import small_partitions
+from tests.clock.retention.old_log import fill
+from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import put
 from tests.rules.replay.backtest.recorded_instance import Living, replayed

@@ -1,4 +1,4 @@
-"""Rows that belong to records of the log, written as they are at the end of their lives."""
+"""Rows that belong to old records of the log, in the state in which retention finds them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from clock.retention.prune import prune
 from tests.clock.heartbeats import T0
-from tests.clock.retention.test_prune import NOW, all_have_read, at_the_end
-from tests.core.test_record_log import small_partitions
+from tests.clock.retention.old_log import DAY, all_have_read, at_the_end
+from tests.core.log_partitions import small_partitions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events, append_records
 from tocsin.core.records import NewEvent, NewStep, Records
-
-DAY = timedelta(days=1)
-__all__ = ["DAY", "NOW"]
+from tocsin.core.settings import Settings
 
 
 async def begin_log(connection: Connection) -> None:
@@ -161,3 +160,7 @@ async def state(
 
 async def keys_of(connection: Connection, table: str) -> set[uuid.UUID]:
     return {row["id"] for row in await all_rows(connection, f"select id from tocsin.{table}")}
+
+
+async def pruned(connection: Connection, settings: Settings) -> dict[str, int]:
+    return (await prune(connection, settings)).rows
