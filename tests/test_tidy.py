@@ -200,6 +200,25 @@ def test_tests_wait_for_signals_and_not_for_seconds() -> None:
     assert sleeping == []
 
 
+def test_no_test_module_is_imported_by_another() -> None:
+    """Helpers live in support modules, so that a test file can be read, moved and deleted alone."""
+    importing = [
+        f"{name_of(path)} {module}"
+        for path in files("tests", ending=".py")
+        for module in imported_modules(tree(path))
+        if module.startswith("tests.") and any(part.startswith("test_") for part in module.split("."))
+    ]
+    assert importing == []
+
+
+def imported_modules(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def test_no_wait_of_the_product_can_swallow_a_cancellation() -> None:
     """The product waits with `asyncio.timeout`, and connects with `connect_bus` and `CancellablePool`."""
     found = [

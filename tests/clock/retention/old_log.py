@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from tests.clock.heartbeats import T0
 from tocsin.core.db import Connection
-from tocsin.core.record_log import NewEvent, append_events
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 
 DAY = timedelta(days=1)
 NOW = T0 + 400 * DAY

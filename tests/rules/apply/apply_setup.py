@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import uuid
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -13,6 +14,8 @@ from rules.documents.load import load_text
 from rules.documents.rule_book import known_names
 from schemas.wire.event import EventRow
 from schemas.wire.step import StepRow
+from tests.sql import all_rows
+from timers.working_set import arm
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
@@ -69,3 +72,29 @@ async def actions(connection: Connection) -> list[dict[str, Any]]:
 async def versions(connection: Connection) -> list[tuple[Any, ...]]:
     found = await rows(connection, "rule_version", "kind, name, version")
     return [(row["kind"], row["name"], row["version"], row["from_seq"], row["until_seq"]) for row in found]
+
+
+async def begin(connection: Connection, action_rule: str, state: str, group: str = "") -> uuid.UUID:
+    """An action in some state, as dispatch would have put it; one that gathers has its timer."""
+    identity = uuid.uuid4()
+    active = '{"0": {"attempt": 1, "state": "due"}}' if state == "running" else "{}"
+    await connection.execute(
+        "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, active,"
+        " started_at, correlation_id, group_key) values (%s, 'tell', %s, %s, 1, '{}', %s, %s, %s, %s, %s)",
+        (identity, action_rule, uuid.uuid4(), state, active, T0, uuid.uuid4(), group),
+    )
+    if state == "gathering":
+        await arm(connection, "runbook-wait", str(identity), "group", T0 + timedelta(hours=1))
+    return identity
+
+
+TABLES = (
+    *("schedule", "timer", "event", "action", "action_step", "alarm", "rule_state", "rule_version"),
+    *("rule_cutover", "audit", "log_commit", "lane_partition"),
+)
+
+
+async def everything(connection: Connection) -> list[dict[str, Any]]:
+    """Every row of every table that an apply writes, as text, in one statement."""
+    each = (f"select '{table}' as name, t::text as row from tocsin.{table} t" for table in TABLES)
+    return await all_rows(connection, f"{' union all '.join(each)} order by 1, 2")

@@ -9,11 +9,9 @@ import psycopg
 from rules.apply import Applied, apply, preview
 from rules.documents.load import load_text
 from tests.killable import Mortal
-from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rule, schedule
-from tests.rules.apply.test_prune import begin
+from tests.rules.apply.apply_setup import ACTOR, T0, action, begin, everything, put, rule, schedule
 from tests.rules.lanes.arrivals import arrive, assert_nothing_is_orphaned, hot, minute
 from tests.sessions import Sessions
-from tests.sql import all_rows
 from tocsin.core.db import Connection
 
 BEFORE = (
@@ -34,16 +32,6 @@ AFTER = (
     + hot("value > 80.0", name="changed", extra="  for: 10m\n")
     + hot(name="renamed")
 )
-TABLES = (
-    *("schedule", "timer", "event", "action", "action_step", "alarm", "rule_state", "rule_version"),
-    *("rule_cutover", "audit", "log_commit", "lane_partition"),
-)
-
-
-async def everything(connection: Connection) -> list[dict[str, Any]]:
-    """Every row of every table that an apply writes, as text, in one statement."""
-    each = (f"select '{table}' as name, t::text as row from tocsin.{table} t" for table in TABLES)
-    return await all_rows(connection, f"{' union all '.join(each)} order by 1, 2")
 
 
 async def test_a_kill_between_any_two_statements_leaves_everything_as_it_was(

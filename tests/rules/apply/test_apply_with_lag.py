@@ -20,7 +20,7 @@ from rules.documents.load import load_text
 from rules.documents.rule_book import newest_rules
 from tests.clock.heartbeats import at
 from tests.rules.apply.apply_setup import ACTOR
-from tests.rules.apply.test_series_changes import OTHER, QUIET, watched
+from tests.rules.apply.watched_series import OTHER, QUIET, watched
 from tests.rules.replay.backtest.recorded_instance import Living, replayed
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row

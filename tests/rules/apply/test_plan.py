@@ -11,8 +11,7 @@ from rules.apply import preview
 from rules.apply.plan import Stored, plan
 from rules.apply.schedules import Foreseen
 from rules.documents.load import load_text
-from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rows, rule, schedule
-from tests.rules.apply.test_apply_killed import everything
+from tests.rules.apply.apply_setup import ACTOR, T0, action, everything, put, rows, rule, schedule
 from timers.schedules import pause_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection

@@ -18,6 +18,7 @@ from tests.rules.apply.apply_setup import (
     T0,
     action,
     actions,
+    begin,
     event_bodies,
     note,
     put,
@@ -32,7 +33,6 @@ from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import find_schedule, put_schedule
-from timers.working_set import arm
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
@@ -48,20 +48,6 @@ async def only(connection: Connection, text: str, actor: Actor = LATER) -> Appli
     applied = await apply(connection, loaded, actor, removing=seen.plan.removed)
     await assert_nothing_is_orphaned(connection)
     return applied
-
-
-async def begin(connection: Connection, action_rule: str, state: str, group: str = "") -> uuid.UUID:
-    """An action in some state, as dispatch would have put it; one that gathers has its timer."""
-    identity = uuid.uuid4()
-    active = '{"0": {"attempt": 1, "state": "due"}}' if state == "running" else "{}"
-    await connection.execute(
-        "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, active,"
-        " started_at, correlation_id, group_key) values (%s, 'tell', %s, %s, 1, '{}', %s, %s, %s, %s, %s)",
-        (identity, action_rule, uuid.uuid4(), state, active, T0, uuid.uuid4(), group),
-    )
-    if state == "gathering":
-        await arm(connection, "runbook-wait", str(identity), "group", T0 + timedelta(hours=1))
-    return identity
 
 
 async def states(connection: Connection) -> dict[uuid.UUID, str]:

@@ -17,19 +17,12 @@ from tests.clock.heartbeats import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, edges
 from tests.rules.alarms.series import Live, verdicts
 from tests.rules.apply.apply_setup import ACTOR
+from tests.rules.apply.watched_series import OTHER, QUIET, watched
 from tests.rules.engine.scenario import T0, Scenario
 from tests.rules.lanes.arrivals import assert_nothing_is_orphaned
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
-
-QUIET = "---\nevent_rule:\n  name: quiet\n  datapoint: dsp.*\n  absent: true\n"
-OTHER = "---\nevent_rule:\n  name: other\n  datapoint: other\n  above: 1\n"
-
-
-def watched(interval: str = "4s", extra: str = "", key: str = "dsp.*", name: str = "load") -> str:
-    """Stale after two and a half intervals."""
-    return f"---\ndatapoint_type:\n  name: {name}\n  key: {key}\n  interval: {interval}\n{extra}"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from rules.engine.patterns import PatternIndex
 from rules.engine.types import TypeIndex
 from schemas.documents import DatapointTypeDocument
 from schemas.values.key_pattern import covers
-from tests.schemas.values.test_key_pattern import keys, patterns
+from tests.schemas.values.key_strategies import keys, patterns
 
 
 @given(st.lists(patterns, max_size=8), keys)

@@ -1,14 +1,14 @@
+"""Key patterns match whole parts of a key, as a regular expression of the same meaning does."""
+
+from __future__ import annotations
+
 import re
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from schemas.values.key_pattern import check_key, check_pattern, covers, overlap, specificity
-
-parts = st.sampled_from(["a", "b", "c"])
-keys = st.lists(parts, min_size=1, max_size=4).map(".".join)
-patterns = st.lists(st.one_of(parts, st.sampled_from(["*", "**"])), min_size=1, max_size=4).map(".".join)
+from tests.schemas.values.key_strategies import keys, patterns
 
 
 @pytest.mark.parametrize(

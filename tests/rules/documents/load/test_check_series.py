@@ -4,7 +4,7 @@ import pytest
 
 from rules.documents.load import RulesInvalid, load_text
 from schemas.documents import DatapointTypeDocument
-from tests.rules.documents.load.test_loader import problems_of
+from tests.rules.documents.load.problems import problems_of
 
 NUMBER = "datapoint_type: {name: temperature, key: dsp.temperature, value: number}\n---\n"
 

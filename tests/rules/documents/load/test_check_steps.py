@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rules.documents.load import load_text
-from tests.rules.documents.load.test_loader import problems_of
+from tests.rules.documents.load.problems import problems_of
 
 LOG = "log: {message: x}"
 

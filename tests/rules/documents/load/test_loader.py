@@ -1,3 +1,7 @@
+"""Rule files are loaded as a whole: every problem is reported with its position, or all documents are returned."""
+
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -6,14 +10,9 @@ import pytest
 from rules.documents.load import Document, RulesInvalid, load_files, load_text, recurrence_of
 from schemas.documents import KINDS, ScheduleDocument
 from schemas.documents.runbook import RESPONSES
+from tests.rules.documents.load.problems import problems_of
 
 ACTION = "action: {name: note, log: {message: hello}}\n---\n"
-
-
-def problems_of(text: str, known: dict[str, frozenset[str]] | None = None) -> list[str]:
-    with pytest.raises(RulesInvalid) as refused:
-        load_text(text, file="r.yaml", known=known)
-    return str(refused.value).split("\n")
 
 
 def only(text: str) -> Document:

@@ -32,7 +32,7 @@ from rules.lanes.partition import Lost
 from rules.replay.backtest.owner_replay import Found
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.database import recorded
-from rules.replay.backtest.recording.model import Story
+from rules.replay.backtest.recording.model import OwnerBegins, Part, Story
 from schemas.wire.calculated import CalculatedRow
 from schemas.wire.event import instant_text
 from schemas.wire.subjects import datapoint_subject
@@ -207,3 +207,8 @@ async def counted(connection: Connection) -> tuple[int, int]:
     ).fetchone()
     assert row is not None
     return row[0], row[1]
+
+
+def flat(parts: list[Part]) -> list[Any]:
+    """Row by row: how many come at once is the source's affair."""
+    return [row for part in parts for row in ([part] if isinstance(part, OwnerBegins) else part.rows)]

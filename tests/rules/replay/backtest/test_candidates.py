@@ -5,236 +5,29 @@ No two things happen at one instant here: whether an alarm that opens and ends a
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
-from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rules.documents.load import Loaded, load_text
-from rules.engine import Arrival
-from rules.replay.backtest.owner_replay import Found
-from rules.replay.backtest.parallel import backtest
-from rules.replay.backtest.recording.model import (
-    Arrivals,
-    Events,
-    Horizon,
-    OwnerBegins,
-    Part,
-    RecordedEvent,
-    Story,
-    Version,
-)
 from rules.replay.rule_tests import World
-from rules.replay.rule_tests.perform import DELIVERIES
-from tocsin.core.errors import InvalidInput
-
-START = datetime(2026, 3, 2, 8, tzinfo=UTC)
-ALARMS = """
-datapoint_type: {name: load, key: dsp.*, interval: 4100ms}
----
-event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, clear: value < 60.0, for: 3030ms, notify: [ops]}
----
-event_rule: {name: quiet, datapoint: dsp.*, absent: true}
----
-event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2110ms}
----
-event_rule: {name: second, event: alarm-*, fire: 'rule == "hot" && type == "alarm-opened"'}
----
-event_rule: {name: third, event: alarm-*, fire: 'rule == "tripped" && type == "alarm-opened"', for: 5250ms}
----
-event_rule:
-  name: fourth
-  event: alarm-*
-  fire: rule in ["second", "third"] && type == "alarm-opened"
-  notify: [ops]
----
-channel: {name: ops, webhook: {url: "https://hooks.example.com/1"}}
-"""
-ACTIONS = """
----
-action: {name: tell, channel: {name: ops, text: "{{ type }} {{ owner }} {{ alarm.message }}"}}
----
-action: {name: note, log: {message: noted}}
----
-action:
-  name: escalate
-  steps:
-    - channel: {name: ops, text: first}
-    - wait: {for: 7070ms}
-    - channel: {name: ops, text: second}
----
-action:
-  name: ask
-  steps:
-    - channel: {name: ops, text: are you there}
-    - wait: {until_event: 'type == "trip"', timeout: 20s, on_timeout: continue}
-    - channel: {name: ops, text: at last}
----
-action_rule: {name: noting, on: alarm, transitions: [opened, resolved], action: note}
----
-action_rule: {name: limited, on: alarm, transitions: [opened, resolved], action: tell, rate_limit: {count: 2, per: 15s}}
----
-action_rule: {name: gathered, on: alarm, action: tell, group_by: [rule], group_wait: 4020ms}
----
-action_rule: {name: escalating, on: alarm, when: 'rule == "hot"', action: escalate, overlap: skip}
----
-action_rule: {name: replacing, on: alarm, when: 'rule != "hot"', action: escalate, overlap: replace}
----
-action_rule: {name: queueing, on: alarm, when: 'rule == "quiet"', action: escalate, overlap: queue}
----
-action_rule: {name: asking, on: event, when: 'type == "trip"', action: ask, rate_limit: {count: 1, per: 30s}}
----
-action_rule: {name: answered, on: alarm, transitions: [acknowledged], action: tell}
----
-action:
-  name: ask-again
-  steps:
-    - branch: {when: "!alarm.snoozed", then: [channel: {name: ops, text: at once}]}
-    - wait: {for: 6060ms}
-    - branch: {when: alarm.snoozed && !alarm.acknowledged, else: [channel: {name: ops, text: later}]}
----
-action_rule: {name: hushed, on: alarm, transitions: [snoozed], when: severity > info, action: tell}
----
-action_rule: {name: woken, on: alarm, transitions: [snooze-ended, acknowledged], action: ask-again}
----
-event_rule: {name: loud, event: alarm-snooze-ended, fire: 'rule != "loud"', notify: [ops]}
----
-event_rule: {name: patient, event: alarm-*snoozed, fire: type == "alarm-snoozed", for: 3140ms}
-"""
-
-
-@dataclass
-class Lived:
-    """A world, and what would have been recorded of it."""
-
-    world: World
-    versions: list[Version]
-    arrivals: dict[str, list[Arrival]] = field(default_factory=dict)
-    until: datetime = START
-    horizons: list[Horizon] = field(default_factory=list)
-    edit: Callable[[RecordedEvent], RecordedEvent | None] = lambda event: event
-
-    async def story(self) -> Story:
-        return Story(START, START, self.until, True, self.versions, [], [], self.horizons)
-
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
-        events: dict[str, list[RecordedEvent]] = {}
-        for one in self.world.happenings:
-            event = self.edit(recorded_event(one.facts)) if one.kind == "event" else None
-            if event is not None:
-                events.setdefault(one.owner, []).append(event)
-        for owner in sorted({*self.arrivals, *events}):
-            yield 0.0, OwnerBegins(owner, 0, (), ())
-            yield 0.0, Arrivals(self.arrivals.get(owner, []))
-            yield 0.0, Events(events.get(owner, []))
-
-    def alarms(self) -> set[tuple[str, str, str, datetime]]:
-        return {
-            (one.name, one.owner, one.state, one.at) for one in self.world.happenings if one.kind == "alarm"
-        }
-
-    def pages(self) -> Counter[tuple[str, str]]:
-        return Counter(
-            (one.rule, one.event["rule"])
-            for one in self.world.happenings
-            if one.kind == "step" and one.facts["step_kind"] in DELIVERIES and one.event["rule"]
-        )
-
-
-def recorded_event(facts: Any) -> RecordedEvent:
-    given = {name: facts[name] for name in RecordedEvent._fields}
-    ids = {"id": UUID(facts["id"]), "correlation_id": UUID(facts["correlation_id"])}
-    return RecordedEvent(**{**given, **ids})
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.integers(1, 9),
-        st.sampled_from(["plant-1", "plant-2"]),
-        st.sampled_from(
-            [
-                50.0,
-                62.0,
-                66.0,
-                80.0,
-                66.0,
-                80.0,
-                "trip",
-                "untrip",
-                "acknowledge",
-                "snooze",
-                "doze",
-                "unsnooze",
-            ]
-        ),
-    ),
-    min_size=1,
-    max_size=25,
+from tests.rules.replay.backtest.simulated_recording import (
+    ACTIONS,
+    ALARMS,
+    START,
+    STEPS,
+    Lived,
+    live,
+    replay,
 )
+from tocsin.core.errors import InvalidInput
 
 
 @cache
 def all_rules() -> Loaded:
     return load_text(ALARMS + ACTIONS, anchor=START)
-
-
-def versions(loaded: Loaded) -> list[Version]:
-    return [Version(one.kind, one.name, 0, one.data, -1, None) for one in loaded.documents]
-
-
-def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived:
-    found = Lived(World((one.model for one in loaded.documents), START), versions(loaded))
-    world, now = found.world, START
-    for gap, owner, what in steps:
-        now += timedelta(seconds=gap)
-        at = now + (timedelta(milliseconds=257) if owner == "plant-2" else timedelta(0))
-        if isinstance(what, float):
-            world.run_until(at)
-            world.arrive(owner, "dsp.a", what)
-            arrival = Arrival(at, 1, owner, "dsp.a", what, at, {})
-            found.arrivals.setdefault(owner, []).append(arrival)
-            continue
-        world.run_until(at + timedelta(milliseconds=500))
-        if what in ("trip", "untrip"):
-            world.emit("trip", owner, {"on": what == "trip"})
-            continue
-        for number, rule in enumerate(ACTED_UPON):
-            if world._alarms.open_of(rule, owner) is not None:
-                act(world, what, rule, owner, timedelta(milliseconds=number))
-    found.until = now + timedelta(seconds=100)
-    world.run_until(found.until)
-    return found
-
-
-ACTED_UPON = ("hot", "quiet", "tripped", "third")
-LASTS = {"snooze": timedelta(milliseconds=17_370), "doze": timedelta(milliseconds=4_730)}
-
-
-def act(world: World, what: str, rule: str, owner: str, apart: timedelta) -> None:
-    if what == "acknowledge":
-        world.acknowledge(rule, owner)
-    elif what == "unsnooze":
-        world.unsnooze(rule, owner)
-    else:
-        world.snooze(rule, LASTS[what] + apart, owner)
-
-
-def replay(loaded: Loaded | None, lived: Lived) -> Found:
-    """None: with the rules of the time."""
-
-    async def replayed() -> Found:
-        candidate = None if loaded is None else versions(loaded)
-        return await backtest(lived, await lived.story(), candidate)
-
-    return asyncio.run(replayed())
 
 
 @settings(max_examples=40)

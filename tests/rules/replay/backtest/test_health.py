@@ -20,8 +20,8 @@ from rules.replay.backtest.recording.recording import RecordingSource, write_rec
 from schemas.documents.system import SystemDocument
 from tests.clock.heartbeats import at
 from tests.rules.alarms.alarm_batches import virtual_now
-from tests.rules.replay.backtest.test_candidates import START, live, replay
-from tests.rules.replay.backtest.test_health_identity import Systems
+from tests.rules.replay.backtest.recorded_systems import Systems
+from tests.rules.replay.backtest.simulated_recording import START, live, replay
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from tests.clock.heartbeats import at
 from tests.rules.replay.backtest.recorded_instance import Living, counted, replayed
+from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
-TYPE = "---\ndatapoint_type:\n  name: load\n  key: dsp.*\n  interval: {}\n"
-HOT = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.*\n  fire: value > 65.0\n  clear: value < 60.0\n"
-QUIET = "---\nevent_rule:\n  name: quiet\n  datapoint: dsp.*\n  absent: true\n"
 STEEP = "---\nevent_rule:\n  name: steep\n  datapoint: dsp.a\n  fire: rate > 2.0 || value > 70.0\n"
 MEAN = "---\nevent_rule:\n  name: mean\n  datapoint: dsp.*\n  above: 63\n  window: {over: 20s, reduce: avg}\n"
 STRICT = "---\nevent_rule:\n  name: strict\n  datapoint: dsp.*\n  below: 60\n  no_data: alarm\n"

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.documents.load import Loaded, load_text
-from rules.replay.backtest.owner_replay import Found
 from rules.replay.rule_tests import World
-from tests.rules.replay.backtest.test_candidates import (
+from tests.rules.replay.backtest.simulated_recording import (
     ACTIONS,
     ALARMS,
     START,
@@ -26,6 +25,7 @@ from tests.rules.replay.backtest.test_candidates import (
     replay,
     versions,
 )
+from tests.rules.replay.backtest.snoozed_alarms import BRANCH, HOT, hot, woken
 from tocsin.core.records import NewEvent
 
 OTHERS = {
@@ -92,25 +92,6 @@ def test_other_rules_over_a_recording_are_a_world_in_which_people_do_the_same(
     assert found.pages_then == lived.pages()
 
 
-HOT = """
-event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, %s}
----
-event_rule: {name: loud, event: alarm-snooze-ended, fire: 'true'}
----
-channel: {name: ops, webhook: {url: "https://hooks.example.com/1"}}
----
-action: {name: tell, channel: {name: ops, text: x}}
----
-action_rule: {name: woken, on: alarm, transitions: [snooze-ended], when: 'severity >= %s', action: tell}
----
-action_rule: {name: hushed, on: alarm, transitions: [snoozed], when: 'severity >= %s', action: tell}
-"""
-
-
-def hot(text: str = "clear: value < 60.0", least: str = "info") -> Loaded:
-    return load_text(HOT % (text, least, least), anchor=START)
-
-
 SNOOZED: list[tuple[int, str, float | str]] = [
     (1, "plant-1", 80.0),
     (2, "plant-1", "doze"),
@@ -119,13 +100,6 @@ SNOOZED: list[tuple[int, str, float | str]] = [
 """Open from the first second, snoozed from 3.5 s to 8.23 s."""
 LONG: list[tuple[int, str, float | str]] = [*SNOOZED, (9, "plant-1", 50.0)]
 SHORT: list[tuple[int, str, float | str]] = [*SNOOZED, (1, "plant-1", 50.0)]
-
-
-def woken(found: Found) -> tuple[int, int]:
-    """What the end of the snooze sends, and whether rules over events heard of it."""
-    return found.pages_now["woken", "hot"], sum(
-        (one.rule, one.edge) == ("loud", "opened") for one in found.now
-    )
 
 
 @pytest.mark.parametrize(
@@ -244,13 +218,6 @@ def test_an_alarm_that_ends_sooner_ends_its_escalation_then() -> None:
     for clear, sent in (("60.0", 1), ("64.0", 0)):
         other = load_text(HOT % (f"clear: value < {clear}", "info", "info") + text, anchor=START)
         assert replay(other, live(hot(), LONG)).pages_now["asking", "hot"] == sent
-
-
-BRANCH = """---
-action: {name: ask, steps: [wait: {for: 6s}, branch: {when: alarm.snoozed, else: [channel: {name: ops, text: x}]}]}
----
-action_rule: {name: asking, on: alarm, action: ask}
-"""
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from rules.documents.load import Loaded, load_text
 from rules.engine import Arrival
 from rules.replay.backtest.recording.model import Horizon, RecordedEvent
 from rules.replay.rule_tests import Happening, World
-from tests.rules.replay.backtest.test_candidates import START, Lived, replay, versions
-from tests.rules.replay.backtest.test_operator import BRANCH, HOT, hot, woken
+from tests.rules.replay.backtest.simulated_recording import START, Lived, replay, versions
+from tests.rules.replay.backtest.snoozed_alarms import BRANCH, HOT, hot, woken
 
 
 def at_one_instant(loaded: Loaded, lasts: float, arrivals: Sequence[tuple[float, float]]) -> Lived:

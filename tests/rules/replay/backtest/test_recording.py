@@ -29,8 +29,8 @@ from rules.replay.backtest.recording.parquet import write_parquet
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from tests.clock.heartbeats import at
 from tests.rules.apply.apply_setup import note
-from tests.rules.replay.backtest.recorded_instance import Living
-from tests.rules.replay.backtest.test_identity import HOT, QUIET, TYPE
+from tests.rules.replay.backtest.recorded_instance import Living, flat
+from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
@@ -67,11 +67,6 @@ async def test_a_file_holds_what_the_database_does(settings: Settings, file: Pat
         from_database = [part async for _, part in source.parts(0, 1)]
     found = [part async for _, part in RecordingSource(file).parts(0, 1)]
     assert flat(found) == flat(from_database)
-
-
-def flat(parts: list[Part]) -> list[Any]:
-    """Row by row: how many come at once is the source's affair."""
-    return [row for part in parts for row in ([part] if isinstance(part, OwnerBegins) else part.rows)]
 
 
 async def test_both_replay_alike_in_any_number_of_processes(

@@ -11,7 +11,7 @@ from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import put
 from tests.rules.replay.backtest.recorded_instance import Living, replayed
-from tests.rules.replay.backtest.test_identity import HOT, QUIET, TYPE
+from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

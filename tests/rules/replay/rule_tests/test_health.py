@@ -14,7 +14,7 @@ from rules.replay.backtest.health import derive
 from rules.replay.backtest.recording.model import Version
 from rules.replay.backtest.replay import SeriesReplay
 from rules.replay.backtest.timelines import Candidate
-from tests.rules.replay.rule_tests.test_world import START, minutes, told, world
+from tests.rules.replay.rule_tests.worlds import START, logged, minutes, world
 
 RULES = """
 datapoint_type: {name: flow, key: flow.*, interval: 1m, tolerance: 2}
@@ -48,7 +48,7 @@ def test_health_follows_its_members_and_rules_judge_it() -> None:
     for minute, value in enumerate([9, 9, 3, 3, 3, 3, 9, 9]):
         found.at(minutes(minute), "arrive", owner="north", key="flow.a", value=value)
     found.run_until(minutes(8))
-    assert told(found, "health") == [
+    assert logged(found, "health") == [
         (0, "hall", "ok"),
         (0, "site", "unknown"),
         (0, "site", "ok"),
@@ -59,7 +59,7 @@ def test_health_follows_its_members_and_rules_judge_it() -> None:
         (6, "site", "ok"),
         (7, "hall", "ok"),
     ]
-    alarms = [(at, state) for at, name, state in told(found, "alarm") if name == "ill"]
+    alarms = [(at, state) for at, name, state in logged(found, "alarm") if name == "ill"]
     assert alarms == [(5, "opened"), (6, "resolved")]
 
 
@@ -82,8 +82,8 @@ system: {{name: hall, members: [{{owner: north, {member}}}]}}
     for minute in (0, 1):
         found.at(minutes(minute), "arrive", owner="north", key="flow.a", value=9)
     found.run_until(minutes(30))
-    assert told(found, "stale") == [(3, "flow.a", "stale")]
-    assert [one for one in told(found, "health") if one[0] > 0] == after
+    assert logged(found, "stale") == [(3, "flow.a", "stale")]
+    assert [one for one in logged(found, "health") if one[0] > 0] == after
 
 
 def test_a_member_whose_last_value_holds_is_as_ill_as_that_value_was() -> None:
@@ -98,7 +98,7 @@ system: {name: hall, members: [{owner: north, key: flow.a}, {owner: north, key: 
     for key, value in (("flow.a", 3), ("flow.b", 9)):
         found.at(minutes(1), "arrive", owner="north", key=key, value=value)
     found.run_until(minutes(30))
-    assert told(found, "health")[-1] == (1, "hall", "outage")
+    assert logged(found, "health")[-1] == (1, "hall", "outage")
 
 
 def test_silence_that_means_nothing_covers_no_member() -> None:
@@ -115,7 +115,7 @@ def test_a_member_that_was_never_heard_of_is_no_data_until_it_speaks() -> None:
     found.at(minutes(1), "arrive", owner="south", key="flow.x", value=9)
     found.at(minutes(1), "arrive", owner="south", key="else", value=9)
     found.run_until(minutes(9))
-    assert told(found, "health") == [(0, "hall", "unknown"), (1, "hall", "ok"), (3, "hall", "unknown")]
+    assert logged(found, "health") == [(0, "hall", "unknown"), (1, "hall", "ok"), (3, "hall", "unknown")]
     reasons = [one.facts["reason"] for one in found.happenings if one.kind == "health"]
     assert reasons == ["no-data", None, "stale"]
 

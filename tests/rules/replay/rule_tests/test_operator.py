@@ -16,7 +16,7 @@ from schemas.fields import LONGEST_SNOOZE
 from tests.clock.alarms import alarm_row, hold_alarm, read_until
 from tests.clock.heartbeats import at, drain
 from tests.records import events
-from tests.rules.replay.rule_tests.test_world import START, minutes, told, world
+from tests.rules.replay.rule_tests.worlds import START, logged, minutes, world
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
@@ -41,11 +41,11 @@ def snoozed(found: World, minute: float, lasts: float) -> None:
 
 
 def acts(found: World) -> list[tuple[float, str]]:
-    return [(at, name.removeprefix("alarm-")) for at, name, _ in told(found, "event") if name in SNOOZES]
+    return [(at, name.removeprefix("alarm-")) for at, name, _ in logged(found, "event") if name in SNOOZES]
 
 
 def pages(found: World) -> list[float]:
-    return [at for at, name, _ in told(found, "step") if name == "notify-ops"]
+    return [at for at, name, _ in logged(found, "step") if name == "notify-ops"]
 
 
 def test_a_snooze_ends_by_itself_and_the_channels_are_told_again() -> None:
@@ -99,21 +99,21 @@ def test_each_snooze_has_an_end_of_its_own() -> None:
     found.run_until(minutes(60))
     assert acts(found) == [(2, "snoozed"), (7, "snooze-ended"), (10, "snoozed"), (15, "snooze-ended")]
     ids = {one.facts["id"] for one in found.happenings if one.kind == "event"}
-    assert len(ids) == len(told(found, "event"))
+    assert len(ids) == len(logged(found, "event"))
 
 
 def test_at_one_instant_a_sustain_is_over_before_a_snooze_and_a_snooze_before_what_arrives() -> None:
-    """As the clock takes them: an alarm that was clear for long enough is resolved, and nobody is told again."""
+    """In the order of the clock: an alarm that was clear for long enough is resolved, without a second notification."""
     for minute in (2, 6):
         over = hot(SLOW, cool_at=5)
         snoozed(over, minute, 15 - minute)
         over.run_until(minutes(60))
-        assert told(over, "alarm")[-1] == (15, "hot", "resolved")
+        assert logged(over, "alarm")[-1] == (15, "hot", "resolved")
         assert acts(over) == [(minute, "snoozed")]
     arrives = hot(cool_at=15)
     snoozed(arrives, 2, 13)
     arrives.run_until(minutes(60))
-    assert told(arrives, "alarm")[-1] == (15, "hot", "resolved")
+    assert logged(arrives, "alarm")[-1] == (15, "hot", "resolved")
     assert acts(arrives) == [(2, "snoozed"), (15, "snooze-ended")]
 
 
@@ -122,7 +122,7 @@ def test_a_silence_comes_after_a_snooze_that_ends_with_it() -> None:
     found = hot(quiet + HOT % ", no_data: resolve" + OPS)
     snoozed(found, 2, 4)
     found.run_until(minutes(60))
-    assert told(found, "alarm")[-1] == (6, "hot", "resolved")
+    assert logged(found, "alarm")[-1] == (6, "hot", "resolved")
     assert acts(found) == [(2, "snoozed"), (6, "snooze-ended")]
 
 

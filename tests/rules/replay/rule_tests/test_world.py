@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from rules.documents.load import load_text
-from rules.replay.rule_tests import World
+from tests.rules.replay.rule_tests.worlds import START, logged, minutes, world
 from timers.identity import spread_of
-
-START = datetime(2026, 3, 27, 12, 0, tzinfo=UTC)
-
-
-def world(text: str, start: datetime = START) -> World:
-    return World((one.model for one in load_text(text, anchor=start).documents), start)
-
-
-def minutes(number: float) -> datetime:
-    return START + timedelta(minutes=number)
-
-
-def told(found: World, kind: str) -> list[tuple[float, str, str]]:
-    return [
-        ((one.at - found.start).total_seconds() / 60, one.name, one.state)
-        for one in found.happenings
-        if one.kind == kind
-    ]
-
 
 TELL = "---\naction: {name: tell, log: {message: '{{ type }} {{ owner }}'}}\n"
 
@@ -85,7 +65,7 @@ def test_limits_and_overlaps_are_those_of_production() -> None:
     for minute in (1, 2, 11):
         found.at(minutes(minute), "emit", type="noted")
     found.run_until(minutes(20))
-    assert told(found, "run") == [
+    assert logged(found, "run") == [
         (1, "tell", "running"),
         (1, "tell", "completed"),
         (2, "tell", "skipped"),
@@ -114,7 +94,7 @@ def test_queued_runs_take_turns() -> None:
     for minute in (0, 1):
         found.at(minutes(minute), "emit", type="noted")
     found.run_until(minutes(60))
-    assert [minute for minute, _, state in told(found, "run") if state == "completed"] == [10, 20]
+    assert [minute for minute, _, state in logged(found, "run") if state == "completed"] == [10, 20]
 
 
 def test_a_step_that_fails_is_tried_again_and_then_is_dead() -> None:
@@ -126,12 +106,12 @@ def test_a_step_that_fails_is_tried_again_and_then_is_dead() -> None:
     found.fail("tell", times=2)
     found.at(minutes(0), "emit", type="noted")
     found.run_until(minutes(30))
-    assert told(found, "step") == [(0, "tell", "failed"), (1, "tell", "failed"), (3, "tell", "completed")]
+    assert logged(found, "step") == [(0, "tell", "failed"), (1, "tell", "failed"), (3, "tell", "completed")]
     dead = world(retried)
     dead.fail("tell", times=9)
     dead.at(minutes(0), "emit", type="noted")
     dead.run_until(minutes(30))
-    assert told(dead, "run")[-1] == (3, "tell", "failed")
+    assert logged(dead, "run")[-1] == (3, "tell", "failed")
 
 
 def test_a_wait_for_an_event_ends_with_it() -> None:
@@ -154,7 +134,7 @@ def test_what_starts_itself_is_suppressed_and_said() -> None:
     found = world(loop)
     found.at(minutes(0), "emit", type="noted")
     found.run_until(minutes(1))
-    assert [state for _, _, state in told(found, "run")] == ["running", "completed", "skipped"]
+    assert [state for _, _, state in logged(found, "run")] == ["running", "completed", "skipped"]
 
 
 def test_moving_time_at_once_or_in_steps_is_the_same() -> None:
@@ -173,7 +153,7 @@ def test_moving_time_at_once_or_in_steps_is_the_same() -> None:
         in_steps.run_until(START + timedelta(seconds=second))
     in_steps.run_until(minutes(30))
     assert in_steps.happenings == at_once.happenings
-    assert told(at_once, "alarm") == [(3, "hot", "opened"), (9.5, "hot", "resolved")]
+    assert logged(at_once, "alarm") == [(3, "hot", "opened"), (9.5, "hot", "resolved")]
 
 
 def test_a_series_is_stale_once_and_fresh_again_however_often_it_spoke_at_one_instant() -> None:
@@ -184,9 +164,9 @@ def test_a_series_is_stale_once_and_fresh_again_however_often_it_spoke_at_one_in
     for minute, value in ((1, 1), (1, 2), (10, 3), (11, 4)):
         found.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
     found.run_until(minutes(12))
-    assert told(found, "stale") == [(3.5, "a.b", "stale")]
-    assert told(found, "fresh") == [(10, "a.b", "fresh")]
-    assert told(found, "alarm") == [(3.5, "quiet", "opened"), (10, "quiet", "resolved")]
+    assert logged(found, "stale") == [(3.5, "a.b", "stale")]
+    assert logged(found, "fresh") == [(10, "a.b", "fresh")]
+    assert logged(found, "alarm") == [(3.5, "quiet", "opened"), (10, "quiet", "resolved")]
 
 
 def test_what_arrives_at_the_very_deadline_comes_after_it() -> None:
@@ -198,8 +178,8 @@ def test_what_arrives_at_the_very_deadline_comes_after_it() -> None:
     for minute, value in ((1, 9), (3.5, 1)):
         found.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
     found.run_until(minutes(4))
-    assert [one[0] for one in told(found, "stale") + told(found, "fresh")] == [3.5, 3.5]
-    assert told(found, "alarm") == [(3.5, "hot", "opened"), (3.5, "hot", "resolved")]
+    assert [one[0] for one in logged(found, "stale") + logged(found, "fresh")] == [3.5, 3.5]
+    assert logged(found, "alarm") == [(3.5, "hot", "opened"), (3.5, "hot", "resolved")]
 
 
 def test_a_queued_run_that_is_cancelled_lets_nobody_in_before_the_turn() -> None:
@@ -211,7 +191,7 @@ def test_a_queued_run_that_is_cancelled_lets_nobody_in_before_the_turn() -> None
     for minute, owner, value in ((1, "x", 9), (2, "y", 9), (3, "z", 9), (4, "y", 1)):
         found.at(minutes(minute), "arrive", owner=owner, key="a.b", value=value)
     found.run_until(minutes(60))
-    runs = [(at, state) for at, _, state in told(found, "run")]
+    runs = [(at, state) for at, _, state in logged(found, "run")]
     assert (4, "cancelled") in runs
     said = [
         (one.at, one.facts["text"]) for one in found.happenings if one.kind == "step" and "text" in one.facts
@@ -228,7 +208,7 @@ def test_a_notification_that_is_tried_again_is_sent_although_its_alarm_has_resol
     for second, value in ((0, 9), (1, 1)):
         found.at(START + timedelta(seconds=second), "arrive", owner="x", key="a.b", value=value)
     found.run_until(minutes(60))
-    assert [state for _, _, state in told(found, "run")] == ["running", "running", "completed", "completed"]
+    assert [state for _, _, state in logged(found, "run")] == ["running", "running", "completed", "completed"]
     attempts = [(one.facts["attempt"], one.state) for one in found.happenings if one.kind == "step"]
     assert attempts == [(1, "failed"), (1, "completed"), (2, "completed")]
 
@@ -242,7 +222,7 @@ def test_what_the_end_of_an_alarm_starts_is_not_cancelled_by_it() -> None:
     for minute, value in ((1, 9), (2, 1)):
         found.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
     found.run_until(minutes(60))
-    assert told(found, "run") == [(2, "tell", "running"), (12, "tell", "completed")]
+    assert logged(found, "run") == [(2, "tell", "running"), (12, "tell", "completed")]
 
 
 def test_the_end_of_a_wait_that_was_met_wakes_nobody() -> None:
@@ -253,7 +233,7 @@ def test_the_end_of_a_wait_that_was_met_wakes_nobody() -> None:
     found.at(minutes(0), "emit", type="noted")
     found.at(minutes(5), "emit", type="ok")
     found.run_until(minutes(120))
-    assert told(found, "run") == [(0, "tell", "running"), (65, "tell", "completed")]
+    assert logged(found, "run") == [(0, "tell", "running"), (65, "tell", "completed")]
 
 
 def test_a_run_that_is_cancelled_at_its_first_instant_says_nothing() -> None:
@@ -265,8 +245,8 @@ def test_a_run_that_is_cancelled_at_its_first_instant_says_nothing() -> None:
     for value in (9, 1):
         found.at(minutes(1), "arrive", owner="x", key="a.b", value=value)
     found.run_until(minutes(2))
-    assert [state for _, _, state in told(found, "run")] == ["running", "cancelled"]
-    assert told(found, "step") == []
+    assert [state for _, _, state in logged(found, "run")] == ["running", "cancelled"]
+    assert logged(found, "step") == []
 
 
 def test_a_schedule_is_delayed_by_its_spread_and_stays_for_its_nominal_time() -> None:
@@ -284,7 +264,7 @@ def test_an_alarm_is_acknowledged_once() -> None:
     for minute in (2, 3):
         found.at(minutes(minute), "acknowledge", rule="hot", owner="x")
     found.run_until(minutes(4))
-    assert [at for at, name, _ in told(found, "event") if name == "alarm-acknowledged"] == [2]
+    assert [at for at, name, _ in logged(found, "event") if name == "alarm-acknowledged"] == [2]
 
 
 def test_a_digest_at_the_end_of_a_runbook_is_about_what_was_before_it_began() -> None:

@@ -1,0 +1,149 @@
+"""An instance with two systems over two partitions that are read at their own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rules.apply import apply, preview
+from rules.documents.load import load_text
+from rules.engine import Arrival
+from rules.health.decide import HealthDecider
+from schemas.wire.calculated import HEALTH_KEY
+from tests.clock.heartbeats import at
+from tests.rules.alarms.series import Live
+from tests.rules.apply.apply_setup import ACTOR
+from tests.sql import all_rows
+from tocsin.core.settings import Settings
+
+TYPE = "---\ndatapoint_type:\n  name: load\n  key: dsp.*\n  interval: {}\n"
+HOT = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.*\n  above: 65\n  clear: value < 60.0\n  severity: high\n"
+WARM = "---\nevent_rule:\n  name: warm\n  datapoint: dsp.a\n  above: 40\n"
+QUIET = "---\nevent_rule:\n  name: quiet\n  datapoint: dsp.b\n  absent: true\n  severity: high\n"
+ILL = '---\nevent_rule:\n  name: ill\n  datapoint: system.health\n  fire: value != "ok"\n  severity: high\n'
+RULES = [
+    TYPE.format("4s") + HOT + QUIET + ILL,
+    TYPE.format("4s") + HOT + "  for: 6s\n  keep_firing_for: 3s\n" + WARM + ILL + "  for: 5s\n",
+    TYPE.format("2s") + WARM + "  for: 3s\n" + HOT + "  cooldown: 20s\n" + QUIET + "  for: 2s\n" + ILL,
+    HOT + "  keep_firing_for: 5s\n" + WARM + ILL + "  keep_firing_for: 4s\n",
+    TYPE.format("4s") + "  on_stale: hold\n" + HOT + QUIET + ILL,
+]
+UNHEARD = """
+select distinct owner from tocsin.current_value
+where freshness = 'stale' and handled_stale_since is distinct from stale_since
+"""
+
+
+class Systems(Live):
+    """Two partitions that are read at their own pace: `now` of each."""
+
+    partitions = 2
+    seq = 0
+    applied_s = 0.5
+
+    async def arrive(self, arrivals: Sequence[Arrival]) -> None:
+        await self.take(arrivals)
+        await self.worker.execute(
+            "update tocsin.lane_partition set last_seq = %s where lane = 'data' and partition = %s",
+            (arrivals[-1].seq, self.partition_of(arrivals[-1].owner)),
+        )
+
+    async def only(self, text: str, seconds: float) -> None:
+        """These documents from now on, and no others."""
+        loaded = load_text(text, anchor=at(0))
+        removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
+        await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
+
+    def partition_of(self, owner: str) -> int:
+        return int(owner.endswith("-far"))
+
+    def begin_example(self, example: int) -> None:
+        self.owners = [f"plant-{example}", f"plant-{example}-far"]
+        self.names = [f"hall-{example}", f"site-{example}"]
+        self.now = [example * 1000.0, example * 1000.0]
+
+    def documents(self, given: Any) -> str:
+        """`nested`: the site has the health of the hall among its members."""
+        rules, hall, site, nested = given
+        text: str = RULES[rules]
+        if "load" not in text:
+            hall, site = ([one for one in members if "type" not in one[1]] for members in (hall, site))
+        for name, members in zip(self.names, (hall, site), strict=True):
+            lines = [
+                f"    - {{owner: {self.owners[far]}, {series}, required: {str(required).lower()}}}\n"
+                for far, series, required in members
+            ]
+            if nested and name == self.names[1]:
+                lines.append(f"    - {{owner: {self.names[0]}, key: {HEALTH_KEY}}}\n")
+            if "required: true" in "".join(lines):
+                text += f"---\nsystem:\n  name: {name}\n  members:\n" + "".join(lines)
+        return text
+
+    async def step(self, what: str, told: Any) -> None:
+        if what == "send":
+            far, datapoints = told
+            batch = []
+            for gap, value, key in datapoints:
+                self.now[far] += gap
+                self.seq += 1
+                now = at(self.now[far])
+                batch.append(Arrival(now, self.seq, self.owners[far], f"dsp.{key}", value, now, {}))
+            await self.arrive(batch)
+        elif what == "wait":
+            self.now[told] += 7
+            # Whatever is sent at `now` has not been stored yet.
+            await self.read_until(at(self.now[told] - 0.001), int(told))
+        elif what == "apply":
+            # No two applies are of one instant.
+            self.applied_s += 0.001
+            await self.only(self.documents(told), max(self.now) + self.applied_s)
+        elif what == "clock":
+            await self.run_clock(max(self.now))
+        elif what == "hear":
+            for far in (0, 1):
+                await self.hear(self.now[far], self.owners[far])
+        elif what == "deliver":
+            await self.deliver()
+
+    async def decide(self) -> None:
+        """Two facts at a time."""
+        await HealthDecider(Settings(), at_once=2).decide(self.worker)
+
+    async def deliver(self) -> int:
+        """Health comes back through the stream, in the partition of the system."""
+        rows = await all_rows(
+            self.worker,
+            "select c.* from tocsin.datapoint_calculated c where c.kind = 'health' and c.seq > coalesce("
+            "(select max((d.labels ->> 'seq')::bigint) from tocsin.datapoint d where d.key = %s), 0) order by seq",
+            (HEALTH_KEY,),
+        )
+        for row in rows:
+            self.now[0] += 0.25
+            self.seq += 1
+            labels = {"seq": str(row["seq"])}
+            health = Arrival(
+                at(self.now[0]),
+                self.seq,
+                row["owner"],
+                HEALTH_KEY,
+                row["payload"]["health"],
+                row["ts"],
+                labels,
+            )
+            await self.arrive([health])
+        return len(rows)
+
+    async def rest(self) -> None:
+        """Until nothing is left that could still happen."""
+        while True:
+            self.now = [max(self.now) + 50] * 2
+            await self.read_until(at(self.now[0]))
+            await self.run_clock(self.now[0])
+            while unheard := await all_rows(self.worker, UNHEARD):
+                for row in unheard:
+                    await self.hear(self.now[0], row["owner"])
+                await self.run_clock(self.now[0])
+            await self.decide()
+            if not await self.deliver():
+                return

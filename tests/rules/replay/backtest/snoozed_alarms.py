@@ -1,0 +1,41 @@
+"""Rules about snoozes, and the notifications that the end of a snooze sends."""
+
+from __future__ import annotations
+
+from rules.documents.load import Loaded, load_text
+from rules.replay.backtest.owner_replay import Found
+from tests.rules.replay.backtest.simulated_recording import (
+    START,
+)
+
+HOT = """
+event_rule: {name: hot, datapoint: dsp.*, fire: value > 65.0, %s}
+---
+event_rule: {name: loud, event: alarm-snooze-ended, fire: 'true'}
+---
+channel: {name: ops, webhook: {url: "https://hooks.example.com/1"}}
+---
+action: {name: tell, channel: {name: ops, text: x}}
+---
+action_rule: {name: woken, on: alarm, transitions: [snooze-ended], when: 'severity >= %s', action: tell}
+---
+action_rule: {name: hushed, on: alarm, transitions: [snoozed], when: 'severity >= %s', action: tell}
+"""
+
+
+def hot(text: str = "clear: value < 60.0", least: str = "info") -> Loaded:
+    return load_text(HOT % (text, least, least), anchor=START)
+
+
+def woken(found: Found) -> tuple[int, int]:
+    """What the end of the snooze sends, and whether rules over events heard of it."""
+    return found.pages_now["woken", "hot"], sum(
+        (one.rule, one.edge) == ("loud", "opened") for one in found.now
+    )
+
+
+BRANCH = """---
+action: {name: ask, steps: [wait: {for: 6s}, branch: {when: alarm.snoozed, else: [channel: {name: ops, text: x}]}]}
+---
+action_rule: {name: asking, on: alarm, action: ask}
+"""
