@@ -23,9 +23,9 @@ def test_the_hot_dsp_opens_after_ten_minutes_and_resolves_after_two() -> None:
     assert scenario.at("16m").log == ["10m opened dsp-hot", "16m resolved dsp-hot"]
 
 
-def test_the_silent_dsp_opens_five_minutes_after_it_is_stale() -> None:
+def test_the_dsp_without_data_opens_five_minutes_after_it_is_stale() -> None:
     scenario = Scenario(RULES).send(20, zone="north").at("1h").send(20, zone="north")
-    assert scenario.log == ["6m15s opened dsp-silent", "1h resolved dsp-silent"]
+    assert scenario.log == ["6m15s opened dsp-stale", "1h resolved dsp-stale"]
 
 
 def test_the_full_disk_opens_at_most_every_six_hours() -> None:
