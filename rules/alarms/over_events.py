@@ -15,8 +15,7 @@ import structlog
 
 from rules.alarms.batch_writes import Judgement, read_states, read_subjects
 from rules.alarms.rule_change import Fate, fates
-from rules.documents.compiled_rules import AlarmRules
-from rules.documents.rule_book import RuleBook
+from rules.documents.compiled_rules import compiled_rule_book
 from rules.engine import EventSeen
 from rules.language.cel import event_activation, event_environment
 from schemas.wire.event import Event
@@ -29,7 +28,7 @@ _PARTITION = 0
 
 class EventAlarms:
     def __init__(self) -> None:
-        self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+        self._book = compiled_rule_book()
 
     async def plan(self, connection: Connection, events: Sequence[Event]) -> Judgement:
         if events:

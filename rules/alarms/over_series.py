@@ -19,9 +19,8 @@ from typing import NamedTuple
 from rules.alarms.batch_writes import Judgement, Subject, read_states
 from rules.alarms.fresh_cache import Calm, CalmSeries
 from rules.alarms.staleness import Key, Series, Silence, Silences, StoredSeries, is_watched
-from rules.documents.compiled_rules import AlarmRules
+from rules.documents.compiled_rules import compiled_rule_book
 from rules.documents.members import Members
-from rules.documents.rule_book import RuleBook
 from rules.engine import Arrival, CompiledRules, WentStale
 from rules.health.observations import Fact, series_fact
 from rules.lanes.batch import Writes
@@ -40,7 +39,7 @@ _STRETCH = 100
 
 class SeriesAlarms:
     def __init__(self) -> None:
-        self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+        self._book = compiled_rule_book()
         self._calm = CalmSeries()
 
     async def plan(self, connection: Connection, batch: DataBatch) -> SeriesJudgement:

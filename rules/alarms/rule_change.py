@@ -16,7 +16,6 @@ their seq, which may be older than the apply: whoever drains that lane does it a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -31,12 +30,12 @@ class Fate(NamedTuple):
     why: str = "the rule was changed"
 
 
-def fates(before: CompiledRules, after: CompiledRules, disabled: Iterable[str] = ()) -> dict[str, Fate]:
+def fates(before: CompiledRules, after: CompiledRules) -> dict[str, Fate]:
     """By the name of every rule whose states do not simply go on."""
     found: dict[str, Fate] = {}
     for name, rule in before.rules.items():
         following = after.rules.get(name)
-        if following is None and name in disabled:
+        if following is None and name in after.disabled:
             found[name] = Fate(None, "rule-disabled", "the rule was disabled")
         elif following is None:
             found[name] = Fate(None, "rule-removed", "the rule was removed")

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from rules.alarms.expected_series import expectations, unseen
-from rules.documents.rule_book import known_documents
+from rules.documents.rule_book import applied_documents
 from rules.engine import TypeIndex
 from schemas.documents import DatapointTypeDocument, SystemDocument
 from schemas.values.key_pattern import check_pattern
@@ -78,7 +78,7 @@ async def list_unknown(
 
 
 async def _documents(connection: Connection) -> tuple[TypeIndex, list[SystemDocument]]:
-    models = await known_documents(connection, DatapointTypeDocument, SystemDocument)
+    models = await applied_documents(connection, DatapointTypeDocument, SystemDocument)
     types = TypeIndex(one for one in models if isinstance(one, DatapointTypeDocument))
     return types, [one for one in models if isinstance(one, SystemDocument)]
 

@@ -7,17 +7,16 @@ is applied already is refused, and every rule whose states do not simply go on i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
-
-from pydantic import BaseModel, ValidationError
 
 from rules.alarms.rule_change import Fate, fates
 from rules.apply.plan import Key, Plan, Stored
+from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.members import Members
-from rules.engine import CompiledRules, Rule, TypeIndex, compile_rule
-from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
-from tocsin.core.errors import InvalidInput, Refused
+from rules.documents.rule_book import RuleSet, parse_document
+from rules.engine import CompiledRules
+from schemas.documents import SystemDocument
+from tocsin.core.errors import Refused
 
 _OF_ALARMS = ("event_rule", "datapoint_type")
 _OF_HEALTH = (*_OF_ALARMS, "system")
@@ -48,52 +47,26 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
         return Decided({})
     before = {(one.kind, one.name): one.document for one in stored if one.holds}
     after: dict[Key, Any] = {**before, **{change.key: change.after for change in planned.effective}}
-    disabled = [
-        change.name
-        for change in planned.of_kind("event_rule")
-        if change.after is not None and not change.after["enabled"]
-    ]
-    systems, members = _systems(after), Members(_systems(before))
-    former, _ = _compiled(before)
+    documents = _rule_set(after)
+    systems = list(documents.of(SystemDocument).values())
+    former = CompiledRuleSet(_rule_set(before))
     if not changed.intersection(_OF_ALARMS):
-        return Decided({}, former, former, systems, members)
-    latter, unusable = _compiled(after, former)
-    for name, error in unusable.items():
+        return Decided({}, former, former, systems, former.members)
+    latter = CompiledRuleSet(documents, former)
+    for name, error in latter.unusable.items():
         if name in former.rules:
             raise Refused(
                 f"event_rule {name!r}, which is applied already, would not hold any more ({error})",
                 remedy="change it in the same apply",
             )
-    return Decided(fates(former, latter, disabled), former, latter, systems, members)
+    return Decided(fates(former, latter), former, latter, systems, former.members)
 
 
-def _systems(documents: Mapping[Key, Any]) -> list[SystemDocument]:
-    models = (_model(kind, document) for (kind, _), document in documents.items())
-    return [model for model in models if isinstance(model, SystemDocument)]
-
-
-def _compiled(
-    documents: Mapping[Key, Any], before: CompiledRules | None = None
-) -> tuple[CompiledRules, dict[str, InvalidInput]]:
-    """With what cannot be used; what did not change is not compiled again."""
-    models = [model for (kind, _), document in documents.items() if (model := _model(kind, document))]
-    types = TypeIndex(one for one in models if isinstance(one, DatapointTypeDocument))
-    known = before.rules if before is not None and before.types.types == types.types else {}
-    rules: list[Rule] = []
-    unusable: dict[str, InvalidInput] = {}
-    for one in (one for one in models if isinstance(one, EventRuleDocument)):
-        former = known.get(one.name)
-        try:
-            rules.append(
-                former if former is not None and former.document == one else compile_rule(one, types)
-            )
-        except InvalidInput as error:
-            unusable[one.name] = error
-    return CompiledRules(rules, types), unusable
-
-
-def _model(kind: str, document: Any) -> BaseModel | None:
-    """One that this version of Tocsin cannot read is set aside by the workers, too."""
-    with suppress(ValidationError):
-        return KINDS[kind].model_validate(document) if kind in _OF_HEALTH and document is not None else None
-    return None
+def _rule_set(documents: Mapping[Key, Any]) -> RuleSet:
+    """Without the documents that this version of Tocsin cannot read: the workers skip them, too."""
+    models = (
+        parse_document(kind, document)
+        for (kind, _), document in documents.items()
+        if kind in _OF_HEALTH and document is not None
+    )
+    return RuleSet(model for model in models if model is not None)

@@ -43,7 +43,7 @@ class Match:
 
 
 class Judge:
-    """One page of the rule book: `RuleBook(Judge, *Judge.KINDS)`."""
+    """The compiled form of a rule set in `RuleBook(Judge, *Judge.KINDS)`."""
 
     KINDS = (ActionRuleDocument, ActionDocument, EventRuleDocument, DatapointTypeDocument, ChannelDocument)
 

@@ -1,7 +1,9 @@
-"""The event_rules, datapoint_types and systems of one page of the rule book, compiled.
+"""Compiles a rule set: the one place that turns event_rules, datapoint_types and systems into rules that can run.
 
-Guarantee: what did not change since the page before is not compiled again. On failure: a stored rule that this version
-of the engine refuses is set aside, and said: the others still hold.
+Guarantee: documents that are the same as in the rule set before are not compiled again.
+
+On failure: a stored event_rule that this version of Tocsin cannot compile is left out and listed in
+`unusable`; the others stay in force. A rule book logs each such rule.
 """
 
 from __future__ import annotations
@@ -9,37 +11,47 @@ from __future__ import annotations
 import structlog
 
 from rules.documents.members import Members
-from rules.documents.rule_book import RuleSet
-from rules.engine import CompiledRules, Rule, RuleInvalid, TypeIndex, compile_rule
+from rules.documents.rule_book import RuleBook, RuleSet
+from rules.engine import CompiledRules, Rule, TypeIndex, compile_rule
 from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDocument
+from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
+_KINDS = (EventRuleDocument, DatapointTypeDocument, SystemDocument)
 
 
-class AlarmRules(CompiledRules):
-    """`RuleBook(AlarmRules, *AlarmRules.KINDS)`"""
+class CompiledRuleSet(CompiledRules):
+    """The event_rules, datapoint_types and systems of one rule set, ready to run."""
 
-    KINDS = (EventRuleDocument, DatapointTypeDocument, SystemDocument)
-
-    def __init__(self, rules: RuleSet, before: AlarmRules | None = None) -> None:
-        self.members = Members(rules.of(SystemDocument).values())
-        types = tuple(rules.of(DatapointTypeDocument).values())
-        known: dict[str, Rule] = {}
-        index = TypeIndex(types)
-        if before is not None and before.types.types == index.types:
-            known, index = before.rules, before.types
-        compiled = (
-            _compiled(document, index, known.get(name))
-            for name, document in rules.of(EventRuleDocument).items()
+    def __init__(self, documents: RuleSet, before: CompiledRuleSet | None = None) -> None:
+        self.members = Members(documents.of(SystemDocument).values())
+        self.unusable: dict[str, InvalidInput] = {}
+        types = TypeIndex(documents.of(DatapointTypeDocument).values())
+        reusable: dict[str, Rule] = {}
+        if before is not None and before.types.types == types.types:
+            reusable, types = before.rules, before.types
+        rules = (
+            self._compile(document, types, reusable.get(name))
+            for name, document in documents.of(EventRuleDocument).items()
         )
-        super().__init__((rule for rule in compiled if rule is not None), index)
+        super().__init__((rule for rule in rules if rule is not None), types)
+
+    def _compile(self, document: EventRuleDocument, types: TypeIndex, reusable: Rule | None) -> Rule | None:
+        if reusable is not None and reusable.document == document:
+            return reusable
+        try:
+            return compile_rule(document, types)
+        except InvalidInput as error:
+            self.unusable[document.name] = error
+            return None
 
 
-def _compiled(document: EventRuleDocument, types: TypeIndex, known: Rule | None) -> Rule | None:
-    if known is not None and known.document == document:
-        return known
-    try:
-        return compile_rule(document, types)
-    except RuleInvalid as error:
-        _log.error("rule cannot be used", rule=document.name, error=error)
-        return None
+def compiled_rule_book() -> RuleBook[CompiledRuleSet]:
+    return RuleBook(_compile_and_log, *_KINDS)
+
+
+def _compile_and_log(documents: RuleSet, before: CompiledRuleSet | None) -> CompiledRuleSet:
+    rules = CompiledRuleSet(documents, before)
+    for name, error in rules.unusable.items():
+        _log.error("rule cannot be used", rule=name, error=error)
+    return rules

@@ -19,7 +19,9 @@ class CompiledRules:
     `on_stale: alarm` stands for are added."""
 
     def __init__(self, rules: Iterable[Rule], types: TypeIndex = NO_TYPES) -> None:
+        rules = list(rules)
         holding = [rule for rule in (*rules, *stale_rules(types)) if rule.document.enabled]
+        self.disabled = frozenset(rule.name for rule in rules if not rule.document.enabled)
         self.types = types
         self.rules = {rule.name: rule for rule in sorted(holding, key=lambda rule: rule.name)}
         over_events = [rule for rule in self.rules.values() if rule.document.event is not None]

@@ -16,8 +16,8 @@ from typing import Any
 
 from psycopg.errors import LockNotAvailable
 
-from rules.documents.compiled_rules import AlarmRules
-from rules.documents.rule_book import RuleBook, newest_rules
+from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
+from rules.documents.rule_book import newest_rules
 from rules.health.store import calculated, read_facts, read_standing, write_standing
 from rules.health.systems import HealthChange, take
 from tocsin.core.db import Connection, open_session, retrying, statement
@@ -36,7 +36,7 @@ class HealthDecider:
     def __init__(self, settings: Settings, at_once: int = _AT_ONCE) -> None:
         self._settings = settings
         self._at_once = at_once
-        self._book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+        self._book = compiled_rule_book()
 
     async def run(self) -> None:
         async with open_session(self._settings, "worker health") as connection:
@@ -65,7 +65,7 @@ class HealthDecider:
         return told
 
     async def _take(
-        self, connection: Connection, seq: int, page: AlarmRules
+        self, connection: Connection, seq: int, page: CompiledRuleSet
     ) -> tuple[int, list[HealthChange]]:
         """How many facts were taken, and what they changed."""
         if not await _one(connection, statement("rules.health/try_health")):

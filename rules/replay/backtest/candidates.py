@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
 from rules.documents.load import load_files
+from rules.documents.rule_book import parse_document
 from rules.replay.backtest.recording.model import Story, Version
-from schemas.documents import KINDS
 
 _CHECKED = ("datapoint_type", "event_rule")
 """What rules are checked against when they are loaded."""
@@ -22,16 +20,10 @@ def candidate_documents(story: Story, files: Sequence[Path], anchor: datetime) -
     names: dict[str, set[str]] = {}
     for kind, name in held:
         names.setdefault(kind, set()).add(name)
-    models = [model for one in held.values() if one.kind in _CHECKED and (model := _model(one)) is not None]
+    checked = (one for one in held.values() if one.kind in _CHECKED)
+    models = [model for one in checked if (model := parse_document(one.kind, one.document)) is not None]
     known = {kind: frozenset(of_kind) for kind, of_kind in names.items()}
     loaded = load_files(files, known=known, applied=models, anchor=anchor)
     for document in loaded.documents:
         held[document.kind, document.name] = Version(document.kind, document.name, 0, document.data, 0, None)
     return list(held.values())
-
-
-def _model(one: Version) -> BaseModel | None:
-    try:
-        return KINDS[one.kind].model_validate(one.document)
-    except (ValidationError, KeyError):
-        return None

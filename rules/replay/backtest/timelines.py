@@ -18,11 +18,10 @@ from typing import NamedTuple, Protocol
 from rules.alarms.rule_change import Fate, fates, judged_anew
 from rules.apply.cutover import Switch, Switches
 from rules.dispatch.matcher import Judge
-from rules.documents.compiled_rules import AlarmRules
-from rules.documents.rule_book import RuleBook, RuleSet
+from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
+from rules.documents.rule_book import RuleBook
 from rules.engine import CompiledRules
 from rules.replay.backtest.recording.model import Apply, LaneSwitch, Story, Version
-from schemas.documents import EventRuleDocument
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -35,7 +34,7 @@ class Change(NamedTuple):
     watermark: datetime | None
     at: datetime
     fates: Mapping[str, Fate]
-    after: AlarmRules
+    after: CompiledRuleSet
     anew: frozenset[str] = frozenset()
     """Rules that hear of series that are stale already."""
     forgets: bool = True
@@ -44,7 +43,7 @@ class Change(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    first: AlarmRules
+    first: CompiledRuleSet
     changes: Sequence[Change]
     rules_seq: int = 0
     """Of the apply that the first rules are of."""
@@ -55,7 +54,7 @@ class Era(NamedTuple):
 
     rules_seq: int
     at: datetime
-    rules: AlarmRules
+    rules: CompiledRuleSet
 
 
 class Timelines(Protocol):
@@ -71,21 +70,13 @@ class Timelines(Protocol):
     def judge(self, seq: int) -> Judge: ...
 
 
-class Page(AlarmRules):
-    """With the names of rules that are there and switched off."""
-
-    def __init__(self, rules: RuleSet, before: Page | None = None) -> None:
-        super().__init__(rules, before)
-        self.disabled = [name for name, one in rules.of(EventRuleDocument).items() if not one.enabled]
-
-
 class History:
     def __init__(self, story: Story) -> None:
         self._story = story
-        self._pages: RuleBook[Page] = RuleBook(Page, *Page.KINDS)
-        self._pages.take(story.versions)
+        self._rules = compiled_rule_book()
+        self._rules.load(story.versions)
         self._judges = RuleBook(Judge, *Judge.KINDS)
-        self._judges.take(story.versions)
+        self._judges.load(story.versions)
         self._applies = sorted(story.applies, key=lambda one: one.seq)
         rows = [Switch(*one[1:]) for one in story.switches if one.lane == "data"]
         self._switches = Switches([one.seq for one in self._applies], rows)
@@ -94,7 +85,7 @@ class History:
         self._change = cache(self._changed)
 
     def at(self, seq: int) -> CompiledRules:
-        return self._pages.at(seq)
+        return self._rules.at(seq)
 
     def judge(self, seq: int) -> Judge:
         return self._judges.at(seq)
@@ -109,25 +100,25 @@ class History:
                 continue
             decided, anew = self._change(row.rules_seq)
             at = times.get(row.rules_seq) or row.watermark or self._story.start
-            after = self._pages.at(row.rules_seq + 1)
+            after = self._rules.at(row.rules_seq + 1)
             changes.append(
                 Change(row.place, row.watermark, at, decided, after, anew, rules_seq=row.rules_seq)
             )
-        return Timeline(self._pages.at(rules_seq + 1), changes, rules_seq)
+        return Timeline(self._rules.at(rules_seq + 1), changes, rules_seq)
 
     def of_health(self) -> Sequence[Era]:
         """As `rules/apply/systems.py` decides when one begins."""
         kinds = {"event_rule", "datapoint_type", "system"}
         of_health = [one for one in self._story.versions if one.kind in kinds]
         begins = {seq for one in of_health for seq in (one.from_seq, one.until_seq)}
-        eras = [Era(0, self._story.start, self._pages.at(0))]
+        eras = [Era(0, self._story.start, self._rules.at(0))]
         for one in self._applies:
             if one.seq in begins:
                 rows = (row for row in self._story.switches if row.lane == "data")
                 read = [row.watermark for row in rows if row.rules_seq == one.seq and row.watermark]
                 if eras[-1].rules.members.systems:
                     read.append(eras[-1].at)
-                eras.append(Era(one.seq, max(read, default=one.at), self._pages.at(one.seq + 1)))
+                eras.append(Era(one.seq, max(read, default=one.at), self._rules.at(one.seq + 1)))
         return eras
 
     def _of_events(self) -> Sequence[Change]:
@@ -138,10 +129,10 @@ class History:
                 continue
             switch = stood.get(one.seq) or _caught_up(one)
             decided, _ = self._change(one.seq)
-            after = self._pages.at(one.seq + 1)
+            after = self._rules.at(one.seq + 1)
             place = (switch.watermark or _EVER, float(switch.seq))
             changes.append(Change(place, switch.watermark, one.at, decided, after))
-            before = self._pages.at(one.seq)
+            before = self._rules.at(one.seq)
             of_lane = {
                 name: fate
                 for name, fate in fates(before, after).items()
@@ -152,8 +143,8 @@ class History:
         return sorted(changes, key=lambda change: change.place[1])
 
     def _changed(self, rules_seq: int) -> tuple[Mapping[str, Fate], frozenset[str]]:
-        before, after = self._pages.at(rules_seq), self._pages.at(rules_seq + 1)
-        return fates(before, after, after.disabled), judged_anew(before, after)
+        before, after = self._rules.at(rules_seq), self._rules.at(rules_seq + 1)
+        return fates(before, after), judged_anew(before, after)
 
 
 class Candidate:
@@ -162,24 +153,24 @@ class Candidate:
     def __init__(self, versions: Sequence[Version], begins: datetime) -> None:
         self._begins = begins
         for_ever = [one._replace(from_seq=-1, until_seq=None) for one in versions]
-        pages: RuleBook[Page] = RuleBook(Page, *Page.KINDS)
-        pages.take(for_ever)
+        rules = compiled_rule_book()
+        rules.load(for_ever)
         judges = RuleBook(Judge, *Judge.KINDS)
-        judges.take(for_ever)
-        self._page = pages.at(0)
+        judges.load(for_ever)
+        self._rules = rules.at(0)
         self._judge = judges.at(0)
 
     def of_series(self, partition: int) -> Timeline:
-        return Timeline(self._page, ())
+        return Timeline(self._rules, ())
 
     def of_events(self) -> Sequence[Change]:
         return ()
 
     def of_health(self) -> Sequence[Era]:
-        return [Era(0, self._begins, self._page)]
+        return [Era(0, self._begins, self._rules)]
 
     def at(self, seq: int) -> CompiledRules:
-        return self._page
+        return self._rules
 
     def judge(self, seq: int) -> Judge:
         return self._judge

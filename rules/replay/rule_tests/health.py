@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 
-from rules.documents.compiled_rules import AlarmRules
+from rules.documents.compiled_rules import CompiledRuleSet
 from rules.health.observations import Fact
 from rules.health.systems import HealthChange, Known, Systems
 from rules.replay.rule_tests.scheduler import HEALTH, Agenda
@@ -16,7 +16,7 @@ class Health:
     """`tell` is given what changed, at its instant."""
 
     def __init__(
-        self, rules: AlarmRules, agenda: Agenda, start: datetime, tell: Callable[[HealthChange], None]
+        self, rules: CompiledRuleSet, agenda: Agenda, start: datetime, tell: Callable[[HealthChange], None]
     ) -> None:
         members = rules.members
         self.owners = members.owners

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rules.dispatch.matcher import Judge
-from rules.documents.compiled_rules import AlarmRules
+from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.recurrences import recurrence_of
 from rules.documents.rule_book import RuleSet
 from rules.engine import Arrival, Value
@@ -45,7 +45,7 @@ class World:
         self._judge = Judge(rules)
         self._events: list[Facts] = []
         self._lineages: dict[str, tuple[str, ...]] = {}
-        compiled = AlarmRules(rules)
+        compiled = CompiledRuleSet(rules)
         health = Health(compiled, self._agenda, start, self._tell_health)
         self._alarms = Alarms(compiled, self._agenda, self._append, self._note, health)
         self._acts = Acts(self._alarms, self._agenda, lambda: self.now, self._append)

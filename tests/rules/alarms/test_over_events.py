@@ -138,10 +138,10 @@ async def test_states_belong_to_the_record_lane(connection: Connection) -> None:
     assert found == [{"lane": "record", "partition": 0, "phase": "open"}]
 
 
-async def test_an_alarm_of_a_rule_that_was_removed_meanwhile_ends_with_the_apply(
+async def test_an_alarm_of_a_rule_that_was_disabled_meanwhile_ends_with_the_apply(
     connection: Connection,
 ) -> None:
-    """The lane is behind: it reads the event after its rule has gone."""
+    """The lane is behind: it reads the event after its rule was disabled."""
     await put(connection, LINK)
     await link(connection, 1, "down")
     await virtual_now(connection, at(5))
@@ -149,7 +149,7 @@ async def test_an_alarm_of_a_rule_that_was_removed_meanwhile_ends_with_the_apply
     await hear(connection, EventAlarms())
     (row,) = await alarms(connection)
     assert (row["state"], row["opened_at"], row["resolved_at"]) == ("resolved", at(1), at(5))
-    assert row["resolved_reason"] == "rule-removed"
+    assert row["resolved_reason"] == "rule-disabled"
 
 
 async def test_an_apply_that_leaves_a_rule_alone_leaves_its_alarm_alone(connection: Connection) -> None:

@@ -19,17 +19,17 @@ from tests.sql import all_rows, blocked
 from tests.waiting import eventually
 from tocsin.core.db import Connection
 
-Page = dict[str, str]
+Messages = dict[str, str]
 P = TypeVar("P")
 
 
-def page_of(rules: RuleSet, before: Page | None) -> Page:
+def messages_of(rules: RuleSet, before: Messages | None) -> Messages:
     """What every document says: two applies never have the same."""
     return {name: one.log.message for name, one in rules.of(ActionDocument).items() if one.log is not None}
 
 
-def new_book() -> RuleBook[Page]:
-    return RuleBook(page_of, ActionDocument)
+def new_book() -> RuleBook[Messages]:
+    return RuleBook(messages_of, ActionDocument)
 
 
 async def newest(book: RuleBook[P], connection: Connection) -> P:
@@ -63,17 +63,17 @@ async def read_until(connection: Connection, number: int, seq: int, at: datetime
     )
 
 
-async def test_the_newest_page_is_the_one_that_was_applied_last(connection: Connection) -> None:
+async def test_the_newest_rules_are_the_ones_that_were_applied_last(connection: Connection) -> None:
     book = new_book()
     assert await newest(book, connection) == {}
     await put(connection, both("one"))
     assert await newest(book, connection) == {"a": "one", "b": "one"}
     await note(connection)
     await put(connection, action("a", "two"))
-    page = await newest(book, connection)
-    assert page == {"a": "two", "b": "one"}
+    rules = await newest(book, connection)
+    assert rules == {"a": "two", "b": "one"}
     await put(connection, schedule("beat"))
-    assert await newest(book, connection) == page
+    assert await newest(book, connection) == rules
 
 
 async def test_an_apply_that_only_removes_is_seen(connection: Connection) -> None:
@@ -88,7 +88,7 @@ async def test_an_apply_that_only_removes_is_seen(connection: Connection) -> Non
 async def test_an_apply_between_the_two_statements_of_a_batch_does_not_show_in_part(
     connection: Connection,
 ) -> None:
-    """Without its partition's lock even: the page is the one of the seq that was read first."""
+    """Without its partition's lock even: the rules are those of the seq that was read first."""
     await put(connection, both("one"))
     book = new_book()
     read = book._read
@@ -163,7 +163,7 @@ async def test_a_batch_that_meets_an_apply_waits_and_sees_all_of_it(
     applier, worker = [await sessions(name) for name in ("apply", "worker")]
     book = new_book()
 
-    async def batch() -> Page:
+    async def batch() -> Messages:
         async with worker.transaction():
             await lock(worker, 0)
             return await newest(book, worker)
@@ -215,18 +215,18 @@ async def test_batches_and_applies_at_once_never_mix_and_a_replay_agrees(
         own, book = await sessions("worker"), new_book()
         seq = 0
         while not is_over.is_set():
-            page = await newest(book, own)
-            assert page["a"] == page["b"], "a page of two applies"
+            rules = await newest(book, own)
+            assert rules["a"] == rules["b"], "the rules of two applies"
             at = T0 + timedelta(seconds=seq + 1)
             async with own.transaction() as transaction:
                 await lock(own, number)
-                if await newest(book, own) is page:
+                if await newest(book, own) is rules:
                     await read_until(own, number, seq + 1, at)
                 else:
                     transaction.force_rollback = True
             if not transaction.force_rollback:
                 seq += 1
-                judged.append((number, at, seq, page["a"]))
+                judged.append((number, at, seq, rules["a"]))
 
     messages = {1: "0"}
 

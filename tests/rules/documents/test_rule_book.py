@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from rules.dispatch.matcher import Judge, Match
-from rules.documents.rule_book import RuleBook
+from rules.documents.rule_book import RuleBook, applied_documents
 from rules.language.cel import compile_event_condition
+from schemas.documents import ActionDocument
 from schemas.wire.event import Event
 from tests.rules.apply.apply_setup import action, event_bodies, note, put, rule, schedule, versions
 from tocsin.core.db import Connection
@@ -147,3 +148,12 @@ async def test_conditions_that_no_version_uses_are_forgotten(connection: Connect
         last = await note(connection)
         await judge(connection, last, book)
     assert len(book.at(last)._conditions) == 1
+
+
+async def test_an_applied_document_that_cannot_be_read_is_left_out(connection: Connection) -> None:
+    await put(connection, action("old") + action("new"))
+    unreadable = "update tocsin.rule_version set document = '{\"name\": \"old\"}' where name = 'old'"
+    await connection.execute(unreadable)
+    (document,) = await applied_documents(connection, ActionDocument)
+    assert isinstance(document, ActionDocument)
+    assert document.name == "new"

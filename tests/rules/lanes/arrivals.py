@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rules.alarms.batch_writes import Judgement, read_states
-from rules.documents.compiled_rules import AlarmRules
-from rules.documents.rule_book import RuleBook, newest_rules
+from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
+from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, EventSeen, Input, Rule
 from rules.lanes.batch import PhasedPlan
 from tests.rules.apply.apply_setup import T0
@@ -42,8 +42,8 @@ async def make_partition(
     )
 
 
-async def holding_rules(connection: Connection) -> AlarmRules:
-    book = RuleBook(AlarmRules, *AlarmRules.KINDS)
+async def holding_rules(connection: Connection) -> CompiledRuleSet:
+    book = compiled_rule_book()
     seq = await newest_rules(connection) + 1
     await book.refresh(connection, seq)
     return book.at(seq)

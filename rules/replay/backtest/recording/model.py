@@ -153,7 +153,7 @@ Part = OwnerBegins | Arrivals | Events | Verdicts
 
 
 class Version(NamedTuple):
-    """A document and from when to when it held, as `RuleBook.take` wants it."""
+    """A document and from when to when it held, as `RuleBook.load` takes it."""
 
     kind: str
     name: str
