@@ -24,7 +24,9 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 _FENCED = re.compile(r"^```(\w+(?: \w+)?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(([^)#]+)\)")
+_LINK = re.compile(r"\]\(([^)]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_SETTING = re.compile(r"^\| `TOCSIN_([A-Z_]+)` \| (?:`([^`]*)`)? ?\|", re.MULTILINE)
 _COMMAND = re.compile(r"(?:^|`)tocsin ([a-z]+)(?: ([a-z]+))?", re.MULTILINE)
 
 
@@ -71,7 +73,16 @@ def test_every_command_named_in_the_docs_exists() -> None:
     ids=lambda value: value.name if isinstance(value, Path) else value,
 )
 def test_every_link_leads_somewhere(page: Path, target: str) -> None:
-    assert (page.parent / target).exists()
+    path, _, anchor = target.partition("#")
+    file = page.parent / path if path else page
+    assert file.exists()
+    assert not anchor or anchor in anchors(file)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings, as GitHub and GitLab derive them."""
+    headings = _HEADING.findall(page.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize(("page", "text"), list(snippets("sql")))
@@ -85,3 +96,14 @@ def test_every_setting_named_in_the_docs_exists() -> None:
     known = {name.upper() for name in type(read_settings()).model_fields}
     # Where an `up` keeps its data is asked for before there are settings.
     assert named - known - {DATA_VARIABLE.removeprefix("TOCSIN_")} == set()
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    fields = type(read_settings()).model_fields
+    defaults = {name: field.default for name, field in fields.items()}
+    shown = {
+        name.upper(): f"{default:g}" if isinstance(default, int | float) else default
+        for name, default in defaults.items()
+    }
+    assert dict(_SETTING.findall(page)) == shown
