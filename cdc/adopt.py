@@ -26,10 +26,10 @@ from tocsin.core.audit import Actor
 from tocsin.core.db import fetch_one, retrying
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import NO_GAP
 
 _LOST = "postgres lost it, or somebody else published it"
 _REMOVED = "removed from the log"
-_NOTHING = "TS005"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ async def adopt(reader: LogReader, settings: Settings, loss: Loss, actor: Actor)
         await record_gap(reader.connection, settings, loss.first, loss.last, _REMOVED, actor)
         return 0
     except psycopg.DatabaseError as error:
-        if error.sqlstate != _NOTHING:
+        if error.sqlstate != NO_GAP:
             raise
         raise Refused(f"{str(error).splitlines()[0]}; nothing was changed", remedy="look again") from None
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-import psycopg
 import structlog
 
 from clock.held_timers import follow_pipeline
@@ -30,6 +29,7 @@ from tocsin.core.db import Connection, open_session, statement
 from tocsin.core.errors import Deposed
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _log = structlog.get_logger()
 _BACKSTOP_S = 1.0
@@ -129,6 +129,6 @@ class Clock:
     async def _extend_log(self, watch: Connection) -> None:
         try:
             await watch.execute(statement("clock/extend_log"))
-        except psycopg.errors.LockNotAvailable as error:
+        except LOCK_TIMEOUT as error:
             # Somebody reads or backs up the log; there is room for hundreds of thousands of records more.
             _log.warning("the log could not be extended, trying again", error=error)

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import psycopg
 import structlog
-from psycopg import errors as pg_errors
 
 from clock.kinds import AnyKind, Timer
 from clock.metrics import FIRES, count_batch
@@ -28,11 +27,9 @@ from clock.scan import Scan
 from clock.time_source import steady_s
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Deposed
+from tocsin.core.sql_errors import DEPOSED, LOST_RACE, Fault, fault_of, lacks_partition
 
 _log = structlog.get_logger()
-# Classes of SQLSTATE that speak of the server, the schema, our rights or a race: never the fault of one row.
-_NOT_THE_ROWS_FAULT = ("08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "XX")
-_DEPOSED = "TS001"
 
 Hook = Callable[[str], Awaitable[None]]
 
@@ -171,13 +168,13 @@ class Term:
     async def _after_error(self, kind: AnyKind, scan: Scan, error: psycopg.Error, now: datetime) -> None:
         """Returns if the batch may be tried again."""
         raise_if_deposed(error)
-        if isinstance(error, pg_errors.DeadlockDetected | pg_errors.SerializationFailure):
+        if isinstance(error, LOST_RACE):
             _log.warning("a batch lost to another transaction", kind=kind.kind, error=error)
             scan.retry()
-        elif _lacks_partition(error):
+        elif lacks_partition(error):
             await self._connection.execute(statement("clock/extend_log"))
             scan.retry()
-        elif _may_be_the_rows_fault(error):
+        elif fault_of(error) in (Fault.ROW, Fault.UNREADABLE):
             await self._blame(kind, scan, error, now)
         else:
             raise error
@@ -231,20 +228,8 @@ def _name(row: Timer) -> _Name:
 
 
 def raise_if_deposed(error: psycopg.Error) -> None:
-    if error.sqlstate == _DEPOSED:
+    if error.sqlstate == DEPOSED:
         raise Deposed(str(error).splitlines()[0]) from None
-
-
-def _lacks_partition(error: psycopg.Error) -> bool:
-    """Postgres says with the code of a CHECK, but without the name of one, that no partition takes the row."""
-    return isinstance(error, pg_errors.CheckViolation) and error.diag.constraint_name is None
-
-
-def _may_be_the_rows_fault(error: psycopg.Error) -> bool:
-    if error.sqlstate is None:
-        # Ours, not the server's: a value that Python cannot hold, or a broken connection.
-        return isinstance(error, psycopg.DataError)
-    return error.sqlstate[:2] not in _NOT_THE_ROWS_FAULT
 
 
 async def begin_term(

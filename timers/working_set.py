@@ -5,8 +5,6 @@ Every function works inside the caller's transaction and never touches the recor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +14,9 @@ from psycopg.types.json import Jsonb
 
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput
+from tocsin.core.sql_errors import readable
 
 KINDS = ("schedule-tick", "for-sustain", "runbook-wait", "watchdog")
-_REFUSED = "TS002"
 
 
 async def arm(
@@ -70,8 +68,10 @@ async def database_now(connection: Connection) -> datetime:
 async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]) -> Any:
     """One value, whatever row factory the caller's connection has; refusals of the SQL functions as our own error."""
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        with _readable():
+        try:
             await cursor.execute(sql, parameters)
+        except psycopg.Error as error:
+            raise readable(error) from None
         row = await cursor.fetchone()
     assert row is not None
     return row[0]
@@ -80,14 +80,3 @@ async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]
 def check_kind(kind: str) -> None:
     if kind not in KINDS:
         raise InvalidInput(f"unknown timer kind {kind!r}", remedy=f"use one of {', '.join(KINDS)}")
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """What the SQL functions refuse on purpose arrives as our own error."""
-    try:
-        yield
-    except psycopg.Error as error:
-        if error.sqlstate == _REFUSED:
-            raise InvalidInput(str(error.diag.message_primary)) from None
-        raise

@@ -25,11 +25,12 @@ from tocsin.core.errors import Refused
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _log = structlog.get_logger()
 _COMMITS_AT_ONCE = 1000
 _SERIES_AT_ONCE = 1000
-_IN_USE = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
+_IN_USE = (LOCK_TIMEOUT, psycopg.errors.QueryCanceled)
 
 
 @dataclass

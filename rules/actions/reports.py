@@ -29,10 +29,10 @@ from tocsin.core.db import Connection, fetch_one, open_session
 from tocsin.core.errors import InvalidInput
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import INVALID
 from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
-_REFUSED = "TS002"
 
 
 def report_stream_config(settings: Settings) -> StreamConfig:
@@ -97,7 +97,7 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
     try:
         row = await fetch_one(connection, "rules.actions/report", {**values, "result": Jsonb(report.result)})
     except psycopg.Error as error:
-        if error.sqlstate == _REFUSED or isinstance(error, psycopg.DataError):
+        if error.sqlstate == INVALID or isinstance(error, psycopg.DataError):
             raise InvalidInput(str(error.diag.message_primary)) from None
         raise
     return bool(row and row[0])

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from rules.apply.actions import CancelWaiting, ended_rules
@@ -43,6 +42,7 @@ from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import append_records
 from tocsin.core.records import NewEvent, Records
+from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _LISTED = 1000
 _VERBS = {"added": "add", "changed": "change", "removed": "remove"}
@@ -103,7 +103,7 @@ async def apply(
             return await retrying(once)
         except (Conflict, Behind):
             continue
-        except LockNotAvailable:
+        except LOCK_TIMEOUT:
             break
     raise Refused(
         "somebody else applies rules at this moment, holds what they change, or silences come due faster than they can "

@@ -14,8 +14,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from psycopg.errors import LockNotAvailable
-
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import newest_rules
 from rules.health.store import calculated, read_facts, read_standing, write_standing
@@ -25,6 +23,7 @@ from tocsin.core.record_log import append_records
 from tocsin.core.records import Records
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _EVERY_S = 0.1
 _AT_ONCE = 500
@@ -43,7 +42,7 @@ class HealthDecider:
             while True:
                 beat("health")
                 # Another transaction that holds the log for longer than we wait makes this later, and no more.
-                with suppress(LockNotAvailable):
+                with suppress(LOCK_TIMEOUT):
                     await retrying(lambda: self.decide(connection))
                 await asyncio.sleep(_EVERY_S)
 

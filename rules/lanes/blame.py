@@ -10,12 +10,10 @@ import psycopg
 from nats.errors import Error as NatsError
 
 from tocsin.core.errors import TocsinError
-
-# Classes of SQLSTATE: connection, transaction state, rollback, resources, state of objects, operator, system, internal.
-_OF_THE_WORLD = ("08", "25", "40", "53", "55", "57", "58", "XX")
+from tocsin.core.sql_errors import Fault, fault_of
 
 
 def is_message_fault(error: Exception) -> bool:
     if isinstance(error, psycopg.Error):
-        return error.sqlstate is not None and not error.sqlstate.startswith(_OF_THE_WORLD)
+        return fault_of(error) in (Fault.ROW, Fault.SETUP)
     return not isinstance(error, TocsinError | NatsError | OSError | TimeoutError)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-import psycopg
 import structlog
 from nats.aio.client import Client
 
@@ -30,6 +29,7 @@ from schemas.wire.dead_letter import dead_letter
 from tocsin.core.db import Connection, open_session
 from tocsin.core.errors import Conflict, TocsinError
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import LOCK_TIMEOUT, LOST_RACE
 
 _log = structlog.get_logger()
 _IDLE_S = 0.2
@@ -39,9 +39,8 @@ _SLICES = 8
 # What loses a race, and what waits for somebody who holds the partition's row, as an apply does.
 _AGAIN = (
     Conflict,
-    psycopg.errors.SerializationFailure,
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.LockNotAvailable,
+    *LOST_RACE,
+    LOCK_TIMEOUT,
 )
 
 

@@ -62,9 +62,11 @@ def _finish(work: Coroutine[Any, Any, Result]) -> Result:
     import psycopg
     from nats.errors import Error as NatsError
 
+    from tocsin.core.sql_errors import OUTAGE
+
     try:
         return asyncio.run(work)
-    except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
+    except OUTAGE as error:
         raise Unreachable(
             f"postgres went away or did not answer ({_first_line(error)})", remedy="try again"
         ) from None

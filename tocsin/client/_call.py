@@ -15,9 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from tocsin.core.db import Connection
-from tocsin.core.errors import InvalidInput
-
-_INVALID = "TS002"
+from tocsin.core.sql_errors import readable
 
 
 async def value_of(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> Any:
@@ -47,8 +45,3 @@ async def undone_if_refused(connection: Connection) -> AsyncIterator[None]:
             # The statement that failed began it, so it holds nothing of the caller's.
             await connection.rollback()
         raise
-
-
-def readable(error: psycopg.Error) -> Exception:
-    """What the SQL functions refuse on purpose arrives as our own error; anything else as it is."""
-    return InvalidInput(str(error.diag.message_primary)) if error.sqlstate == _INVALID else error

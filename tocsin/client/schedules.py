@@ -21,11 +21,11 @@ from psycopg.types.json import Jsonb
 
 from timers import schedules
 from timers.schedule_spec import ScheduleSpec, checked
-from tocsin.client._call import readable, undone_if_refused, value_of
+from tocsin.client._call import undone_if_refused, value_of
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
+from tocsin.core.sql_errors import OTHER_CONTENT, readable
 
-_OTHER_CONTENT = "TS004"
 _LONGEST_SHOWN = 500
 
 
@@ -90,7 +90,7 @@ async def schedule_once(
             await cursor.execute(statement("tocsin.client/schedule_once"), parameters)
             row = await cursor.fetchone()
     except psycopg.Error as error:
-        if error.sqlstate == _OTHER_CONTENT:
+        if error.sqlstate == OTHER_CONTENT:
             raise await _other_content(connection, spec, error) from None
         raise readable(error) from None
     assert row is not None

@@ -17,13 +17,13 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors as pg_errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool
 
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Refused, TocsinError, Unreachable
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import LOST_RACE
 
 Connection = psycopg.AsyncConnection[Any]
 Result = TypeVar("Result")
@@ -125,7 +125,7 @@ async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
         try:
             # Cancelled while Postgres rejects the statement, psycopg raises the error and not the cancellation.
             return await cancellable(work())
-        except (pg_errors.SerializationFailure, pg_errors.DeadlockDetected):
+        except LOST_RACE:
             if attempt == _RETRIES - 1:
                 raise
             await asyncio.sleep(0.005 * 2**attempt)

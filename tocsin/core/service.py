@@ -17,11 +17,11 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import psycopg
 import structlog
 from nats.errors import Error as NatsError
 
 from tocsin.core.errors import TocsinError
+from tocsin.core.sql_errors import OUTAGE
 
 _log = structlog.get_logger()
 _FIRST_DELAY_S = 0.1
@@ -34,8 +34,7 @@ _SILENT_S = 15.0
 # What a restart of Postgres or NATS looks like from inside a service, or to have been frozen inside a transaction.
 _ORDINARY = (
     TocsinError,
-    psycopg.OperationalError,
-    psycopg.errors.IdleInTransactionSessionTimeout,
+    *OUTAGE,
     NatsError,
     OSError,
     TimeoutError,
