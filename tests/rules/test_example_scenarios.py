@@ -44,7 +44,7 @@ def test_the_digest_is_due_at_eight_on_both_sides_of_the_change_of_clocks() -> N
     assert found == [f"2026-03-{at}:00:00+00:00" for at in ("06T13", "09T12", "10T12")]
 
 
-def test_the_digest_lists_what_is_open_and_what_is_silent() -> None:
+def test_the_digest_lists_open_alarms_and_stale_series() -> None:
     (document,) = load_files([EXAMPLES / "digest.yaml"]).of_kind("action")
     assert isinstance(document.model, ActionDocument)
     digest = document.model.digest
@@ -56,11 +56,11 @@ def test_the_digest_lists_what_is_open_and_what_is_silent() -> None:
         "stale_series": [{"key": "meter.a.power", "owner": "plant-9"}],
         "counts": {"open_alarms": 1, "stale_series": 1},
     }
-    assert fill_text(digest.subject or "", data) == "1 alarms are open, 1 series are silent"
+    assert fill_text(digest.subject or "", data) == "1 alarms are open, 1 series are stale"
     said = fill_text(digest.text or "", data).split("\n")
     assert [line for line in said if line] == [
         "HIGH dsp-hot (plant-7) since Mon 07:30: hot",
-        "silent: meter.a.power of plant-9",
+        "stale: meter.a.power of plant-9",
     ]
 
 
@@ -86,18 +86,18 @@ def test_a_threshold_ends_below_its_own_bound_and_not_at_once() -> None:
     assert hot.at("30m").log == ["10m opened dsp-hot", "22m resolved dsp-hot"]
 
 
-def test_an_escalation_tells_pages_and_pages_the_next() -> None:
+def test_an_escalation_notifies_pages_and_pages_the_second() -> None:
     run = simulation("escalation", "escalate").pass_time("1h")
     told = [line for line in run.story if line.endswith("completed") and "wait" not in line]
     assert told == [
-        "0s tell completed",
+        "0s notify completed",
         "10m still-open completed",
         "10m page completed",
-        "25m page-the-next completed",
+        "25m page-secondary completed",
     ]
 
 
-def test_an_escalation_that_somebody_acknowledged_pages_nobody() -> None:
+def test_an_acknowledged_escalation_sends_no_page() -> None:
     run = simulation("escalation", "escalate", **{"still-open": Completed(way=1)}).pass_time("1h")
     assert run.story[-1] == "10m still-open completed"
     assert run.state == "completed"
@@ -108,16 +108,16 @@ def test_only_what_is_critical_escalates(severity: str, started: list[str]) -> N
     assert judged("escalation", datetime(2026, 3, 2, 3, 0, tzinfo=UTC), severity) == started
 
 
-def test_a_pump_that_falls_silent_is_an_alarm_after_three_intervals() -> None:
+def test_a_stale_pump_opens_an_alarm_after_three_intervals() -> None:
     pump = scenario("watchdog").send(12.5, key="pump.flow").at("29s")
     assert pump.log == []
-    assert pump.at("5m").log == ["30s opened pump-silent"]
-    assert pump.send(12.5, key="pump.flow").log[1:] == ["5m resolved pump-silent"]
+    assert pump.at("5m").log == ["30s opened pump-stale"]
+    assert pump.send(12.5, key="pump.flow").log[1:] == ["5m resolved pump-stale"]
 
 
-def test_silence_leaves_the_last_verdict_about_a_slow_pump() -> None:
+def test_a_slow_pump_that_becomes_stale_stays_in_alarm() -> None:
     pump = scenario("watchdog").send(3.0, key="pump.flow").at("5m")
-    assert sorted(pump.log) == ["30s opened pump-silent", "30s opened pump-slow"]
+    assert sorted(pump.log) == ["30s opened pump-slow", "30s opened pump-stale"]
     assert pump.at("1h").log[2:] == []
 
 
@@ -133,23 +133,23 @@ def judged(example: str, ts: datetime, severity: str) -> list[str]:
 @pytest.mark.parametrize(
     ("at", "severity", "started"),
     [
-        ("2026-03-02T09:00Z", "average", ["tell-the-team"]),
-        ("2026-03-02T09:00Z", "critical", ["tell-the-team"]),
+        ("2026-03-02T09:00Z", "average", ["notify-team"]),
+        ("2026-03-02T09:00Z", "critical", ["notify-team"]),
         ("2026-03-02T09:00Z", "warning", []),
-        ("2026-03-02T18:00Z", "critical", ["wake-somebody"]),
-        ("2026-03-02T07:59Z", "high", ["tell-in-the-morning"]),
-        ("2026-03-07T12:00Z", "disaster", ["wake-somebody"]),
-        ("2026-03-07T12:00Z", "average", ["tell-in-the-morning"]),
+        ("2026-03-02T18:00Z", "critical", ["page-on-call"]),
+        ("2026-03-02T07:59Z", "high", ["notify-in-morning"]),
+        ("2026-03-07T12:00Z", "disaster", ["page-on-call"]),
+        ("2026-03-07T12:00Z", "average", ["notify-in-morning"]),
         # Summer time: eight in London is seven in UTC.
-        ("2026-07-06T07:30Z", "average", ["tell-the-team"]),
-        ("2026-07-06T17:30Z", "average", ["tell-in-the-morning"]),
+        ("2026-07-06T07:30Z", "average", ["notify-team"]),
+        ("2026-07-06T17:30Z", "average", ["notify-in-morning"]),
     ],
 )
 def test_every_alarm_goes_one_way_by_the_clock_of_london(at: str, severity: str, started: list[str]) -> None:
     assert judged("business-hours", datetime.fromisoformat(at), severity) == started
 
 
-def test_what_waits_for_the_morning_is_told_at_eight() -> None:
+def test_a_deferred_alarm_is_notified_at_eight() -> None:
     night = datetime(2026, 7, 6, 23, 0, tzinfo=UTC)
-    run = simulation("business-hours", "tell-in-the-morning", start=night).pass_time("1d")
-    assert run.story == ["0s night waiting", "8h night completed", "8h tell completed"]
+    run = simulation("business-hours", "notify-in-morning", start=night).pass_time("1d")
+    assert run.story == ["0s night waiting", "8h night completed", "8h notify completed"]
