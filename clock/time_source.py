@@ -3,7 +3,7 @@
 Guarantee: a host whose wall clock is wrong, steps or jumps changes nothing here, because it is never read.
 `DatabaseTime` keeps the offset between Postgres and CLOCK_BOOTTIME (which goes on while a machine is
 suspended) and refreshes it with every look at the working set. A jump of the database's clock is
-followed at once and said. `VirtualClock` is the same interface for tests: it steps, drifts and jumps.
+followed at once and said.
 """
 
 from __future__ import annotations
@@ -62,29 +62,3 @@ class DatabaseTime:
         if self._offset is None:
             raise RuntimeError("no reading of the database's clock yet")
         return _EPOCH + timedelta(seconds=steady_s()) + self._offset
-
-
-class VirtualClock:
-    """Time that moves only when it is told to."""
-
-    def __init__(self, start: datetime) -> None:
-        if start.tzinfo is None:
-            raise ValueError(f"{start!r} is naive: give an aware instant")
-        self._now = start
-        self._drift_ppm = 0.0
-
-    def now(self) -> datetime:
-        return self._now
-
-    def step(self, by: timedelta) -> datetime:
-        """Let `by` pass; a drifting clock shows a little more or less."""
-        self._now += by * (1 + self._drift_ppm / 1_000_000)
-        return self._now
-
-    def jump(self, by: timedelta) -> datetime:
-        """What an operator's `date -s` does: no time passes, the clock shows another."""
-        self._now += by
-        return self._now
-
-    def drift(self, ppm: float) -> None:
-        self._drift_ppm = ppm

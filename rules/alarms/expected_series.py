@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from rules.engine import TypeIndex
-from schemas.documents.system import Member, SystemDocument
+from schemas.documents.system import SystemDocument
 
 
 class Expected(NamedTuple):
@@ -42,12 +42,6 @@ def unseen(
 ) -> list[Expected]:
     """`seen`: the keys of each owner."""
     return [one for one in expected if not any(_meets(key, one, types) for key in seen.get(one.owner, ()))]
-
-
-def keys_of(member: Member, keys: Iterable[str], types: TypeIndex) -> list[str]:
-    """Which series of its owner a member of a system is."""
-    expected = Expected(member.owner, member.key, member.type, "")
-    return [key for key in keys if _meets(key, expected, types)]
 
 
 def _meets(key: str, expected: Expected, types: TypeIndex) -> bool:

@@ -1,24 +1,27 @@
-"""Where each partition stood when the rules changed: what a replay needs to judge as was judged.
+"""The position of every partition at every apply: which rules a datapoint was evaluated with.
 
-Guarantee: a datapoint is judged by the documents of exactly one apply, and `Switches.rules_seq` names it, for ever. An
-apply locks every partition (`lock_partitions`) before it changes anything that a worker reads, and in the same
-transaction writes down how far each had read (`record_switches`). A batch locks its partition, and commits only if the
-apply whose rules it used is still the newest one (`newest_rules`): so it either commits before the next apply and is
-behind the recorded place, or it is judged again by the new documents. No batch can be in between, and none can mix two.
+Guarantee: each datapoint is evaluated with the documents of exactly one apply, and
+`Cutovers.rules_seq` names that apply at any later time. An apply locks every partition
+(`lock_partitions`) before it changes anything that a worker reads, and records in the same
+transaction how far each partition has been read (`record_cutovers`). A batch locks its partition and
+commits only if the apply whose rules it used is still the newest one (`newest_rules`). So a batch
+either commits before the next apply and lies behind the recorded position, or it is evaluated again
+with the new documents. No batch mixes the documents of two applies.
 
-Why the apply writes it and not the batch: the place is then exact without a statement in every batch, and
-`watermark` says which deadlines were decided when the apply acted on the alarms.
+Why the apply records the position and not the batch: the position is exact without a statement in
+every batch, and `watermark` tells which deadlines were decided when the apply changed the alarms.
 
-How the backtest uses it: it walks the datapoints of a partition in the order (arrived_at, stream_seq); for each it asks
-for the `rules_seq` and takes `RuleBook.at(rules_seq + 1)`. At a switch it realises what was due up to the row's
-`watermark`, then does what `rules/alarms/rule_change.py` does.
+A backtest walks the datapoints of a partition in the order (arrived_at, stream_seq). For each it
+takes `RuleBook.at(rules_seq + 1)`. At a cutover it realises the staleness that was due up to
+`watermark`, then changes the states with `rules/alarms/rule_change.py`, as the apply did.
 
-The record lane's place is written down as well: its records are judged by the rules of their seq, but what the apply
-itself did to alarms over events, it did where the lane stood (`rules/replay/backtest/timelines.py`). So its batches,
-too, commit only if no apply came between.
+The position of the record lane is recorded too. Its records are evaluated with the rules of their
+seq, but the apply changed the alarms over events at the position of the lane
+(`rules/replay/backtest/timelines.py`). So the batches of the record lane also commit only if no apply
+came between.
 
-A partition that was made after an apply has no row of it: its rules before its first row are those of the newest apply
-before that row.
+A partition that was created after an apply has no row for it. Its rules before its first row are
+those of the newest apply before that row.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ from typing import NamedTuple
 
 from tocsin.core.db import Connection, fetch_all, statement
 
-_EVER = datetime.min.replace(tzinfo=UTC)
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
-class Switch(NamedTuple):
-    """Everything up to (watermark, seq) was read under older rules."""
+class Cutover(NamedTuple):
+    """The position of one partition at one apply: up to (watermark, seq) it was read with older rules."""
 
     partition: int
     rules_seq: int
@@ -43,43 +46,37 @@ class Switch(NamedTuple):
     watermark: datetime | None
 
     @property
-    def place(self) -> tuple[datetime, float]:
-        """Of a stream that was just made, possibly anew, nothing was read: what comes arrives later than that."""
-        return self.watermark or _EVER, self.seq or math.inf
+    def position(self) -> tuple[datetime, float]:
+        """Sorts before every later arrival. Nothing has been read of a stream that was just created: its seq is 0."""
+        return self.watermark or _BEGINNING, self.seq or math.inf
 
 
-class Switches:
-    def __init__(self, applies: Sequence[int], rows: Iterable[Switch]) -> None:
+class Cutovers:
+    def __init__(self, applies: Sequence[int], cutovers: Iterable[Cutover]) -> None:
         """`applies` are the seqs of all applies, in order."""
         self._applies = applies
-        self._rows: dict[int, list[Switch]] = {}
-        for row in sorted(rows, key=lambda row: row.rules_seq):
-            self._rows.setdefault(row.partition, []).append(row)
+        self._by_partition: dict[int, list[Cutover]] = {}
+        for cutover in sorted(cutovers, key=lambda cutover: cutover.rules_seq):
+            self._by_partition.setdefault(cutover.partition, []).append(cutover)
 
-    def of_partition(self, partition: int) -> Sequence[Switch]:
-        return self._rows.get(partition, ())
+    def of_partition(self, partition: int) -> Sequence[Cutover]:
+        return self._by_partition.get(partition, ())
 
     def rules_seq(self, partition: int, arrived_at: datetime, seq: int) -> int:
-        """The apply whose documents judged a datapoint; 0 if none had been applied."""
-        rows = self.of_partition(partition)
-        place = bisect_left(rows, (arrived_at, float(seq)), key=lambda row: row.place)
-        if place:
-            return rows[place - 1].rules_seq
-        earlier = bisect_left(self._applies, rows[0].rules_seq) if rows else len(self._applies)
+        """The apply whose documents evaluated a datapoint; 0 if none had been applied."""
+        cutovers = self.of_partition(partition)
+        passed = bisect_left(cutovers, (arrived_at, float(seq)), key=lambda cutover: cutover.position)
+        if passed:
+            return cutovers[passed - 1].rules_seq
+        earlier = bisect_left(self._applies, cutovers[0].rules_seq) if cutovers else len(self._applies)
         return self._applies[earlier - 1] if earlier else 0
 
 
 async def lock_partitions(connection: Connection) -> Mapping[tuple[str, int], datetime | None]:
-    """Phase 0 of an apply: waits for the batches under way; `watermark` of every (lane, partition)."""
+    """Phase 0 of an apply: wait for the running batches; returns the watermark of every (lane, partition)."""
     rows = await fetch_all(connection, "rules.apply/lock_partitions")
     return {(lane, partition): watermark for lane, partition, watermark in rows}
 
 
-async def record_switches(connection: Connection, rules_seq: int) -> None:
-    await connection.execute(statement("rules.apply/insert_switches"), {"rules_seq": rules_seq})
-
-
-async def read_switches(connection: Connection) -> Switches:
-    applies = await fetch_all(connection, "rules.apply/list_applies")
-    rows = await fetch_all(connection, "rules.apply/list_switches")
-    return Switches([seq for (seq,) in applies], [Switch(*row) for row in rows])
+async def record_cutovers(connection: Connection, rules_seq: int) -> None:
+    await connection.execute(statement("rules.apply/insert_cutovers"), {"rules_seq": rules_seq})

@@ -25,7 +25,7 @@ from psycopg.types.json import Jsonb
 from rules.apply.actions import CancelWaiting, ended_rules
 from rules.apply.alarms import change_alarms
 from rules.apply.backlog import Behind, Progress, settle_backlog
-from rules.apply.cutover import lock_partitions, record_switches
+from rules.apply.cutover import lock_partitions, record_cutovers
 from rules.apply.impact import Decided, decide
 from rules.apply.limits import refuse_large
 from rules.apply.plan import Change, Key, Plan, plan, read_stored
@@ -192,7 +192,7 @@ async def _record(connection: Connection, changes: Sequence[Change], records: Re
             "documents": [Jsonb(change.after) for change in begun],
         },
     )
-    await record_switches(connection, seq)
+    await record_cutovers(connection, seq)
     return seq
 
 

@@ -39,10 +39,6 @@ def check_pattern(pattern: str) -> str:
     return pattern
 
 
-def is_pattern(text: str) -> bool:
-    return "*" in text
-
-
 def covers(pattern: str, key: str) -> bool:
     return pattern == key if "*" not in pattern else _covers(pattern.split("."), key.split("."))
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clock import time_source
-from clock.time_source import DatabaseTime, VirtualClock, steady_s, wall_now
+from clock.time_source import DatabaseTime, steady_s, wall_now
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -85,17 +85,3 @@ def test_a_slow_answer_is_no_jump_and_neither_is_the_quick_one_after_it(steady: 
     assert time.observe(T0 + timedelta(seconds=6), 1006.0, 1006.0) == timedelta(0)
     assert time.jumps == 0
     assert time.now() == T0 + timedelta(seconds=6)
-
-
-def test_a_virtual_clock_moves_only_when_told() -> None:
-    clock = VirtualClock(T0)
-    assert clock.now() == clock.now() == T0
-    assert clock.step(timedelta(seconds=5)) == clock.now() == T0 + timedelta(seconds=5)
-    assert clock.jump(timedelta(hours=-1)) == clock.now() == T0 + timedelta(seconds=5, hours=-1)
-    clock.drift(100_000)
-    assert clock.step(timedelta(seconds=10)) == T0 + timedelta(seconds=16, hours=-1)
-
-
-def test_a_virtual_clock_wants_an_aware_instant() -> None:
-    with pytest.raises(ValueError, match="is naive"):
-        VirtualClock(datetime(2026, 3, 2))

@@ -15,7 +15,6 @@ from psycopg.types.json import Jsonb
 
 from cdc.log_reader import LogReader
 from clock.term import Term, begin_term
-from clock.time_source import VirtualClock
 from rules.actions.cancel import AlarmEndings
 from rules.actions.perform import perform
 from rules.actions.queue import Turns
@@ -28,6 +27,7 @@ from schemas.wire.step import StepRow
 from tests.rules.actions.performed_steps import world_of
 from tests.rules.apply.apply_setup import put, rule
 from tests.sql import all_rows
+from tests.virtual_clock import VirtualClock
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
@@ -151,7 +151,7 @@ class House:
         await self._be_at(self.clock.now() + parse_duration(duration))
 
     async def _be_at(self, instant: datetime) -> None:
-        self.clock.jump(instant - self.clock.now())
+        self.clock.move_to(instant)
         await _set_now(self.connection, instant)
 
     async def action(self) -> dict[str, Any]:

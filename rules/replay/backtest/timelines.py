@@ -16,7 +16,7 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 from rules.alarms.rule_change import Fate, fates, judged_anew
-from rules.apply.cutover import Switch, Switches
+from rules.apply.cutover import Cutover, Cutovers
 from rules.dispatch.matcher import Judge
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import RuleBook
@@ -78,8 +78,8 @@ class History:
         self._judges = RuleBook(Judge, *Judge.KINDS)
         self._judges.load(story.versions)
         self._applies = sorted(story.applies, key=lambda one: one.seq)
-        rows = [Switch(*one[1:]) for one in story.switches if one.lane == "data"]
-        self._switches = Switches([one.seq for one in self._applies], rows)
+        rows = [Cutover(*one[1:]) for one in story.switches if one.lane == "data"]
+        self._cutovers = Cutovers([one.seq for one in self._applies], rows)
         self.of_series = cache(self._of_series)
         self.of_events = cache(self._of_events)
         self._change = cache(self._changed)
@@ -92,17 +92,17 @@ class History:
 
     def _of_series(self, partition: int) -> Timeline:
         begin = (_EVER, -1) if self._story.is_whole else (self._story.start, -1)
-        rules_seq = self._switches.rules_seq(partition, *begin)
+        rules_seq = self._cutovers.rules_seq(partition, *begin)
         times = {one.seq: one.at for one in self._applies}
         changes = []
-        for row in self._switches.of_partition(partition):
-            if row.place <= begin:
+        for row in self._cutovers.of_partition(partition):
+            if row.position <= begin:
                 continue
             decided, anew = self._change(row.rules_seq)
             at = times.get(row.rules_seq) or row.watermark or self._story.start
             after = self._rules.at(row.rules_seq + 1)
             changes.append(
-                Change(row.place, row.watermark, at, decided, after, anew, rules_seq=row.rules_seq)
+                Change(row.position, row.watermark, at, decided, after, anew, rules_seq=row.rules_seq)
             )
         return Timeline(self._rules.at(rules_seq + 1), changes, rules_seq)
 

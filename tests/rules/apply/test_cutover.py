@@ -10,7 +10,7 @@ from typing import TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.apply.cutover import Switch, Switches, read_switches
+from rules.apply.cutover import Cutover, Cutovers
 from rules.documents.rule_book import RuleBook, RuleSet, newest_rules
 from schemas.documents import ActionDocument
 from tests.rules.apply.apply_setup import T0, action, note, put, schedule
@@ -61,6 +61,20 @@ async def read_until(connection: Connection, number: int, seq: int, at: datetime
         "where lane = 'data' and partition = %s",
         (seq, at, number),
     )
+
+
+async def read_cutovers(connection: Connection) -> Cutovers:
+    """Of the data lane."""
+    applies = await all_rows(
+        connection,
+        "select from_seq as seq from tocsin.rule_version union"
+        " select until_seq from tocsin.rule_version where until_seq is not null order by 1",
+    )
+    rows = await all_rows(
+        connection,
+        "select partition, rules_seq, seq, watermark from tocsin.rule_cutover where lane = 'data'",
+    )
+    return Cutovers([row["seq"] for row in applies], [Cutover(**row) for row in rows])
 
 
 async def test_the_newest_rules_are_the_ones_that_were_applied_last(connection: Connection) -> None:
@@ -175,14 +189,14 @@ async def test_a_batch_that_meets_an_apply_waits_and_sees_all_of_it(
     assert await reading == {"a": "two", "b": "two"}
 
 
-async def test_where_the_record_lane_stood_is_written_down_too_and_is_no_switch_of_data(
+async def test_where_the_record_lane_stood_is_written_down_too_and_is_no_cutover_of_data(
     connection: Connection,
 ) -> None:
     await partition(connection, 0, "record")
     await put(connection, both("one"))
     rows = await all_rows(connection, "select lane, partition, seq from tocsin.rule_cutover")
     assert [tuple(row.values()) for row in rows] == [("record", 0, 0)]
-    assert (await read_switches(connection)).of_partition(0) == ()
+    assert (await read_cutovers(connection)).of_partition(0) == ()
 
 
 async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connection) -> None:
@@ -193,13 +207,13 @@ async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connect
     second = (await put(connection, both("two"))).seq
     await read_until(connection, 3, 6, at[6])
     third = (await put(connection, both("three"))).seq
-    switches = await read_switches(connection)
-    judged = [switches.rules_seq(3, at[seq], seq) for seq in range(1, 9)]
+    cutovers = await read_cutovers(connection)
+    judged = [cutovers.rules_seq(3, at[seq], seq) for seq in range(1, 9)]
     assert judged == [first] * 4 + [second] * 2 + [third] * 2
-    assert [row.watermark for row in switches.of_partition(3)] == [at[4], at[6]]
+    assert [row.watermark for row in cutovers.of_partition(3)] == [at[4], at[6]]
     # One that was never read from when anything was applied has the newest.
-    assert switches.rules_seq(5, at[0], 1) == third
-    assert Switches([], []).rules_seq(0, at[0], 1) == 0
+    assert cutovers.rules_seq(5, at[0], 1) == third
+    assert Cutovers([], []).rules_seq(0, at[0], 1) == 0
 
 
 async def test_batches_and_applies_at_once_never_mix_and_a_replay_agrees(
@@ -239,9 +253,9 @@ async def test_batches_and_applies_at_once_never_mix_and_a_replay_agrees(
         is_over.set()
 
     await asyncio.gather(*(drain(number) for number in range(3)), apply_often())
-    switches = await read_switches(connection)
+    cutovers = await read_cutovers(connection)
     assert len({message for *_, message in judged}) > 5, "the applies came too late to meet a batch"
-    found = [messages[switches.rules_seq(number, at, seq)] for number, at, seq, _ in judged]
+    found = [messages[cutovers.rules_seq(number, at, seq)] for number, at, seq, _ in judged]
     assert found == [message for *_, message in judged]
 
 
@@ -250,7 +264,7 @@ class Lane:
     """A partition as it lives: what was applied, what was read, by which rules."""
 
     applies: list[int] = field(default_factory=list)
-    rows: list[Switch] = field(default_factory=list)
+    rows: list[Cutover] = field(default_factory=list)
     judged: list[tuple[datetime, int, int]] = field(default_factory=list)
     exists: bool = False
     seq: int = 0
@@ -265,7 +279,7 @@ def test_whatever_the_order_a_replay_finds_the_rules_of_the_time(steps: list[str
         if step == "apply":
             lane.applies.append(len(lane.applies) * 10 + 1)
             if lane.exists:
-                lane.rows.append(Switch(0, lane.applies[-1], lane.seq, lane.watermark))
+                lane.rows.append(Cutover(0, lane.applies[-1], lane.seq, lane.watermark))
         elif step == "make":
             lane.exists = True
         elif lane.exists and step in ("message", "same instant"):
@@ -279,7 +293,7 @@ def test_whatever_the_order_a_replay_finds_the_rules_of_the_time(steps: list[str
             lane.watermark = lane.at
         elif step == "stream made anew":
             lane.seq = 0
-    switches = Switches(lane.applies, lane.rows)
-    assert [switches.rules_seq(0, at, seq) for at, seq, _ in lane.judged] == [
+    cutovers = Cutovers(lane.applies, lane.rows)
+    assert [cutovers.rules_seq(0, at, seq) for at, seq, _ in lane.judged] == [
         rules for *_, rules in lane.judged
     ]

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import yaml
 
-from clock.time_source import VirtualClock
 from rules.runbook import (
     Advance,
     Answered,
@@ -27,6 +26,7 @@ from rules.runbook import (
 from rules.runbook.wait import outcome_of_wait
 from schemas.documents.action import ActionDocument
 from schemas.values.duration import format_duration, parse_duration
+from tests.virtual_clock import VirtualClock
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -66,10 +66,10 @@ class Simulation:
             if at > until:
                 break
             del self._timers[step]
-            self.clock.step(at - self.clock.now())
+            self.clock.move_to(at)
             self.awaited.pop(step, None)
             self._wake(step, entry)
-        self.clock.step(until - self.clock.now())
+        self.clock.move_to(until)
         return self
 
     def event_for(self, name: str) -> Simulation:
