@@ -1,37 +1,124 @@
-"""The tree of commands, in the order in which a new user meets them."""
+"""The tree of commands, in the sections and the order in which `tocsin --help` lists them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from tocsin.cli import alarms, health, metrics, migrate, next_times, prune, run, send, series, stats, timers
-from tocsin.cli.actions import command as actions
-from tocsin.cli.cdc import repair as cdc_repair
-from tocsin.cli.cdc import status as cdc_status
-from tocsin.cli.cdc import verify as cdc_verify
-from tocsin.cli.doctor import command as doctor
-from tocsin.cli.errors import Commands
-from tocsin.cli.records import audit, backtest, events, explain, export, tail
-from tocsin.cli.records import dead_letters as dead
-from tocsin.cli.rules import apply as rules_files
-from tocsin.cli.rules import channels, rule_tests, schema
-from tocsin.cli.schedule import add as schedule_add
-from tocsin.cli.schedule import change as schedule_changes
-from tocsin.cli.schedule import listing as schedules
-from tocsin.cli.up import command as up
+from tocsin.cli import emit, health, metrics, migrate, prune, run, send, series, timers
+from tocsin.cli.actions import actions, history, stats
+from tocsin.cli.alarms import ack, alarms, snooze
+from tocsin.cli.cdc import adopt, rebuild, status, verify
+from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
+from tocsin.cli.doctor import doctor
+from tocsin.cli.records import audit, dead_letters, events, explain, tail
+from tocsin.cli.rules import apply, backtest, channels, check, export, plan, schema, test
+from tocsin.cli.schedules import add, change, next, parse_time, schedules, upcoming
+from tocsin.cli.up import up
+
+Command = Callable[..., None]
+
+
+def _family(alone: Command | str, subcommands: dict[str, Command]) -> typer.Typer:
+    """A command with subcommands. Alone it runs a command, or prints help with this summary."""
+    if isinstance(alone, str):
+        family = typer.Typer(cls=Group, help=alone, no_args_is_help=True, rich_markup_mode=None)
+    else:
+        family = typer.Typer(cls=Group, callback=alone, invoke_without_command=True, rich_markup_mode=None)
+    for name, command in subcommands.items():
+        family.command(name)(command)
+    return family
+
+
+SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
+    "Rules": {
+        "check": check.check,
+        "plan": plan.plan,
+        "apply": apply.apply,
+        "test": test.run_tests,
+        "schema": schema.schema,
+        "channels": _family("Channels: try one.", {"test": channels.try_channel}),
+        "backtest": backtest.backtest,
+        "export": export.export,
+        "next": next.next_times,
+        "parse-time": parse_time.parse_time,
+    },
+    "Look": {
+        "alarms": alarms.alarms,
+        "series": series.series,
+        "health": health.health,
+        "schedules": schedules.schedules,
+        "upcoming": upcoming.upcoming,
+        "timers": _family(timers.timers, {"retry": timers.retry}),
+        "events": events.events,
+        "tail": tail.tail,
+        "actions": _family(
+            actions.actions, {"show": actions.show, "retry": actions.retry, "cancel": actions.cancel}
+        ),
+        "history": history.history,
+        "stats": stats.stats,
+        "explain": explain.explain,
+        "audit": audit.audit,
+        "dead-letters": dead_letters.dead_letters,
+    },
+    "Act": {
+        "ack": ack.ack,
+        "snooze": snooze.snooze,
+        "send": send.send,
+        "emit": emit.emit,
+        "schedule": _family(
+            "Add, show, pause, resume, run or cancel one schedule.",
+            {
+                "add": add.add,
+                "show": change.show,
+                "pause": change.pause,
+                "resume": change.resume,
+                "run": change.run,
+                "cancel": change.cancel,
+            },
+        ),
+    },
+    "Operate": {
+        "up": up.up,
+        "run": run.run,
+        "migrate": migrate.migrate,
+        "doctor": doctor.doctor,
+        "metrics": metrics.metrics,
+        "prune": prune.prune,
+        "cdc": _family(
+            "Compare the record log with the record stream, and repair them.",
+            {
+                "status": status.status,
+                "verify": verify.verify,
+                "adopt": adopt.adopt,
+                "rebuild": rebuild.rebuild,
+            },
+        ),
+    },
+}
+
+
+class _Tocsin(RootGroup):
+    order = tuple(name for commands in SECTIONS.values() for name in commands)
+
 
 app = typer.Typer(
-    cls=Commands,
-    help="Tocsin turns the passage of time into ordinary events, once each, on Postgres and JetStream.",
-    epilog="Example: tocsin up --rules examples/quickstart.yaml",
-    add_completion=False,
+    cls=_Tocsin,
+    help="""Schedules, alarms and actions on Postgres and JetStream.
+
+    Start with `tocsin up --rules examples/quickstart.yaml`, then look around from another terminal in
+    the same directory.""",
+    epilog="""\b
+    Exit codes: 0 done, 1 refused or invalid or a check failed, 2 wrong command line or no server,
+    3 `plan --exit-code` found changes.
+    """,
     no_args_is_help=True,
-    # Plain help: the formatted one costs a third of the time to the first letter.
+    # Plain help: rich takes a third of the time until help appears.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
 )
 
 
@@ -52,72 +139,10 @@ def _options(
     pass
 
 
-app.command("up")(up.up)
-app.command("run")(run.run)
-app.command("check")(rules_files.check)
-app.command("plan")(rules_files.plan)
-app.command("apply")(rules_files.apply)
-app.command("test")(rule_tests.run_tests)
-app.command("schema")(schema.schema)
-app.command("upcoming")(schedules.upcoming)
-app.command("schedules")(schedules.schedules)
-app.command("events")(events.events)
-app.command("tail")(tail.tail)
-app.command("alarms")(alarms.alarms)
-app.command("ack")(alarms.ack)
-app.command("snooze")(alarms.snooze)
-app.command("history")(actions.history)
-app.command("stats")(stats.stats)
-app.command("explain")(explain.explain)
-app.command("backtest")(backtest.backtest)
-app.command("export")(export.export)
-app.command("send", cls=send.SendCommand)(send.send)
-app.command("emit")(send.emit)
-app.command("series")(series.series)
-app.command("health")(health.health)
-app.command("dead")(dead.dead)
-app.command("doctor")(doctor.doctor)
-app.command("metrics")(metrics.metrics)
-app.command("migrate")(migrate.migrate)
-app.command("prune")(prune.prune)
-app.command("next")(next_times.next_times)
-app.command("when")(next_times.when)
-app.command("audit")(audit.audit)
-
-timer = typer.Typer(invoke_without_command=True, callback=timers.timers, rich_markup_mode=None)
-timer.command("retry")(timers.retry)
-app.add_typer(timer, name="timers")
-
-action = typer.Typer(invoke_without_command=True, callback=actions.actions, rich_markup_mode=None)
-action.command("show")(actions.show)
-action.command("retry")(actions.retry)
-action.command("cancel")(actions.cancel)
-app.add_typer(action, name="actions")
-
-channel = typer.Typer(help="Channels: try one.", no_args_is_help=True, rich_markup_mode=None)
-channel.command("test")(channels.try_channel)
-app.add_typer(channel, name="channel")
-
-schedule = typer.Typer(
-    help="Add, pause, resume, cancel, run and inspect single schedules.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-schedule.command("add")(schedule_add.add)
-schedule.command("pause")(schedule_changes.pause)
-schedule.command("resume")(schedule_changes.resume)
-schedule.command("cancel")(schedule_changes.cancel)
-schedule.command("run")(schedule_changes.run)
-schedule.command("get")(schedule_changes.get)
-app.add_typer(schedule, name="schedule")
-
-cdc = typer.Typer(
-    help="The record log and its stream: look, compare, rebuild, and accept what was lost.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-cdc.command("status")(cdc_status.status)
-cdc.command("verify")(cdc_verify.verify)
-cdc.command("rebuild")(cdc_repair.rebuild)
-cdc.command("adopt")(cdc_repair.adopt)
-app.add_typer(cdc, name="cdc")
+for section, commands in SECTIONS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=section)
+        else:
+            cls = send.SendCommand if command is send.send else None
+            app.command(name, cls=cls, rich_help_panel=section)(command)

@@ -1,64 +1,71 @@
-"""What a failing command prints, and its exit code.
+"""The texts of errors, and the run of a command's coroutine.
 
-Guarantee: every `TocsinError` ends as `tocsin: message` on stderr and its `exit_code`, without a traceback.
-Problems of rules files keep their bare `file:line:column: message` form, one per line, so that an editor
-can jump to them. A server that vanished in the middle of a command is unreachable too. Anything else is a
-defect and keeps its traceback.
+Problems of rule files keep their bare `file:line:column: message` form, one per line, so that an
+editor can jump to them. A server that stops answering in the middle of a command is an
+`Unreachable` like one that was never there.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from contextlib import closing
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
 
 from tocsin.core.errors import Refused, TocsinError, Unreachable
 
 Result = TypeVar("Result")
 
 
-class Commands(TyperGroup):
-    """The top of the command tree: where every error of a command arrives."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except typer.BadParameter as wrong:
-            wrong.message = _in_our_words(wrong)
-            raise
-        except TocsinError as error:
-            typer.echo(sentence(error), err=True)
-            raise typer.Exit(error.exit_code) from None
-
-
-def sentence(error: TocsinError) -> str:
-    # Only errors of rules files have `problems`; importing their class would slow every command's start.
+def error_text(error: TocsinError) -> str:
+    # Only errors of rule files have `problems`. Importing their class would slow every command's start.
     return str(error) if hasattr(error, "problems") else f"tocsin: {error}"
 
 
-def _in_our_words(wrong: typer.BadParameter) -> str:
-    """Typer reads values with pydantic, and says what that says."""
+def error_json(error: TocsinError) -> str:
+    """One document; errors of rule files also list their `problems`."""
+    from tocsin.cli.output import json_text
+
+    problems = getattr(error, "problems", None)
+    if problems is None:
+        return json_text({"error": {"message": error.message, "remedy": error.remedy}}, indent=2)
+    message = f"{len(problems)} problem{'' if len(problems) == 1 else 's'} in the rule files"
+    shown = [problem._asdict() for problem in problems]
+    remedy = "fix the problems that are listed"
+    return json_text({"error": {"message": message, "remedy": remedy, "problems": shown}}, indent=2)
+
+
+def usage_error_json(error: typer.TyperException) -> str:
+    from tocsin.cli.output import json_text
+
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "tocsin"
+    fields = {"message": error.format_message(), "remedy": f"see `{command} --help`"}
+    return json_text({"error": fields}, indent=2)
+
+
+def usage_message(error: typer.BadParameter) -> str:
+    """The message of pydantic, which typer reads values with, in the words of our other errors."""
     from pydantic import ValidationError
 
     from schemas.refusals import fault
 
-    if not isinstance(wrong.__cause__, ValidationError):
-        return wrong.message
-    return fault(wrong.__cause__.errors(include_url=False)[0]).lstrip(": ")
+    if not isinstance(error.__cause__, ValidationError):
+        return error.message
+    return fault(error.__cause__.errors(include_url=False)[0]).lstrip(": ")
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a command's coroutine to its end, with the errors of both servers in our own words."""
-    # Also when Ctrl-C comes before it has begun.
+    """Run a command's coroutine to its end. Errors of the servers' drivers become ours."""
+    # Closed also if Ctrl-C arrives before the coroutine has begun.
     with closing(work):
         return _finish(work)
 
 
 def _finish(work: Coroutine[Any, Any, Result]) -> Result:
+    import asyncio
+
     import psycopg
     from nats.errors import Error as NatsError
 
@@ -68,15 +75,16 @@ def _finish(work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(work)
     except OUTAGE as error:
         raise Unreachable(
-            f"postgres went away or did not answer ({_first_line(error)})", remedy="try again"
+            f"postgres closed the connection or did not answer ({_first_line(error)})", remedy="try again"
         ) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise Refused(
-            f"postgres refuses ({_first_line(error)})", remedy="use the role that ran `tocsin migrate`"
+            f"postgres denies the access ({_first_line(error)})",
+            remedy="use the role that ran `tocsin migrate`",
         ) from None
     except NatsError as error:
         raise Unreachable(
-            f"nats went away or did not answer ({_first_line(error)})", remedy="try again"
+            f"nats closed the connection or did not answer ({_first_line(error)})", remedy="try again"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they read the same everywhere."""
+"""Options that several commands share, so that they have one name and one meaning everywhere."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.")]
 Owner = Annotated[str, typer.Option("--owner", help="Owner of the schedule; none by default.")]
+OnlyOwner = Annotated[str | None, typer.Option("--owner", help="Only of this owner.")]
 IfGeneration = Annotated[
     int | None,
-    typer.Option("--if-generation", help="Only if the schedule is still at this generation."),
+    typer.Option("--if-generation", help="Only if the schedule still has this generation."),
 ]
 CreatedBy = Annotated[
-    str | None, typer.Option("--created-by", "--by", help="Who is recorded in the audit; you by default.")
+    str | None, typer.Option("--created-by", "--by", help="Name for the audit; your user name by default.")
 ]
 Tz = Annotated[str, typer.Option("--tz", help="IANA timezone of wall times, such as Europe/London.")]
 
 
 def instant_option(text: str, option: str) -> datetime:
-    """An instant needs its offset: a wall time would mean another instant on another host."""
+    """The instant in `text`. It needs an offset: a wall time is another instant on another host."""
     from timers.recurrence.once import parse_iso
 
     parsed = parse_iso(text)
@@ -36,25 +37,25 @@ def instant_option(text: str, option: str) -> datetime:
 
 
 def instant_or_ago(text: str, option: str, now: datetime) -> datetime:
-    """An instant, or how long ago: `2h`."""
+    """The instant in `text`, or the instant that lies a duration such as `2h` before `now`."""
     from schemas.values.duration import parse_duration
 
     try:
         return now - parse_duration(text)
-    except InvalidInput:
+    except (InvalidInput, OverflowError):
         pass
     try:
         return instant_option(text, option)
     except InvalidInput:
         raise InvalidInput(
-            f"{option} {text!r} is neither a duration such as 2h nor an instant such as 2026-03-07T00:00Z"
+            f"{option} {text!r} is neither a duration nor an instant",
+            remedy="write a duration such as 2h, or an instant such as 2026-03-07T00:00Z",
         ) from None
 
 
-def person() -> str:
-    """Who sits at this command line."""
+def current_user() -> str:
+    """The name of the user who runs this command, for the audit."""
     import getpass
-    import os
 
     try:
         return getpass.getuser()
@@ -63,7 +64,7 @@ def person() -> str:
 
 
 def check_output(path: Path, option: str) -> None:
-    """Before the work, so that it is not for nothing."""
+    """Reject a file that cannot be written, before the work whose result it shall hold."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InvalidInput(
             f"{option} {path} cannot be written", remedy="name a file in a folder that you can write to"

@@ -1,14 +1,14 @@
-"""How answers look: aligned columns for people, JSON for machines, instants and distances in one spelling.
+"""The form of answers: aligned columns for people, JSON for machines, one spelling for times.
 
-Guarantee: no text from a database or a stream can move the cursor or break a line: control characters are
-shown escaped. Everything here is pure but `print_json` and `print_table`.
+Guarantee: no text from a database or a stream can move the cursor or break a line: control characters
+are shown escaped. Everything here is pure, except `print_json` and `print_table`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -50,8 +50,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
+def shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def utc_text(instant: datetime) -> str:
-    """`2026-03-08 07:00:00Z`; milliseconds only where there are some."""
+    """`2026-03-08 07:00:00Z`; milliseconds only if there are any."""
     at = instant.astimezone(UTC)
     return f"{at:%Y-%m-%d %H:%M:%S}{_fraction(at)}Z"
 
@@ -65,7 +69,7 @@ def local_text(instant: datetime, tz: str) -> str:
 
 
 def countdown(distance: timedelta) -> str:
-    """`in 4m12s`, or `8s ago`: the two largest units are enough for a person."""
+    """`in 4m12s`, or `8s ago`, with the two largest units."""
     seconds = int(abs(distance).total_seconds())
     parts = [
         (seconds // _DAY_S, "d"),
@@ -80,17 +84,17 @@ def countdown(distance: timedelta) -> str:
 
 
 def due_text(distance: timedelta) -> str:
-    """The countdown of something that is pending: what is past is not history, it is due."""
+    """The countdown of something that is pending; `due now` once its time has passed."""
     return countdown(distance) if distance >= timedelta(0) else "due now"
 
 
 def since_text(distance: timedelta) -> str:
-    """How long ago something was. It lies in the past, also where two clocks disagree by a moment."""
+    """`8s ago`; `just now` also where two clocks disagree and the instant seems to lie ahead."""
     return countdown(distance) if distance <= timedelta(seconds=-1) else "just now"
 
 
 def duration_text(duration: timedelta) -> str:
-    """`340 ms`, `1.2 s`, `5m10s`: as exact as a person wants it."""
+    """`340 ms`, `1.2 s`, `5m10s`"""
     seconds = duration.total_seconds()
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -100,12 +104,12 @@ def duration_text(duration: timedelta) -> str:
 
 
 def title(owner: str, name: str) -> str:
-    """How a schedule, a rule or a series is called on a screen; either part may be empty."""
+    """The name of a schedule, a rule or a series on a screen; either part may be empty."""
     return f"{owner}/{name}" if owner and name else owner or name
 
 
 def compact(value: object) -> str:
-    """A value of a row on one line: JSON where it has parts, the plain text otherwise."""
+    """A value on one line: JSON if it has parts, plain text otherwise."""
     if value is None:
         return "none"
     if isinstance(value, dict | list):
@@ -123,6 +127,8 @@ def _plain(value: Any) -> str:
 
     if isinstance(value, datetime):
         return instant_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, timedelta):
         return format_duration(value)
     if isinstance(value, UUID):

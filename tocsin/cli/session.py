@@ -1,7 +1,7 @@
-"""What a command needs from outside: its settings, a migrated database, a connection to NATS.
+"""The resources of a command: its settings, a migrated database, a connection to NATS.
 
-Guarantee: each is opened for the length of a block and closed after it; logs go to stderr, and from a
-one-shot command only warnings do, so that stdout is the command's answer and nothing else.
+Guarantees: each is opened for a block and closed after it. Logs go to stderr, and a command that
+answers and ends logs warnings and errors only, so that stdout holds its answer and nothing else.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from tocsin.cli.addresses import read_addresses
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
+    from tocsin.core.audit import Actor
     from tocsin.core.db import Connection
     from tocsin.core.settings import Settings
 
 
 def current_settings() -> Settings:
-    """From the environment; addresses that it does not name come from a running `up`."""
+    """The settings of the environment; addresses that it does not name come from a running `up`."""
     from tocsin.core.settings import read_settings
 
     settings = read_settings()
-    found = {key: value for key, value in read_addresses().items() if not getattr(settings, key)}
-    return settings.model_copy(update=found)
+    addresses = {key: value for key, value in read_addresses().items() if not getattr(settings, key)}
+    return settings.model_copy(update=addresses)
 
 
 def command_settings() -> Settings:
-    """For a command that answers and ends: quiet, unless the environment asks for more."""
+    """The settings of a command that answers and ends. Configures its logs."""
     from tocsin.core.logs import configure_logs
 
     settings = current_settings()
@@ -55,3 +56,11 @@ async def message_bus(settings: Settings) -> AsyncIterator[Client]:
 
     async with open_bus(settings, "command line") as bus:
         yield bus
+
+
+async def command_actor(connection: Connection, who: str) -> Actor:
+    """The author and the instant of a change, for the audit."""
+    from timers.working_set import database_now
+    from tocsin.core.audit import Actor
+
+    return Actor(who, "cli", await database_now(connection))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import CreatedBy, Json, person
+from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import due_text, print_json, print_table, utc_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def retry(
     Example:
       tocsin timers retry schedule-tick daily-digest
     """
-    found = finish(_retry(kind, ref, key, by or person()))
+    found = finish(_retry(kind, ref, key, by or current_user()))
     if as_json:
         print_json(found)
         return
@@ -98,11 +98,7 @@ async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime,
 
 async def _retry(kind: str, ref: str, key: str, who: str) -> dict[str, Any]:
     from timers.retry import retry_timer
-    from timers.working_set import database_now
-    from tocsin.cli.session import database
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        return await retry_timer(
-            connection, kind, ref, key, Actor(who, "cli", await database_now(connection))
-        )
+        return await retry_timer(connection, kind, ref, key, await command_actor(connection, who))

@@ -19,7 +19,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.embedded.launching import users_of
 from tests.waiting import eventually_sync
-from tocsin.cli.up.command import _interruptible
+from tocsin.cli.up.up import _interruptible
 
 _COMMAND = (sys.executable, "-c", "from tocsin.cli import main; main()", "up")
 _WITHIN_S = 120.0

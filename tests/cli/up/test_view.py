@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from tocsin.cli.records.foreign_messages import NO_RECORD
-from tocsin.cli.schedule.render import ComingFire, coming_fires
+from tocsin.cli.schedules.coming_fires import ComingFire, coming_fires
 from tocsin.cli.up.lines import Line, Record, foreign_line, line_of
 from tocsin.cli.up.screen import LiveScreen, PlainScreen
 from tocsin.cli.up.services import database_url

@@ -55,7 +55,7 @@ def _print(found: Verified) -> None:
 async def _verify(first: int | None, last: int | None) -> Verified:
     from cdc.log_reader import LogReader
     from cdc.verify import common_range, verify
-    from tocsin.cli.rules.progress import progress_bar
+    from tocsin.cli.progress import progress_bar
     from tocsin.cli.session import command_settings, database, message_bus
 
     settings = command_settings()

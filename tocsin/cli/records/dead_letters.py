@@ -1,4 +1,4 @@
-"""`tocsin dead`: messages that could not be taken, with the reason, newest first."""
+"""`tocsin dead-letters`: messages that could not be taken, with the reason, newest first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS = ("datapoint", "event", "record", "report")
 _SHOWN = 60
 
 
-def dead(
+def dead_letters(
     kind: Annotated[
         str | None, typer.Option("--kind", help="Only datapoint, event, record or report.")
     ] = None,
@@ -26,7 +26,7 @@ def dead(
 
     \b
     Example:
-      tocsin dead --kind datapoint --limit 5
+      tocsin dead-letters --kind datapoint --limit 5
     """
     if kind is not None and kind not in _KINDS:
         raise InvalidInput(f"unknown kind {kind!r}", remedy=f"use one of {', '.join(_KINDS)}")

@@ -1,1 +1,1 @@
-"""Commands on rule files: check, plan, apply, test, schema; and on channels."""
+"""Commands about rules: `check`, `plan`, `apply`, `test`, `schema`, `rules`, `channels`, `backtest`, `export`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import Json, person
+from tocsin.cli.options import Json, current_user
 from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
@@ -50,6 +50,6 @@ async def _try(name: str, resolved: bool) -> tuple[bool, Outcome]:
         channel = await read_channel(connection, name)
         now = await database_now(connection)
     outcome = await send_test(
-        Egress.of(settings), channel, "resolved" if resolved else "opened", now, person()
+        Egress.of(settings), channel, "resolved" if resolved else "opened", now, current_user()
     )
     return channel.enabled, outcome

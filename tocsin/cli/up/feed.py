@@ -21,7 +21,7 @@ from timers.schedules import find_schedule, list_schedules
 from timers.working_set import database_now
 from tocsin.cli.output import title
 from tocsin.cli.records.foreign_messages import NO_RECORD
-from tocsin.cli.schedule.render import coming_fires, tz_of
+from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
 from tocsin.cli.up.view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, Restarts, State

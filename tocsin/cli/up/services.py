@@ -20,7 +20,7 @@ from migrations.runner import migrate
 from timers.schedules import list_schedules
 from timers.working_set import database_now
 from tocsin.cli.metrics import metrics_page
-from tocsin.cli.options import person
+from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
 from tocsin.cli.rules.apply import apply_files
 from tocsin.cli.run import service, stop_on_signals
@@ -141,6 +141,6 @@ def _overdue(ticks: Sequence[tuple[str, str, datetime | None]], now: datetime) -
 
 
 async def _apply(connection: Connection, rules: Sequence[Path]) -> str:
-    applied = await apply_files(connection, rules, person(), via="up")
+    applied = await apply_files(connection, rules, current_user(), via="up")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in applied.plan.counts().items())
     return f"rules: {', '.join(map(str, rules))}: {counts}"

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli.output import due_text, local_text, printable, since_text, title
-from tocsin.cli.schedule.render import ComingFire
+from tocsin.cli.schedules.coming_fires import ComingFire
 from tocsin.cli.up.lines import Line
 
 _COLOURS = {

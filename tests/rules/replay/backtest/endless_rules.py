@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.model import Arrivals, OwnerBegins, Part, Story
-from tocsin.cli.rules.progress import part_bar
+from tocsin.cli.progress import part_bar
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from timers.recurrence import parse_spec
-from tocsin.cli.schedule.results import result_facts
+from tocsin.cli.schedules.last_result import result_facts
 
 Row = Mapping[str, Any]
 _SHOWN = (

@@ -1,4 +1,4 @@
-"""`tocsin schedule pause | resume | cancel | run | get`: one schedule by name, or all of an owner or type
+"""`tocsin schedule pause | resume | cancel | run | show`: one schedule by name, or all of an owner or type
 cancelled.
 
 Guarantee: an act on one schedule is one transaction, with its event in the log and its row in the audit,
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, person
+from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, current_user
 from tocsin.cli.output import print_json, printable, title
 from tocsin.core.errors import InvalidInput, Refused
 
@@ -96,7 +96,7 @@ def cancel(
         )
     if type_ is None and (not all_ or owner is None):
         raise InvalidInput("nothing to cancel", remedy="give a name, --all with --owner, or --type")
-    cancelled = finish(_cancel_many(owner, type_, by or person()))
+    cancelled = finish(_cancel_many(owner, type_, by or current_user()))
     if as_json:
         print_json({"cancelled": cancelled, "count": len(cancelled)})
         return
@@ -112,21 +112,21 @@ def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = Fal
     Example:
       tocsin schedule run daily-digest
     """
-    seq = finish(_run(owner, name, by or person()))
+    seq = finish(_run(owner, name, by or current_user()))
     if as_json:
         print_json({"schedule": name, "owner": owner, "type": "schedule-triggered", "seq": seq})
         return
     typer.echo(f"ran schedule {printable(title(owner, name))}: schedule-triggered, seq {seq}")
 
 
-def get(name: Name, owner: Owner = "", as_json: Json = False) -> None:
+def show(name: Name, owner: Owner = "", as_json: Json = False) -> None:
     """Show one schedule with its status and next fire.
 
     \b
     Example:
-      tocsin schedule get invoice-42 --owner billing
+      tocsin schedule show invoice-42 --owner billing
     """
-    from tocsin.cli.schedule.render_results import print_schedule
+    from tocsin.cli.schedules.one_schedule import print_schedule
 
     print_schedule(finish(_get(owner, name)), as_json)
 
@@ -134,9 +134,9 @@ def get(name: Name, owner: Owner = "", as_json: Json = False) -> None:
 def _change(
     change: Change, owner: str, name: str, if_generation: int | None, by: str | None, as_json: bool
 ) -> None:
-    from tocsin.cli.schedule.render_results import print_schedule
+    from tocsin.cli.schedules.one_schedule import print_schedule
 
-    put, row = finish(_change_one(change, owner, name, if_generation, by or person()))
+    put, row = finish(_change_one(change, owner, name, if_generation, by or current_user()))
     print_schedule(row, as_json, outcome=put.outcome)
 
 
@@ -153,10 +153,9 @@ async def _change_one(
 async def _act(
     connection: Connection, change: Change, key: tuple[str, str], if_generation: int | None, who: str
 ) -> Put:
-    from timers.working_set import database_now
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor
 
-    actor = Actor(who, "cli", await database_now(connection))
+    actor = await command_actor(connection, who)
     return await change(connection, *key, actor, if_generation=if_generation)
 
 
@@ -179,17 +178,15 @@ async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[d
 
 async def _run(owner: str, name: str, who: str) -> int:
     from clock.schedule_commands import run_now
-    from timers.working_set import database_now
-    from tocsin.cli.session import database
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
         await _found(connection, owner, name)
-        return await run_now(connection, owner, name, Actor(who, "cli", await database_now(connection)))
+        return await run_now(connection, owner, name, await command_actor(connection, who))
 
 
 async def _get(owner: str, name: str) -> dict[str, Any]:
-    from tocsin.cli.schedule.results import with_results
+    from tocsin.cli.schedules.last_result import with_results
     from tocsin.cli.session import database
 
     async with database() as connection:

@@ -16,7 +16,7 @@ from tests.cli.conftest import CommandLine
 from tests.paths import ROOT
 from tests.rules.apply.apply_setup import T0, action, rule, schedule
 from tests.rules.lanes.arrivals import hot
-from tocsin.cli.rules.render_plan import plan_lines
+from tocsin.cli.rules.plan_text import plan_lines
 
 _LONG = 'type == "noted" && owner.startsWith("plant-") && payload.count > 3 && payload.kind == "sensor" || seq > 9'
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, Tz, person
+from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, Tz, current_user
 from tocsin.cli.output import compact
 from tocsin.core.errors import InvalidInput, Refused
 
@@ -66,7 +66,7 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
     Example:
       tocsin schedule add invoice-42 --in 30m --owner billing --payload '{"invoice": 42}'
     """
-    from tocsin.cli.schedule.render_results import print_schedule
+    from tocsin.cli.schedules.one_schedule import print_schedule
 
     values: Row = {
         **{"name": name, "at": at, "every": every, "cron": cron, "rrule": rrule, "dtstart": dtstart},
@@ -80,7 +80,7 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
     if in_ is not None:
         values["at"] = f"in {in_}"
     edit = Edit(replace or if_generation is not None, if_generation)
-    put, row = finish(_add(values, edit, created_by or person()))
+    put, row = finish(_add(values, edit, created_by or current_user()))
     print_schedule(row, as_json, deduped=put.outcome == "unchanged", outcome=put.outcome)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.options import Json, Tz, instant_option
-from tocsin.cli.output import countdown, local_text, print_json, print_table, utc_text
+from tocsin.cli.output import local_text, print_json, print_table, utc_text
 
 _HORIZON_YEAR = 9999
 
@@ -63,26 +63,3 @@ def next_times(  # noqa: PLR0913 - one option per key an author may write
         return
     rows = ((local_text(one.at, tz), utc_text(one.at), one.note or "") for one in found)
     print_table(("LOCAL TIME", "UTC", "NOTE"), rows)
-
-
-def when(
-    text: Annotated[str, typer.Argument(help="A time, as people say it.")],
-    tz: Tz = "UTC",
-    now: Annotated[str | None, typer.Option("--now", help="Instant to count from; now by default.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Say which instant a phrase means.
-
-    \b
-    Example:
-      tocsin when "next friday at 3pm" --tz Europe/London
-    """
-    from clock.time_source import wall_now
-    from timers.natural_time import parse_when
-
-    start = wall_now() if now is None else instant_option(now, "--now")
-    found = parse_when(text, now=start, tz=tz)
-    if as_json:
-        print_json({"text": text, "local": local_text(found, tz), "utc": found, "tz": tz})
-    else:
-        typer.echo(f"{local_text(found, tz)} ({tz}) = {utc_text(found)}, {countdown(found - start)}")

@@ -7,8 +7,8 @@ from typing import Any
 import typer
 
 from tocsin.cli.output import compact, local_text, print_json, printable, title, utc_text
-from tocsin.cli.schedule.render import recurrence_text, schedule_facts, tz_of
-from tocsin.cli.schedule.results import result_text
+from tocsin.cli.schedules.coming_fires import recurrence_text, schedule_facts, tz_of
+from tocsin.cli.schedules.last_result import result_text
 
 
 def print_schedule(row: dict[str, Any], as_json: bool, **extra: object) -> None:

@@ -1,4 +1,4 @@
-"""A plan as people read it, and as machines do. Pure.
+"""The text and the JSON of a plan. Pure.
 
     + action_rule night-page
         when: "severity >= high"
@@ -10,8 +10,8 @@
         resolves the alarm of plant-7 (since 2026-03-02 07:10:00Z): rule-removed
     1 added, 1 changed, 1 removed, 12 unchanged
 
-Guarantee: every difference is there, whole: what does not fit on one line is shown below its key, line by line. No
-text of a document can move the cursor: control characters are escaped.
+Guarantees: every difference is shown in full; a value that does not fit on one line is shown below
+its key, line by line. No text of a document can move the cursor: control characters are escaped.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ from tocsin.cli.output import json_text, local_text, printable, utc_text
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _ONE_LINE = 100
-_NOTHING = "nothing to do"
 
 
 def plan_lines(preview: Preview) -> Iterator[str]:
-    """Changes in the order of the files, each with what follows from it; then the counts."""
-    told: set[AlarmEnd] = set()
+    """The changes in the order of the files, each with its consequences; then the counts."""
+    shown: set[AlarmEnd] = set()
     for change in preview.plan.effective:
         yield f"{_SIGNS[change.outcome]} {change.kind} {change.name}"
         ends = [end for end in preview.alarms if _is_of(end, change)]
-        told.update(ends)
+        shown.update(ends)
         yield from _indented([*_content(change), *_consequences(change, preview), *map(_end_text, ends)])
-    yield from map(_end_text, (end for end in preview.alarms if end not in told))
+    yield from map(_end_text, (end for end in preview.alarms if end not in shown))
     yield counts_text(preview.plan)
 
 
@@ -57,21 +56,21 @@ def plan_json(preview: Preview) -> dict[str, Any]:
 
 def counts_text(plan: Plan) -> str:
     counts = ", ".join(f"{count} {outcome}" for outcome, count in plan.counts().items())
-    return counts if plan.effective else f"{_NOTHING}: {counts or 'no documents'}"
+    return counts if plan.effective else f"no changes: {counts or 'no documents'}"
 
 
 def _change_json(change: Change, preview: Preview) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": change.kind, "name": change.name, "outcome": change.outcome}
+    shown: dict[str, Any] = {"kind": change.kind, "name": change.name, "outcome": change.outcome}
     if change.outcome == "changed":
-        found["differences"] = [one.as_json() for one in change.differences]
+        shown["differences"] = [difference.as_json() for difference in change.differences]
     elif change.outcome == "added":
-        found["document"] = change.after
+        shown["document"] = change.after
     if change.key in preview.fires:
-        foreseen = preview.fires[change.key]
-        found["fires"] = {"old": foreseen.before, "new": foreseen.after}
+        fires = preview.fires[change.key]
+        shown["fires"] = {"old": fires.before, "new": fires.after}
     if change.key in preview.under_way:
-        found["actions"] = preview.under_way[change.key]._asdict()
-    return found
+        shown["actions"] = preview.under_way[change.key]._asdict()
+    return shown
 
 
 def _content(change: Change) -> Iterator[str]:
@@ -79,9 +78,8 @@ def _content(change: Change) -> Iterator[str]:
         for difference in change.differences:
             yield from _difference_lines(difference)
     elif change.model is not None and change.outcome == "added":
-        # What is left out of a file says nothing.
-        said = change.model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        for key, value in said.items():
+        written = change.model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for key, value in written.items():
             if key != "name":
                 yield from _value_lines(key, value)
 
@@ -111,7 +109,7 @@ def _value_lines(key: str, value: Any) -> Iterator[str]:
 
 
 def _lines(value: Any) -> list[str]:
-    """A text by its own lines, and one long line by its clauses; anything else as the files have it, in YAML."""
+    """A text by its lines, one long line of CEL by its clauses, and anything else as YAML."""
     if not isinstance(value, str):
         text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_ONE_LINE)
         return [printable(line) for line in text.splitlines()]
@@ -129,20 +127,20 @@ def _compact(value: Any) -> str:
 
 
 def _consequences(change: Change, preview: Preview) -> Iterator[str]:
-    foreseen = preview.fires.get(change.key)
-    if foreseen is not None:
-        yield f"next fires: {_fires(foreseen, foreseen.after)}"
-        if change.outcome == "changed" and foreseen.before != foreseen.after:
-            yield f"instead of: {_fires(foreseen, foreseen.before)}"
-    under_way = preview.under_way.get(change.key)
-    if under_way is not None and under_way.cancelled:
-        yield f"cancels actions that have not begun: {under_way.cancelled}"
-    if under_way is not None and under_way.finishing:
-        yield f"actions under way, which finish as they were started: {under_way.finishing}"
+    fires = preview.fires.get(change.key)
+    if fires is not None:
+        yield f"next fires: {_fires_text(fires, fires.after)}"
+        if change.outcome == "changed" and fires.before != fires.after:
+            yield f"instead of: {_fires_text(fires, fires.before)}"
+    runs = preview.under_way.get(change.key)
+    if runs is not None and runs.cancelled:
+        yield f"cancels runs that have not begun: {runs.cancelled}"
+    if runs is not None and runs.finishing:
+        yield f"runs in progress, which finish with the old rules: {runs.finishing}"
 
 
-def _fires(foreseen: Foreseen, instants: Sequence[datetime]) -> str:
-    return ", ".join(local_text(instant, foreseen.tz) for instant in instants) or "never"
+def _fires_text(fires: Foreseen, instants: Sequence[datetime]) -> str:
+    return ", ".join(local_text(instant, fires.tz) for instant in instants) or "never"
 
 
 def _end_text(end: AlarmEnd) -> str:

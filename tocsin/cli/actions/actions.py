@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.actions.render import STATE_HELP, actions_table, print_action, states_option
+from tocsin.cli.actions.text import STATE_HELP, actions_table, print_action, states_option
 from tocsin.cli.errors import finish
-from tocsin.cli.options import CreatedBy, Json, instant_or_ago, person
+from tocsin.cli.options import CreatedBy, Json, current_user, instant_or_ago
 from tocsin.cli.output import print_json, printable
-from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,7 +51,7 @@ def actions(
     """
     if context.invoked_subcommand is not None:
         return
-    now, rows = finish(_list(states_option(state), name, rule, owner, since, limit))
+    now, rows = finish(list_runs(states_option(state), name, rule, owner, since, limit))
     if as_json:
         print_json(rows)
         return
@@ -77,7 +76,7 @@ def retry(action: ActionId, by: CreatedBy = None, as_json: Json = False) -> None
     Example:
       tocsin actions retry 3f2a91c0
     """
-    row, steps = finish(_retry(action, by or person()))
+    row, steps = finish(_retry(action, by or current_user()))
     if as_json:
         print_json({"action": row["id"], "steps": steps})
         return
@@ -92,44 +91,14 @@ def cancel(action: ActionId, by: CreatedBy = None, as_json: Json = False) -> Non
     Example:
       tocsin actions cancel 3f2a91c0
     """
-    row = finish(_cancel(action, by or person()))
+    row = finish(_cancel(action, by or current_user()))
     if as_json:
         print_json({"action": row["id"], "state": "cancelled"})
         return
     typer.echo(printable(f"cancelled action {str(row['id'])[:8]} ({row['name']})"))
 
 
-def history(
-    state: State = None,
-    name: Name = None,
-    rule: Rule = None,
-    owner: OfOwner = None,
-    since: Since = None,
-    limit: Limit = 50,
-    as_json: Json = False,
-) -> None:
-    """Show actions that have ended, the newest first: how, after how many attempts, and how long they took.
-
-    \b
-    Examples:
-      tocsin history --state failed --since 2h
-      tocsin history --action email-digest --limit 10
-    """
-    from rules.actions.history import ENDED
-
-    states = states_option(state) or ENDED
-    if not set(states) <= set(ENDED):
-        raise InvalidInput(
-            f"an action that is {state} has not ended", remedy=f"`tocsin actions --state {state}` lists those"
-        )
-    now, rows = finish(_list(states, name, rule, owner, since, limit))
-    if as_json:
-        print_json(rows)
-        return
-    actions_table(rows, now, "no action has ended")
-
-
-async def _list(
+async def list_runs(
     states: tuple[str, ...] | None,
     name: str | None,
     rule: str | None,
@@ -162,24 +131,19 @@ async def _show(action: str) -> tuple[dict[str, Any], list[Attempt]]:
 async def _retry(action: str, who: str) -> tuple[dict[str, Any], list[int]]:
     from rules.actions.history import find_action
     from rules.actions.retry import retry_action
-    from timers.working_set import database_now
-    from tocsin.cli.session import database
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
         row = await find_action(connection, action)
-        actor = Actor(who, "cli", await database_now(connection))
-        return row, await retry_action(connection, row["id"], actor)
+        return row, await retry_action(connection, row["id"], await command_actor(connection, who))
 
 
 async def _cancel(action: str, who: str) -> dict[str, Any]:
     from rules.actions.cancel import cancel_action
     from rules.actions.history import find_action
-    from timers.working_set import database_now
-    from tocsin.cli.session import database
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
         row = await find_action(connection, action)
-        await cancel_action(connection, row["id"], Actor(who, "cli", await database_now(connection)))
+        await cancel_action(connection, row["id"], await command_actor(connection, who))
         return row

@@ -47,7 +47,7 @@ async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str
     from rules.replay.backtest.recording.database import recorded
     from rules.replay.backtest.recording.parquet import write_parquet
     from rules.replay.backtest.recording.recording import write_recording
-    from tocsin.cli.rules.progress import part_bar
+    from tocsin.cli.progress import part_bar
     from tocsin.cli.session import command_settings
 
     settings = command_settings()

@@ -16,7 +16,7 @@ import typer
 from tocsin.cli.errors import finish
 from tocsin.cli.options import Json, check_output
 from tocsin.cli.output import duration_text, print_json, print_table, printable, utc_text
-from tocsin.cli.records.export import Until, window
+from tocsin.cli.rules.export import Until, window
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ async def _backtest(
 ) -> tuple[Story, Found]:
     from rules.replay.backtest.candidates import candidate_documents
     from rules.replay.backtest.parallel import backtest as replay
-    from tocsin.cli.rules.progress import part_bar
+    from tocsin.cli.progress import part_bar
 
     async with _source(since, until, recording) as source:
         story = await source.story()

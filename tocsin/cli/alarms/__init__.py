@@ -1,0 +1,1 @@
+"""`tocsin alarms`, `tocsin ack` and `tocsin snooze`."""

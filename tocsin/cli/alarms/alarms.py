@@ -1,0 +1,110 @@
+"""`tocsin alarms`: lists alarms. Reads only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.errors import finish
+from tocsin.cli.options import Json, OnlyOwner
+from tocsin.cli.output import countdown, print_json, print_table, since_text
+from tocsin.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+AlarmId = Annotated[
+    str, typer.Argument(help="ID of the alarm, or the first four or more of its letters.", metavar="ID")
+]
+_ACTIVE = "active"
+
+
+def alarms(
+    state: Annotated[
+        str, typer.Option("--state", help="pending, open, resolved, active (pending or open) or all.")
+    ] = _ACTIVE,
+    rule: Annotated[str | None, typer.Option("--rule", help="Only of this event_rule.")] = None,
+    owner: OnlyOwner = None,
+    severity: Annotated[
+        str | None, typer.Option("--severity", help="Only of this severity and above, such as high.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List alarms, the most severe first.
+
+    Pending and open alarms are listed unless --state names others.
+
+    \b
+    Examples:
+      tocsin alarms
+      tocsin alarms --state resolved --owner plant-7
+    """
+    now, rows = finish(_alarms(_states(state), rule, owner, severity, limit))
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        typer.echo("no alarms" if state in (_ACTIVE, "all") else f"no alarms are {state}")
+        return
+    print_table(
+        ("ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "MESSAGE"),
+        (
+            (
+                str(row["id"])[:8],
+                row["severity"],
+                _state_text(row, now),
+                row["event_rule"],
+                row["owner"],
+                since_text(row["since"] - now),
+                str(row["payload"].get("message", "")),
+            )
+            for row in rows
+        ),
+    )
+
+
+def alarm_title(row: dict[str, Any]) -> str:
+    """`3f2a91c0 (dsp-hot of 'plant-7')`"""
+    return f"{str(row['id'])[:8]} ({row['event_rule']} of {row['owner']!r})"
+
+
+def _states(state: str) -> tuple[str, ...]:
+    from rules.alarms.queries import HELD, STATES
+
+    if state == _ACTIVE:
+        return HELD
+    if state == "all":
+        return STATES
+    if state not in STATES:
+        raise InvalidInput(
+            f"--state {state!r} is unknown", remedy=f"use {', '.join(STATES)}, {_ACTIVE} or all"
+        )
+    return (state,)
+
+
+def _state_text(row: dict[str, Any], now: datetime) -> str:
+    marks = []
+    if row["acknowledged_at"] is not None and row["state"] == "open":
+        marks.append(f"acknowledged by {row['acknowledged_by']}")
+    if row["snoozed_until"] is not None and row["snoozed_until"] > now and row["state"] == "open":
+        marks.append(f"snoozed for {countdown(row['snoozed_until'] - now).removeprefix('in ')}")
+    return f"{row['state']} ({', '.join(marks)})" if marks else str(row["state"])
+
+
+async def _alarms(
+    states: tuple[str, ...], rule: str | None, owner: str | None, severity: str | None, limit: int
+) -> tuple[datetime, list[dict[str, Any]]]:
+    from rules.alarms.queries import list_alarms
+    from schemas.values.severities import level, level_name
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    lowest = 0 if severity is None else level(severity)
+    async with database() as connection:
+        rows = await list_alarms(
+            connection, states=states, rule=rule, owner=owner, severity=lowest, limit=limit
+        )
+        now = await database_now(connection)
+    return now, [{**row, "severity": level_name(row["severity"]), "level": row["severity"]} for row in rows]
