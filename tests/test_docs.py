@@ -27,7 +27,7 @@ _FENCED = re.compile(r"^```(\w+(?: \w+)?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _SETTING = re.compile(r"^\| `TOCSIN_([A-Z_]+)` \| (?:`([^`]*)`)? ?\|", re.MULTILINE)
-_COMMAND = re.compile(r"(?:^|`)tocsin ([a-z]+)(?: ([a-z]+))?", re.MULTILINE)
+_COMMAND = re.compile(r"(?:^|`)tocsin ([a-z-]+)(?: ([a-z-]+))?", re.MULTILINE)
 
 
 def snippets(language: str) -> Iterator[tuple[str, str]]:

@@ -9,10 +9,12 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+TOCSIN = (sys.executable, "-c", "from tocsin.cli import main; main()")
 _CONTROL = re.compile(r"\x1b\[(\??\d*(?:;\d+)*)([A-Za-z])|(\r|\n)")
 
 

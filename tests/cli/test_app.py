@@ -14,12 +14,13 @@ import pytest
 import typer
 
 from tests.cli.conftest import CommandLine
+from tests.cli.terminal import TOCSIN
 from tocsin.cli.app import app
 from tocsin.core.settings import Settings
 
 _NEEDS_DATABASE = (
     *(["upcoming"], ["schedules"], ["timers"], ["events"], ["audit"], ["migrate"], ["run", "clock"]),
-    *(["schedule", "get", "x"], ["schedule", "pause", "x"], ["schedule", "add", "x", "--every", "5s"]),
+    *(["schedule", "show", "x"], ["schedule", "pause", "x"], ["schedule", "add", "x", "--every", "5s"]),
 )
 _HEAVY = ("psycopg", "nats", "pydantic", "rich", "structlog", "croniter", "cel_expr_python")
 
@@ -122,7 +123,7 @@ def test_a_session_that_postgres_ends_in_the_middle_is_one_line(
 
     monkeypatch.setattr("timers.working_set.database_now", lost)
     assert tocsin("upcoming", exit_code=2).err == (
-        "tocsin: postgres went away or did not answer (server closed the connection): try again\n"
+        "tocsin: postgres closed the connection or did not answer (server closed the connection): try again\n"
     )
 
 
@@ -158,7 +159,7 @@ def test_a_closed_output_is_not_a_traceback(settings: Settings) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-c", "from tocsin.cli import main; main()", "next", "--every", "5s", "-n", "9999"],
+        [*TOCSIN, "next", "--every", "5s", "-n", "9999"],
         stdout=writing,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import TOCSIN, Terminal
 from tests.rules.replay.backtest.recorded_instance import Living
 from tests.sessions import opening_sessions
 from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 
-TOCSIN = (sys.executable, "-c", "from tocsin.cli import main; main()")
 WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z")
 
 

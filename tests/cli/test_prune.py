@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tocsin.cli.rules.apply import _tell_tenths
+from tocsin.cli.rules.apply import _report_tenths
 from tocsin.core.settings import Settings
 
 
@@ -38,10 +38,10 @@ def test_a_second_run_at_the_same_time_is_refused(tocsin: CommandLine, settings:
     assert "old records are being removed at this moment" in answer.err
 
 
-def test_a_backlog_is_told_in_tenths(capsys: pytest.CaptureFixture[str]) -> None:
-    tell = _tell_tenths()
+def test_a_backlog_is_reported_in_tenths(capsys: pytest.CaptureFixture[str]) -> None:
+    report = _report_tenths()
     for done in range(250, 5001, 250):
-        tell(done, 5000)
+        report(done, 5000)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
-    assert lines[-1] == "silences that nobody has come to yet: 5,000 of 5,000 settled"
+    assert lines[-1] == "processing overdue staleness checks: 5,000 of 5,000"

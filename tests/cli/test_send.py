@@ -7,13 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import CommandLine, environment_of
+from tests.cli.terminal import TOCSIN
 from tests.rules.lanes.lane_setup import has_stream, jetstream
 from tests.waiting import eventually, eventually_sync
 from tocsin.core.db import Connection
@@ -24,7 +24,7 @@ from tocsin.core.settings import Settings
 def worked(settings: Settings) -> Iterator[None]:
     """A publisher and a worker, as processes of their own."""
     environment = {**os.environ, **{key: value or "" for key, value in environment_of(settings).items()}}
-    command = [sys.executable, "-c", "from tocsin.cli import main; main()", "run"]
+    command = [*TOCSIN, "run"]
     services = [
         subprocess.Popen([*command, role], env=environment, stderr=subprocess.DEVNULL)
         for role in ("cdc", "worker")
@@ -112,7 +112,7 @@ def doctor_says_of_dead_letters(tocsin: CommandLine) -> tuple[str, str]:
 
 
 def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings) -> None:
-    assert tocsin("dead").out == "no dead letters\n"
+    assert tocsin("dead-letters").out == "no dead letters\n"
     assert doctor_says_of_dead_letters(tocsin) == ("ok", "nothing was set aside")
 
     async def send_rubbish() -> None:
@@ -121,21 +121,21 @@ def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings
             await js.publish(f"{settings.subjects}.ingest.event", b"rubbish")
 
     asyncio.run(send_rubbish())
-    eventually_sync(lambda: len(tocsin("dead", "--json").json) == 2, "two letters", within=30)
-    letters = tocsin("dead", "--json").json
+    eventually_sync(lambda: len(tocsin("dead-letters", "--json").json) == 2, "two letters", within=30)
+    letters = tocsin("dead-letters", "--json").json
     assert [one["seq"] for one in letters] == [2, 1]
     assert {one["kind"] for one in letters} == {"datapoint", "event"}
-    (letter,) = tocsin("dead", "--kind", "datapoint", "--json").json
+    (letter,) = tocsin("dead-letters", "--kind", "datapoint", "--json").json
     assert letter["reason"] == "the value is null: send a finite number, a text or a boolean"
     assert json.loads(letter["body"]) == {"value": None}
     assert doctor_says_of_dead_letters(tocsin) == (
         "info",
-        "1 of kind datapoint, 1 of kind event; `tocsin dead` has them with their reasons",
+        "1 of kind datapoint, 1 of kind event; `tocsin dead-letters` has them with their reasons",
     )
-    header, *lines = tocsin("dead", "--limit", "1").lines
+    header, *lines = tocsin("dead-letters", "--limit", "1").lines
     assert header.split()[:3] == ["SEQ", "ARRIVED", "KIND"]
     assert len(lines) == 1
-    assert "unknown kind 'x': use one of" in tocsin("dead", "--kind", "x", exit_code=1).err
+    assert "unknown kind 'x': use one of" in tocsin("dead-letters", "--kind", "x", exit_code=1).err
 
 
 @pytest.mark.parametrize(

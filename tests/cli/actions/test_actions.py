@@ -173,9 +173,9 @@ def test_a_schedule_shows_what_came_of_its_own_action(
         return str(row["status"])
 
     assert told(settings, own) == {"at": "failed", "every": "active"}[kind]
-    shown = tocsin("schedule", "get", "report", "--owner", "shop")
+    shown = tocsin("schedule", "show", "report", "--owner", "shop")
     assert "  last result  failed in 1.0 s after 2 attempts: no stream takes datapoints" in shown.out
-    result = tocsin("schedule", "get", "report", "--owner", "shop", "--json").json["last_result"]
+    result = tocsin("schedule", "show", "report", "--owner", "shop", "--json").json["last_result"]
     assert (result["state"], result["attempts"], result["took_ms"]) == ("failed", 2, 1000)
     assert "failed in 1.0 s after 2 attempts" in tocsin("schedules").lines[1]
 
@@ -192,6 +192,6 @@ def test_a_one_shot_whose_dead_action_is_tried_again_has_fired_after_all(
         return str((await house.action())["id"])
 
     id = told(settings, own)
-    assert tocsin("schedule", "get", "report", "--json").json["status"] == "failed"
+    assert tocsin("schedule", "show", "report", "--json").json["status"] == "failed"
     tocsin("actions", "retry", id)
-    assert tocsin("schedule", "get", "report", "--json").json["status"] == "fired"
+    assert tocsin("schedule", "show", "report", "--json").json["status"] == "fired"

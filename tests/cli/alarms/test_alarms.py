@@ -1,4 +1,4 @@
-"""Alarms at the command line: listed, acknowledged, silenced, explained; and what is refused."""
+"""Alarms at the command line: listed, acknowledged, snoozed, explained; and what is refused."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def test_without_alarms_that_is_said(tocsin: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("held")
-def test_an_alarm_is_listed_acknowledged_and_silenced(tocsin: CommandLine) -> None:
+def test_an_alarm_is_listed_acknowledged_and_snoozed(tocsin: CommandLine) -> None:
     header, line = tocsin("alarms").lines
-    assert header.split() == ["ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "SAYS"]
+    assert header.split() == ["ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "MESSAGE"]
     assert line.split()[:5] == ["aaaaaaaa", "high", "open", "dsp-hot", "plant-7"]
     assert line.endswith("it is hot")
     done = tocsin("ack", "aaaaaaaa", "--note", "on it", "--by", "bob")
     assert done.out == "acknowledged alarm aaaaaaaa (dsp-hot of 'plant-7'), seq 1\n"
-    assert "was acknowledged by bob at" in tocsin("ack", "aaaaaaaa", "--by", "ann").out
-    silent = tocsin("snooze", "aaaaaaaa", "2h", "--by", "bob", "--json").json
-    assert silent["seq"] == 2
+    assert "was already acknowledged by bob at" in tocsin("ack", "aaaaaaaa", "--by", "ann").out
+    snoozed = tocsin("snooze", "aaaaaaaa", "2h", "--by", "bob", "--json").json
+    assert snoozed["seq"] == 2
     assert "open (acknowledged by bob, snoozed for " in tocsin("alarms").lines[1]
-    assert tocsin("snooze", "aaaaaaaa", "--off").out.endswith("speaks again, seq 3\n")
+    assert tocsin("snooze", "aaaaaaaa", "--off").out.endswith("is no longer snoozed, seq 3\n")
     assert [act["verb"] for act in tocsin("audit", "dsp-hot", "--json").json] == [
         "acknowledge",
         "snooze",
@@ -73,10 +73,16 @@ def test_a_schedule_of_the_same_name_is_explained_instead(tocsin: CommandLine) -
     [
         (("ack", "xyz"), "'xyz' is not the id of an alarm: give four letters of it or more"),
         (("ack", "bbbbbbbb"), "there is no alarm 'bbbbbbbb': `tocsin alarms --state all` lists them"),
-        (("snooze", "aaaaaaaa"), "give how long to be silent, such as 2h, or --until an instant, or --off"),
-        (("snooze", "aaaaaaaa", "2h", "--off"), "give how long to be silent"),
+        (
+            ("snooze", "aaaaaaaa"),
+            "a snooze needs exactly one end: give a duration such as 2h, --until an instant, or --off",
+        ),
+        (("snooze", "aaaaaaaa", "2h", "--off"), "a snooze needs exactly one end"),
         (("snooze", "aaaaaaaa", "2"), "'2' is not a duration: a bare number has no unit"),
-        (("alarms", "--state", "opened"), "--state 'opened' is unknown: use held, pending, open"),
+        (
+            ("alarms", "--state", "opened"),
+            "--state 'opened' is unknown: use pending, open, resolved, active or all",
+        ),
         (("alarms", "--severity", "hihg"), "unknown severity 'hihg', did you mean 'high'?"),
     ],
 )

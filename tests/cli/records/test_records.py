@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +15,7 @@ from cdc.publisher import Publisher
 from clock.service import Clock
 from tests.cdc.publishing import patient
 from tests.cli.conftest import Answer, CommandLine, environment_of
+from tests.cli.terminal import TOCSIN
 from tests.conftest import with_database
 from tests.rules.lanes.lane_setup import jetstream
 from tests.streams import read_stream
@@ -65,7 +65,7 @@ def test_events_and_tail_show_what_fired(tocsin: CommandLine, settings: Settings
     shown = tocsin("tail", "--from-seq", "2", "--count", "1")
     assert shown.err == f"following '{settings.namespace}' from seq 2 (its last is 2)\n"
     assert shown.out.split()[0] == "2"
-    assert tocsin("schedule", "get", "now", "--owner", "a b", "--json").json["status"] == "fired"
+    assert tocsin("schedule", "show", "now", "--owner", "a b", "--json").json["status"] == "fired"
 
 
 class _Shown:
@@ -142,7 +142,7 @@ def test_doctor_names_leader_epoch_and_lag_while_services_run(
     settings: Settings, tocsin: CommandLine
 ) -> None:
     tocsin("schedule", "add", "now", "--in", "1s")
-    command = [sys.executable, "-c", "from tocsin.cli import main; main()", "run"]
+    command = [*TOCSIN, "run"]
     environment = {**os.environ, **{key: value or "" for key, value in environment_of(settings).items()}}
     roles = ("clock", "cdc", "worker")
     services = [

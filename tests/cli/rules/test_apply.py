@@ -41,7 +41,7 @@ def _file(folder: Path, text: str, name: str = "rules.yaml") -> str:
 
 def test_check_counts_what_it_read_and_needs_no_server(alone: CommandLine, tmp_path: Path) -> None:
     file = _file(tmp_path, _GOOD)
-    assert alone("check", file).out == "ok: 1 schedule, 1 action rule, 1 action\n"
+    assert alone("check", file).out == "ok: 1 schedule, 1 action_rule, 1 action\n"
     assert alone("check", file, "--json").json == {
         "ok": True,
         "documents": {"schedule": 1, "action_rule": 1, "action": 1},
@@ -55,7 +55,7 @@ def test_check_lists_every_problem_of_every_file_with_its_place(alone: CommandLi
     assert lines[0] == f"{first}:3:3: unknown key 'crn' in schedule 'digest', did you mean 'cron'?"
     assert any(line.startswith(f"{first}:7:") for line in lines)
     assert lines[-1].startswith(f"{second}:1:")
-    problems = alone("check", first, second, "--json", exit_code=1).json["problems"]
+    problems = alone("check", first, second, "--json", exit_code=1).json["error"]["problems"]
     assert [f"{p['file']}:{p['line']}:{p['column']}: {p['message']}" for p in problems] == lines
 
 

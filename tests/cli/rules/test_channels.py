@@ -1,4 +1,4 @@
-"""`tocsin channel test`: a real message to a real server, and clear words when it cannot be sent."""
+"""`tocsin channels test`: a real message to a real server, and clear words when it cannot be sent."""
 
 from __future__ import annotations
 
@@ -56,27 +56,27 @@ def applied(tocsin: CommandLine, hook: Hook, tmp_path: Path) -> CommandLine:
 
 
 def test_a_test_arrives_and_says_that_it_is_one(applied: CommandLine, hook: Hook) -> None:
-    assert applied("channel", "test", "ops").out.startswith("sent: ")
-    assert applied("channel", "test", "ops", "--resolved", "--json").json["state"] == "delivered"
+    assert applied("channels", "test", "ops").out.startswith("sent: ")
+    assert applied("channels", "test", "ops", "--resolved", "--json").json["state"] == "delivered"
     assert "this is a test of the channel 'ops' by" in hook.bodies[0]["message"]
     assert len(hook.bodies) == 2
     assert hook.bodies[0] != hook.bodies[1]
 
 
 def test_a_channel_that_is_off_can_be_tried_and_says_so(applied: CommandLine, hook: Hook) -> None:
-    assert "the channel is not enabled: alarms do not use it" in applied("channel", "test", "off").out
+    assert "the channel is not enabled: alarms do not use it" in applied("channels", "test", "off").out
     assert len(hook.bodies) == 1
 
 
 def test_what_the_server_refuses_is_said(applied: CommandLine, hook: Hook) -> None:
     hook.status = 404
-    assert applied("channel", "test", "ops", exit_code=1).out.startswith("not sent: ")
+    assert applied("channels", "test", "ops", exit_code=1).out.startswith("not sent: ")
     hook.status = 503
-    assert "worth another try" in applied("channel", "test", "ops", exit_code=1).out
+    assert "worth another try" in applied("channels", "test", "ops", exit_code=1).out
 
 
 def test_the_guard_and_unknown_names_are_said(applied: CommandLine, tocsin: CommandLine, hook: Hook) -> None:
-    guarded = tocsin("channel", "test", "ops", exit_code=1)
+    guarded = tocsin("channels", "test", "ops", exit_code=1)
     assert "TOCSIN_EGRESS_ALLOW" in guarded.out
     assert hook.bodies == []
-    assert "there is no channel 'pos'" in applied("channel", "test", "pos", exit_code=1).err
+    assert "there is no channel 'pos'" in applied("channels", "test", "pos", exit_code=1).err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from rules.apply.preview import AlarmEnd, Preview
 from rules.apply.schedules import Foreseen
 from rules.documents.load import load_text
 from tests.cli.conftest import CommandLine
+from tests.cli.terminal import TOCSIN, Terminal
 from tests.paths import ROOT
 from tests.rules.apply.apply_setup import T0, action, rule, schedule
 from tests.rules.lanes.arrivals import hot
@@ -121,7 +121,7 @@ def test_the_plan_in_the_docs_is_one() -> None:
 
 
 def test_nothing_to_do_says_so() -> None:
-    assert lines(action("tell"), action("tell")) == ["nothing to do: 1 unchanged"]
+    assert lines(action("tell"), action("tell")) == ["no changes: 1 unchanged"]
 
 
 def _file(folder: Path, text: str, name: str = "rules.yaml") -> str:
@@ -139,7 +139,7 @@ def test_plan_shows_fires_and_applies_nothing(tocsin: CommandLine, tmp_path: Pat
     assert added.lines[3].count("08:00:00 E") == 3
     assert tocsin("schedules", "--json").json == []
     tocsin("apply", file)
-    assert tocsin("plan", file).lines == ["nothing to do: 1 unchanged"]
+    assert tocsin("plan", file).lines == ["no changes: 1 unchanged"]
     changed = tocsin("plan", _file(tmp_path, cron.format("0 9 * * *")))
     assert changed.lines[1] == '    cron: "0 8 * * *" -> "0 9 * * *"'
     assert changed.lines[2].count("09:00:00 E") == 3
@@ -189,21 +189,22 @@ def test_nothing_is_removed_without_consent(tocsin: CommandLine, tmp_path: Path)
     assert tocsin("apply", rest, "--prune").lines == ["nothing changed"]
 
 
-@pytest.mark.parametrize(("word", "status"), [("y", "cancelled"), ("n", "active")])
+@pytest.mark.parametrize(
+    ("key", "exit_code", "status"),
+    [(b"y\n", 0, "cancelled"), (b"n\n", 1, "active"), (b"\x03", 130, "active")],
+    ids=["y", "n", "Ctrl-C"],
+)
 def test_on_a_terminal_it_asks(
-    tocsin: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, status: str
+    tocsin: CommandLine, tmp_path: Path, key: bytes, exit_code: int, status: str
 ) -> None:
     tocsin("apply", _file(tmp_path, action("tell") + schedule("gone")))
-
-    def answer(question: str, **_: Any) -> bool:
-        assert question == "apply this?"
-        return word == "y"
-
-    monkeypatch.setattr("typer.confirm", answer)
-    monkeypatch.setattr("tocsin.cli.rules.apply._is_a_terminal", lambda: True)
-    said = tocsin.answer("apply", _file(tmp_path, action("tell")), "--prune")
-    assert "- schedule gone" in said.lines
-    assert said.exit_code == (0 if word == "y" else 1)
+    command = (*TOCSIN, "apply", _file(tmp_path, action("tell")), "--prune")
+    with Terminal(command, tocsin.environment) as terminal:
+        while "apply this? [y/N] " not in terminal.written:
+            assert terminal.read()
+        terminal.press(key)
+        assert terminal.wait() == exit_code
+    assert "- schedule gone" in terminal.written
     assert tocsin("schedules", "--json").json[0]["status"] == status
 
 

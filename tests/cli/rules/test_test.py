@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.cli.terminal import TOCSIN
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "tests"
@@ -83,7 +83,7 @@ def test_only_some(alone: CommandLine, tests: Path) -> None:
 
 def test_an_output_that_cannot_show_a_character_shows_its_code(tests: Path) -> None:
     (tests / "t.yaml").write_text((TEST % "2m").replace("it opens", "größe ✓"), encoding="utf-8")
-    command = [sys.executable, "-c", "from tocsin.cli import main; main()", "test", str(tests / "t.yaml")]
+    command = [*TOCSIN, "test", str(tests / "t.yaml")]
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     answer = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
     assert (answer.stdout.decode("latin-1"), answer.stderr) == (

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tocsin.cli.schedule import add as schedule_add
+from tocsin.cli.schedules import add
 from tocsin.core.settings import Settings
 
 
@@ -37,8 +37,8 @@ def test_what_is_asked_for_is_checked_before_the_transaction(
             seen.extend(state for (state,) in watch.execute(query).fetchall())
         return check(values)
 
-    check = schedule_add._document
-    monkeypatch.setattr(schedule_add, "_document", look)
+    check = add._document
+    monkeypatch.setattr(add, "_document", look)
     _add(tocsin, "one")
     assert seen == ["idle"]
 
@@ -59,12 +59,12 @@ def test_a_refused_act_is_no_event(tocsin: CommandLine) -> None:
 
 def test_run_is_an_event_with_the_payload_and_leaves_the_next_fire(tocsin: CommandLine) -> None:
     _add(tocsin, "one", "--owner", "plant", "--payload", '{"k": 1}')
-    before = tocsin("schedule", "get", "one", "--owner", "plant", "--json").json
+    before = tocsin("schedule", "show", "one", "--owner", "plant", "--json").json
     ran = tocsin("schedule", "run", "one", "--owner", "plant", "--created-by", "bob")
     assert ran.out == "ran schedule plant/one: schedule-triggered, seq 1\n"
     again = tocsin("schedule", "run", "one", "--owner", "plant", "--json").json
     assert again == {"schedule": "one", "owner": "plant", "type": "schedule-triggered", "seq": 2}
-    assert tocsin("schedule", "get", "one", "--owner", "plant", "--json").json == before
+    assert tocsin("schedule", "show", "one", "--owner", "plant", "--json").json == before
     (event, _) = tocsin("events", "--type", "schedule-triggered", "--json").json
     assert '"k": 1' in tocsin("events", "--json").out
     assert event["schedule"] == "one"

@@ -70,10 +70,10 @@ def test_a_wrong_recurrence_is_one_line(alone: CommandLine) -> None:
 
 def test_when_echoes_the_absolute_time(alone: CommandLine) -> None:
     words = ("next friday at 3pm", "--tz", "Europe/London", "--now", "2026-07-01T12:00Z")
-    assert alone("when", *words).out == (
+    assert alone("parse-time", *words).out == (
         "Fri 2026-07-03 15:00:00 BST (Europe/London) = 2026-07-03 14:00:00Z, in 2d2h\n"
     )
-    assert alone("when", *words, "--json").json == {
+    assert alone("parse-time", *words, "--json").json == {
         "text": "next friday at 3pm",
         "local": "Fri 2026-07-03 15:00:00 BST",
         "utc": "2026-07-03T14:00:00Z",
@@ -82,6 +82,6 @@ def test_when_echoes_the_absolute_time(alone: CommandLine) -> None:
 
 
 def test_when_refuses_what_it_does_not_know_with_examples(alone: CommandLine) -> None:
-    answer = alone("when", "someday", exit_code=1)
+    answer = alone("parse-time", "someday", exit_code=1)
     assert answer.err.startswith("tocsin: 'someday' is not a time this grammar knows: write 'in 30 minutes'")
     assert answer.out == ""

@@ -58,7 +58,7 @@ def test_other_content_under_the_same_key_is_refused_with_the_difference(tocsin:
     assert "every is 1h, not 2h" in refused.err
     assert 'payload is {"n": 1}, not {"n": 2}' in refused.err
     assert refused.err.endswith(": choose another name, or edit it with --replace or --if-generation 1\n")
-    kept = tocsin("schedule", "get", "invoice", "--json").json
+    kept = tocsin("schedule", "show", "invoice", "--json").json
     assert (kept["generation"], kept["payload"]) == (1, {"n": 1})
 
 
@@ -68,7 +68,7 @@ def test_replace_and_the_right_generation_edit_it(tocsin: CommandLine) -> None:
     _add(tocsin, "invoice", "--every", "3h", "--if-generation", "2")
     stale = tocsin("schedule", "add", "invoice", "--every", "4h", "--if-generation", "2", exit_code=1)
     assert stale.err.startswith("tocsin: schedule 'invoice' is at generation 3, not 2: ")
-    assert tocsin("schedule", "get", "invoice", "--json").json["recurrence"]["every"] == "3h"
+    assert tocsin("schedule", "show", "invoice", "--json").json["recurrence"]["every"] == "3h"
 
 
 def test_an_edit_leaves_a_paused_schedule_paused(tocsin: CommandLine) -> None:
@@ -76,7 +76,7 @@ def test_an_edit_leaves_a_paused_schedule_paused(tocsin: CommandLine) -> None:
     tocsin("schedule", "pause", "invoice")
     assert "deduped" in _add(tocsin, "invoice", "--every", "1h").splitlines()[0]
     _add(tocsin, "invoice", "--every", "2h", "--replace")
-    assert tocsin("schedule", "get", "invoice", "--json").json["status"] == "paused"
+    assert tocsin("schedule", "show", "invoice", "--json").json["status"] == "paused"
 
 
 def test_a_cancelled_schedule_is_made_active_again_only_on_request(tocsin: CommandLine) -> None:
@@ -85,7 +85,7 @@ def test_a_cancelled_schedule_is_made_active_again_only_on_request(tocsin: Comma
     refused = tocsin("schedule", "add", "invoice", "--every", "1h", exit_code=1)
     assert refused.err.startswith("tocsin: schedule 'invoice' is cancelled: ")
     _add(tocsin, "invoice", "--every", "1h", "--replace")
-    assert tocsin("schedule", "get", "invoice", "--json").json["status"] == "active"
+    assert tocsin("schedule", "show", "invoice", "--json").json["status"] == "active"
 
 
 @pytest.mark.parametrize(
@@ -225,11 +225,11 @@ def test_cancel_without_saying_what_cancels_nothing(tocsin: CommandLine, words: 
     assert tocsin("schedule", "cancel", *words, exit_code=1).err == (
         "tocsin: nothing to cancel: give a name, --all with --owner, or --type\n"
     )
-    assert tocsin("schedule", "get", "a", "--owner", "x", "--json").json["status"] == "active"
+    assert tocsin("schedule", "show", "a", "--owner", "x", "--json").json["status"] == "active"
 
 
 def test_an_unknown_schedule_is_one_line(tocsin: CommandLine) -> None:
-    for verb in ("get", "pause", "resume", "cancel"):
+    for verb in ("show", "pause", "resume", "cancel"):
         assert tocsin("schedule", verb, "nope", "--owner", "x", exit_code=1).err == (
             "tocsin: there is no schedule 'nope' of owner 'x': `tocsin schedules` lists them\n"
         )

@@ -17,11 +17,12 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.cli.terminal import TOCSIN
 from tests.embedded.launching import users_of
 from tests.waiting import eventually_sync
 from tocsin.cli.up.up import _interruptible
 
-_COMMAND = (sys.executable, "-c", "from tocsin.cli import main; main()", "up")
+_COMMAND = (*TOCSIN, "up")
 _WITHIN_S = 120.0
 _RULES = """\
 schedule:

@@ -149,7 +149,7 @@ def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], l
         ("fresh", Line("fresh", "plant-7/flow  it is 80", 3)),
     ],
 )
-def test_a_series_that_falls_silent_or_speaks_again_is_one_line(kind: str, line: Line) -> None:
+def test_a_series_that_becomes_stale_or_fresh_is_one_line(kind: str, line: Line) -> None:
     data = {"value": 80, "age_s": 75.0}
     body = {
         **{"type": f"datapoint-{kind}", "kind": kind, "owner": "plant-7", "key": "flow"},

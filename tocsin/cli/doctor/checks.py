@@ -232,7 +232,7 @@ def dead_letters(counts: Mapping[str, int]) -> Finding:
     if not counts:
         return Finding("ok", "dead letters", "nothing was set aside")
     kept = ", ".join(f"{count:,} of kind {kind}" for kind, count in counts.items())
-    return Finding("info", "dead letters", f"{kept}; `tocsin dead` has them with their reasons")
+    return Finding("info", "dead letters", f"{kept}; `tocsin dead-letters` has them with their reasons")
 
 
 def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:

@@ -1,4 +1,4 @@
-"""`tocsin channel test`: a message that says it is a test, sent the way that every notification goes."""
+"""`tocsin channels test`: a message that says it is a test, sent the way that every notification goes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def try_channel(
 
     \b
     Example:
-      tocsin channel test ops
+      tocsin channels test ops
     """
     is_enabled, outcome = finish(_try(name, resolved))
     if as_json:
