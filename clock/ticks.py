@@ -19,8 +19,9 @@ from clock.kinds import Bounds, Plan, remove_timers
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
 from timers.recurrence import Occurrence, Recurrence, parse_spec
-from tocsin.core.columns import instant_of, microseconds_of, numbers, plain_texts, texts
+from tocsin.core.columns import numbers, plain_texts, texts
 from tocsin.core.db import Connection, statement
+from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.
 EVENTS_PER_BATCH = 5_000
@@ -30,7 +31,6 @@ COUNTED_PER_BATCH = 10_000
 # Ticks that are decided at a time.
 _PAGE = 250
 _NO_SPREAD = timedelta(0)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class TickRow(NamedTuple):
@@ -212,7 +212,7 @@ def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
         decision = decide(recurrence, exact, row.nominal_at, now, own)
     else:
         decision = Decision((), None, recurrence.occurrence_after(row.done_until), row.done_until)
-    spread_us = spread // _MICROSECOND
+    spread_us = spread // MICROSECOND
     following = decision.following
     next_at = None if following is None else microseconds_of(following.at)
     fires = []

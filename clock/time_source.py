@@ -13,10 +13,11 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from tocsin.core.instant import EPOCH
+
 _log = structlog.get_logger()
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _JUMP = timedelta(milliseconds=250)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def steady_s() -> float:
@@ -45,7 +46,7 @@ class DatabaseTime:
         A reading happened somewhere between asking and being answered: a difference that the spans of the two
         readings explain is not a jump. Counting from the answer makes `now` late by at most the span, never early.
         """
-        offset = database_now - (_EPOCH + timedelta(seconds=answered_s))
+        offset = database_now - (EPOCH + timedelta(seconds=answered_s))
         span = timedelta(seconds=answered_s - asked_s)
         jumped = timedelta(0)
         if self._offset is not None:
@@ -61,4 +62,4 @@ class DatabaseTime:
     def now(self) -> datetime:
         if self._offset is None:
             raise RuntimeError("no reading of the database's clock yet")
-        return _EPOCH + timedelta(seconds=steady_s()) + self._offset
+        return EPOCH + timedelta(seconds=steady_s()) + self._offset

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from clock.kinds import Bounds, Plan, remove_timers
 from timers.staleness_id import verdict_id
-from tocsin.core.columns import instant_of, microseconds_of, numbers, plain_texts
+from tocsin.core.columns import numbers, plain_texts
 from tocsin.core.db import Connection, statement
+from tocsin.core.instant import instant_of, microseconds_of
 
 
 class WatchdogRow(NamedTuple):

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from timers.recurrence import Occurrence, Recurrence
+from tocsin.core.instant import MICROSECOND
 
 LONGEST_DEFAULT_GRACE = timedelta(minutes=1)
 COUNT_LIMIT = 10_000
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def decide(
 
 def occurrence_at(recurrence: Recurrence, nominal_at: datetime) -> Occurrence:
     """The occurrence at this instant. A tick that the recurrence no longer knows is named by its instant."""
-    found = recurrence.occurrence_after(nominal_at - _MICROSECOND)
+    found = recurrence.occurrence_after(nominal_at - MICROSECOND)
     return found if found is not None and found.at == nominal_at else Occurrence(nominal_at, None, 0, None)
 
 
@@ -72,11 +72,11 @@ def grace_of(policy: Policy, own: Occurrence, following: Occurrence | None) -> t
 
 def _catch_up(recurrence: Recurrence, policy: Policy, own: Occurrence, now: datetime) -> Decision:
     due_until = now - policy.spread
-    before_own = own.at - _MICROSECOND
+    before_own = own.at - MICROSECOND
     latest = recurrence.latest_between(own.at, due_until) or own
     following = recurrence.occurrence_after(latest.at)
     fires = _fires(recurrence, policy, own, latest, due_until)
-    last_missed_at = fires[0].at - _MICROSECOND if fires else latest.at
+    last_missed_at = fires[0].at - MICROSECOND if fires else latest.at
     missed = None
     if last_missed_at >= own.at:
         later, at_least = recurrence.count_between(own.at, last_missed_at, limit=COUNT_LIMIT - 1)
@@ -103,11 +103,11 @@ def _newest(
     found: list[Occurrence] = []
     until = newest
     while len(found) < limit:
-        one = recurrence.latest_between(oldest - _MICROSECOND, until)
+        one = recurrence.latest_between(oldest - MICROSECOND, until)
         if one is None:
             break
         found.append(one)
-        until = one.at - _MICROSECOND
+        until = one.at - MICROSECOND
         if until < oldest:
             break
     if not found and own.at >= oldest:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
+from tocsin.core.instant import MICROSECOND
+
 _OCCURRENCES = hashlib.sha1(b"tocsin occurrence ", usedforsecurity=False)
 _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
@@ -27,4 +29,4 @@ def spread_of(owner: str, name: str, spread: timedelta) -> timedelta:
         return spread
     digest = hashlib.sha256(f"{owner}\0{name}".encode()).digest()
     share = int.from_bytes(digest[:8]) / 2**64
-    return timedelta(microseconds=int(spread / timedelta(microseconds=1) * share))
+    return timedelta(microseconds=int(spread / MICROSECOND * share))

@@ -20,6 +20,7 @@ from timers.recurrence.once import parse_iso
 from timers.recurrence.wall_time import resolve, to_wall
 from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import check_aware
 
 EXAMPLES = (
     "'in 30 minutes', 'in 1h30m', 'in 2 weeks', 'at 9am', 'tomorrow at 9am', 'tonight at 8', "
@@ -66,8 +67,7 @@ _DAY_ALONE = re.compile(_DAY)
 
 
 def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
-    if now.tzinfo is None:
-        raise InvalidInput(f"now {now.isoformat()!r} has no timezone", remedy="give an aware datetime")
+    check_aware(now, "now")
     if not isinstance(text, str) or len(text) > _MAX_CHARACTERS or not text.isascii():
         raise InvalidInput(f"{str(text)[:_MAX_CHARACTERS]!r} is not a time", remedy=f"write {EXAMPLES}")
     place = zone(tz)

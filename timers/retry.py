@@ -16,6 +16,7 @@ from timers.working_set import check_kind
 from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import Refused
+from tocsin.core.instant import utc_text
 
 
 async def retry_timer(connection: Connection, kind: str, ref: str, key: str, actor: Actor) -> dict[str, Any]:
@@ -28,7 +29,7 @@ async def retry_timer(connection: Connection, kind: str, ref: str, key: str, act
         await cursor.execute(statement("timers/retry_timer"), {**named, "now": actor.now})
         if await cursor.fetchone() is None:
             raise Refused(
-                f"{kind} {ref!r} has not failed, it is due at {found['fire_at']:%Y-%m-%d %H:%M:%S}Z: "
+                f"{kind} {ref!r} has not failed, it is due at {utc_text(found['fire_at'])}: "
                 "there is nothing to retry"
             )
         await _audit(connection, found, actor)

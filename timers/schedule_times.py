@@ -14,6 +14,7 @@ from typing import Any
 from timers.recurrence import Occurrence, Recurrence, parse
 from timers.schedule_spec import ScheduleSpec
 from tocsin.core.errors import InvalidInput, Refused
+from tocsin.core.instant import parse_instant
 
 Row = dict[str, Any]
 """A schedule with its tick, as timers/find_schedule returns it."""
@@ -39,7 +40,7 @@ def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | 
         return None
     filled_in: dict[str, Any] = {}
     if "anchor" in stored:
-        filled_in["anchor"] = datetime.fromisoformat(stored["anchor"])
+        filled_in["anchor"] = parse_instant(stored["anchor"])
     elif "rrule" in arguments and "dtstart" in stored and arguments.get("dtstart") is None:
         filled_in["dtstart"] = stored["dtstart"]
     if not filled_in:

@@ -29,6 +29,7 @@ from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
 from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Conflict, Refused
+from tocsin.core.instant import utc_text
 
 FINISHED = ("fired", "ended", "cancelled", "failed")
 # How often one edit begins again because a fire overtook it.
@@ -182,7 +183,7 @@ async def _check_generation(connection: Connection, row: Row, expected: int | No
     who, via, at = actor or ("somebody", "sql", row["updated_at"])
     raise Refused(
         f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: {who} changed it via {via} "
-        f"at {at:%Y-%m-%d %H:%M:%S}Z; look at it again before you change it"
+        f"at {utc_text(at)}; look at it again before you change it"
     )
 
 

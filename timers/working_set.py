@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import check_aware
 from tocsin.core.sql_errors import readable
 
 KINDS = ("schedule-tick", "for-sustain", "runbook-wait", "watchdog")
@@ -29,8 +30,7 @@ async def arm(
     generation: int = 1,
 ) -> bool:
     """True if the timer is new, false if an armed one was moved."""
-    if fire_at.tzinfo is None:
-        raise InvalidInput(f"fire_at {fire_at.isoformat()} is naive", remedy="give an aware instant")
+    check_aware(fire_at, "fire_at")
     check_kind(kind)
     armed = await _value(
         connection, statement("timers/arm"), (kind, ref, key, fire_at, Jsonb(payload or {}), generation)

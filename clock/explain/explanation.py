@@ -32,6 +32,7 @@ from timers.identity import spread_of
 from timers.recurrence import Occurrence
 from timers.recurrence.recurrence import as_utc
 from timers.recurrence.zones import zone
+from tocsin.core.instant import parse_instant
 
 OUTCOMES = (
     *("fired", "late", "spread", "moved", "missed", "paused", "cancelled", "edited"),
@@ -140,7 +141,7 @@ def _how(occurrence: Occurrence, tz: str, late: timedelta, spread: timedelta) ->
 
 def _miss(records: Records) -> Verdict | None:
     for event in records.missed:
-        first, last = (datetime.fromisoformat(event["payload"][end]) for end in ("first", "last"))
+        first, last = (parse_instant(event["payload"][end]) for end in ("first", "last"))
         for version in records.history:
             occurrence = version.named(records.asked)
             if occurrence is None or not first <= occurrence.at <= last:

@@ -19,11 +19,11 @@ from typing import Any
 from timers.catch_up import occurrence_at
 from timers.identity import event_id_text
 from timers.recurrence import Occurrence, Recurrence, parse_spec
-from timers.recurrence.recurrence import as_utc, format_instant
+from timers.recurrence.recurrence import as_utc
 from tocsin.core.errors import TocsinError
+from tocsin.core.instant import MICROSECOND, instant_text
 
 Row = Mapping[str, Any]
-_INSTANT = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
@@ -63,7 +63,7 @@ class Version:
         """The occurrence that the asked instant means."""
         if self.recurrence is None:
             return None
-        found = self.recurrence.occurrence_after(asked - _INSTANT)
+        found = self.recurrence.occurrence_after(asked - MICROSECOND)
         return found if found is not None and found.at <= last_instant(asked) else None
 
     def event_id(self, schedule_id: object, occurrence: Occurrence) -> str:
@@ -77,7 +77,7 @@ class Version:
 
     def _identity(self, occurrence: Occurrence) -> str:
         if self.recurrence is None:
-            return format_instant(occurrence.at)
+            return instant_text(occurrence.at)
         return self.recurrence.identity(occurrence)
 
 
@@ -85,7 +85,7 @@ History = tuple[Version, ...]
 
 
 def last_instant(asked: datetime) -> datetime:
-    return asked if asked.microsecond else asked + _SECOND - _INSTANT
+    return asked if asked.microsecond else asked + _SECOND - MICROSECOND
 
 
 def history_of(row: Row, acts: Sequence[Row]) -> History:

@@ -15,8 +15,8 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from rules.alarms.queries import Row, actions_of, events_of
-from schemas.wire.event import instant_text
 from tocsin.core.db import Connection, statement
+from tocsin.core.instant import instant_text, parse_instant
 
 EDGES = {
     "alarm-opened": "opened",
@@ -87,7 +87,7 @@ def _edge(event: Row) -> str:
     if payload.get("who"):
         text += f" by {payload['who']}"
     if payload.get("until"):
-        text += f" until {instant_text(datetime.fromisoformat(payload['until']))}"
+        text += f" until {instant_text(parse_instant(payload['until']))}"
     if payload.get("note"):
         text += f": {payload['note']}"
     if event["type"] == "alarm-resolved" and payload.get("reason"):

@@ -29,10 +29,10 @@ from schemas.wire.subjects import token
 from timers.staleness_id import verdict_id
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Conflict
+from tocsin.core.instant import MICROSECOND
 from tocsin.core.records import NewCalculated, Records
 
 _NO_MEMBERS = Members()
-_MICROSECOND = timedelta(microseconds=1)
 # Inputs that are judged without giving way.
 _STRETCH = 100
 
@@ -123,7 +123,7 @@ class SeriesJudgement(Writes):
                     "refs": [token(one.owner) for one in armed],
                     "keys": [one.key for one in armed],
                     "deadlines": [one.deadline for one in armed],
-                    "within_us": [(one.within or timedelta(0)) // _MICROSECOND for one in armed],
+                    "within_us": [(one.within or timedelta(0)) // MICROSECOND for one in armed],
                 },
             )
 

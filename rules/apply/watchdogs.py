@@ -17,17 +17,14 @@ from datetime import timedelta
 from rules.engine import TypeIndex
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all, statement
-
-_MICROSECOND = timedelta(microseconds=1)
+from tocsin.core.instant import MICROSECOND
 
 
 class ChangedWatchdogs(Writes):
     def __init__(self, tolerances: Mapping[str, timedelta | None]) -> None:
         """By key, of those that changed; None: it is not watched any more."""
         self._gone = [key for key, within in tolerances.items() if within is None]
-        self._armed = {
-            key: within // _MICROSECOND for key, within in tolerances.items() if within is not None
-        }
+        self._armed = {key: within // MICROSECOND for key, within in tolerances.items() if within is not None}
 
     async def timers(self, connection: Connection) -> None:
         if self._gone:

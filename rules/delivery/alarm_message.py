@@ -6,7 +6,7 @@ and JSON. What is not known is left out. The same facts give the same bytes.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from html import escape
 from typing import Any
 
@@ -14,8 +14,8 @@ from rules.delivery.message import Message
 from rules.delivery.slack import fields, header, section
 from schemas.values.duration import format_duration
 from schemas.wire.alarm_events import RuleTransition, event_type
-from schemas.wire.event import instant_text
 from timers.recurrence.once import parse_iso
+from tocsin.core.instant import instant_text, utc_text
 
 _EMOJI = {
     "info": ":large_blue_circle:",
@@ -69,8 +69,8 @@ def _rows(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) ->
         "Key": facts.get("key"),
         "Value": _shown(facts.get("value")),
         "Threshold": facts.get("threshold"),
-        "Since": _instant(since) if since else None,
-        "Resolved": _instant(at) if transition == "resolved" else None,
+        "Since": utc_text(since) if since else None,
+        "Resolved": utc_text(at) if transition == "resolved" else None,
         "Lasted": _duration(since, at) if transition == "resolved" and since else None,
         "Alarm": facts.get("alarm_id"),
     }
@@ -135,10 +135,6 @@ def _shown(value: object) -> str | None:
     if isinstance(value, float):
         return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) < 1e15 else repr(value)
     return None if value is None else str(value)
-
-
-def _instant(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _duration(since: datetime, until: datetime) -> str:

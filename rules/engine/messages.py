@@ -20,8 +20,8 @@ from rules.engine.state import FiringSeries
 from rules.language.templates import fill_text
 from schemas.values.duration import format_duration
 from schemas.values.severities import level_name
-from schemas.wire.event import instant_text
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 
 _LONGEST_SHOWN = 100
 _log = structlog.get_logger("rules.engine")

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from rules.engine.effects import Alarm
 from rules.engine.inputs import Value
 from rules.engine.windows import Buckets
+from tocsin.core.instant import parse_instant
 
 Phase = Literal["ok", "pending", "open", "clearing"]
 Cause = Literal["fired", "no_data"]
@@ -118,7 +119,7 @@ class RuleState(NamedTuple):
                 key: _firing_series(value) for key, value in stored.get("firing_series", {}).items()
             },
             tracks={
-                key: Track(_value(value), _known(at), tuple(tuple(bucket) for bucket in buckets))
+                key: Track(_value(value), parse_instant(at), tuple(tuple(bucket) for bucket in buckets))
                 for key, (value, at, buckets) in stored.get("tracks", {}).items()
             },
         )
@@ -147,7 +148,7 @@ def _alarm(stored: Mapping[str, Any]) -> Alarm:
         rule=stored["rule"],
         owner=stored["owner"],
         severity=stored["severity"],
-        since=_known(stored["since"]),
+        since=parse_instant(stored["since"]),
         payload=stored["payload"],
         source_event_id=None if source is None else uuid.UUID(source),
     )
@@ -168,8 +169,8 @@ def _firing_series(stored: Mapping[str, Any]) -> FiringSeries:
     return FiringSeries(
         **{
             **stored,
-            "since": _known(stored["since"]),
-            "due_at": _known(stored["due_at"]),
+            "since": parse_instant(stored["since"]),
+            "due_at": parse_instant(stored["due_at"]),
             "told_at": _instant(stored.get("told_at")),
             "clear_due_at": _instant(stored["clear_due_at"]),
         }
@@ -186,8 +187,4 @@ def _text(instant: datetime | None) -> str | None:
 
 
 def _instant(text: str | None) -> datetime | None:
-    return None if text is None else _known(text)
-
-
-def _known(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+    return None if text is None else parse_instant(text)

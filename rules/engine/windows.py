@@ -11,16 +11,15 @@ counted; in the other reductions it is passed over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import isfinite
 from operator import itemgetter
 from typing import Literal
 
 from rules.engine.inputs import Value
+from tocsin.core.instant import EPOCH, MICROSECOND, microseconds_of
 
 BUCKETS = 60
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 Reduce = Literal["avg", "min", "max", "sum", "count", "rate"]
 Bucket = tuple[float, ...]
@@ -46,14 +45,14 @@ class Window:
     def __init__(self, over: timedelta, reduce: Reduce) -> None:
         self.over = over
         self.reduce = reduce
-        self._width = max(over // _MICROSECOND // BUCKETS, 1)
+        self._width = max(over // MICROSECOND // BUCKETS, 1)
 
     def add(self, buckets: Buckets, value: Value, at: datetime) -> Buckets:
         if isinstance(value, str):
             if self.reduce != "count":
                 return buckets
             value = 0
-        number = (at - _EPOCH) // _MICROSECOND // self._width
+        number = microseconds_of(at) // self._width
         if buckets and buckets[-1][0] >= number:
             return (*buckets[:-1], _merged(self.reduce, buckets[-1], value))
         oldest = number - BUCKETS
@@ -64,7 +63,7 @@ class Window:
 
     def amount(self, buckets: Buckets, newest: Value, newest_at: datetime, at: datetime) -> float | None:
         """What the window amounts to at an instant; None when it has nothing to say."""
-        oldest = (at - _EPOCH) // _MICROSECOND // self._width - BUCKETS
+        oldest = microseconds_of(at) // self._width - BUCKETS
         if buckets and buckets[0][0] <= oldest:
             buckets = tuple(bucket for bucket in buckets if bucket[0] > oldest)
         if not buckets:
@@ -106,4 +105,4 @@ def _merged(reduce: Reduce, bucket: Bucket, value: float) -> Bucket:
 
 
 def _seconds(at: datetime) -> float:
-    return (at - _EPOCH).total_seconds()
+    return (at - EPOCH).total_seconds()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -19,6 +19,7 @@ from rules.health.rollup import Condition
 from rules.health.systems import SHOWN, WORST, HealthChange, Join, Known, Systems
 from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.db import Connection, fetch_all, statement
+from tocsin.core.instant import parse_instant
 from tocsin.core.records import NewCalculated
 
 _AT_ONCE = 1000
@@ -92,16 +93,16 @@ async def read_standing(connection: Connection, join: Join, owners: Sequence[str
         systems.count(name, condition, required, members)
     for *row, condition in worst:
         systems.mention(MemberRow(*row), condition)
-    return Standing(systems, stored, max((_instant(one[3]) for one in told), default=None))
+    return Standing(systems, stored, max((parse_instant(one[3]) for one in told), default=None))
 
 
 def known_of(row: Sequence[Any]) -> Known:
     known = Known()
     series, alarms = row
     for owner, key, stale_since in series:
-        known.series.setdefault(owner, {})[key] = None if stale_since is None else _instant(stale_since)
+        known.series.setdefault(owner, {})[key] = None if stale_since is None else parse_instant(stale_since)
     for owner, rule, severity, since, keys in alarms:
-        known.alarms.setdefault(owner, {})[rule] = Held(severity, _instant(since), frozenset(keys))
+        known.alarms.setdefault(owner, {})[rule] = Held(severity, parse_instant(since), frozenset(keys))
     return known
 
 
@@ -154,10 +155,6 @@ def calculated(change: HealthChange) -> NewCalculated:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 async def _row(connection: Connection, query: bytes, given: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -28,12 +28,11 @@ from rules.lanes.lane import Lane, Message
 from rules.lanes.partition import Partition
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
+from tocsin.core.instant import EPOCH, MICROSECOND, instant_of, parse_instant
 from tocsin.core.pull import ConsumerGone, Puller
 
 _log = structlog.get_logger()
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SOURCE = "Nats-Stream-Source"
-_TICK = timedelta(microseconds=1)
 _REQUEST_S = 5.0
 _INACTIVE_S = 30
 # Of one request; the largest message that the server takes must fit in.
@@ -54,7 +53,7 @@ class Reader:
         self._connection = 0
         self._delivered = 0
         self._last_seq = 0
-        self._not_before = _EPOCH
+        self._not_before = EPOCH
         self._looked_at: datetime | None = None
         self._missing = 0
 
@@ -96,7 +95,7 @@ class Reader:
         if "error" in found:
             await self.close()
             return None
-        before, self._looked_at = self._looked_at, _instant(found["ts"])
+        before, self._looked_at = self._looked_at, parse_instant(found["ts"])
         delivered = int(found["delivered"]["consumer_seq"])
         # Sent to us twice a look ago and not here: it was lost on the way, and nothing will show the gap.
         self._missing = self._missing + 1 if delivered > self._delivered else 0
@@ -104,8 +103,8 @@ class Reader:
             await self.close()
         if delivered != self._delivered or int(found["num_pending"]) > 0 or before is None:
             return None
-        self._pass(before - _TICK)
-        return before - _TICK
+        self._pass(before - MICROSECOND)
+        return before - MICROSECOND
 
     async def close(self) -> None:
         puller, self._puller = self._puller, None
@@ -119,7 +118,7 @@ class Reader:
     def _pass(self, watermark: datetime | None) -> None:
         """What is not read yet arrived later, even if the server's clock went back or two messages share an instant."""
         if watermark is not None:
-            self._not_before = max(self._not_before, watermark + _TICK)
+            self._not_before = max(self._not_before, watermark + MICROSECOND)
 
     async def _take(self) -> list[Message]:
         found: list[Message] = []
@@ -146,7 +145,7 @@ class Reader:
         """Its number among what the consumer sent, and the message; see `$JS.ACK` in the documentation of NATS."""
         parts = raw.reply.split(".")
         _, seq, delivered, stored_ns = parts[4:8] if len(parts) == 9 else parts[6:10]
-        stored_at = _EPOCH + timedelta(microseconds=int(stored_ns) // 1000)
+        stored_at = instant_of(int(stored_ns) // 1000)
         source = raw.headers.get(_SOURCE) if raw.headers else None
         source_seq = int(source.split(" ")[1]) if source else None
         at = max(stored_at, self._not_before)
@@ -192,7 +191,7 @@ class Reader:
         if position.watermark is None:
             return {"deliver_policy": "all"}, created
         _log.warning("stream made anew", lane=self._lane.name, partition=self._partition.number)
-        after = (position.watermark + _TICK).isoformat()
+        after = (position.watermark + MICROSECOND).isoformat()
         return {"deliver_policy": "by_start_time", "opt_start_time": after}, created
 
 
@@ -208,8 +207,3 @@ def _refuse_error(answer: dict[str, Any], stream: str) -> None:
         raise Unreachable(
             f"the stream {stream!r} cannot be read ({answer['error'].get('description')}): it is tried again"
         )
-
-
-def _instant(text: str) -> datetime:
-    """Of nanoseconds, the microseconds."""
-    return datetime.fromisoformat(text).astimezone(UTC)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 import structlog
@@ -26,11 +26,11 @@ from rules.lanes.lane import Message, Plan
 from rules.lanes.rules_unchanged import SameRules
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.instant import MICROSECOND, parse_instant
 from tocsin.core.settings import Settings
 from tocsin.core.streams import wait_until_stream_exists
 
 _log = structlog.get_logger()
-_TICK = timedelta(microseconds=1)
 
 
 class EventWork(Protocol):
@@ -72,7 +72,7 @@ class RecordLane:
         """Several records share the instant of their commit: only what is before it is complete."""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             body = json.loads(message.data)
-            return datetime.fromisoformat(body.get("recordedat") or body["time"]) - _TICK
+            return parse_instant(body.get("recordedat") or body["time"]) - MICROSECOND
         return None
 
     async def idle_watermark(
@@ -88,7 +88,7 @@ class RecordLane:
             if row is None or not row[0]:
                 return None
             head, now = await _head_at(connection)
-        return now - _TICK if head == position else None
+        return now - MICROSECOND if head == position else None
 
 
 async def _head_at(connection: Connection) -> tuple[int, datetime]:

@@ -17,6 +17,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import MICROSECOND
 
 LONGEST = timedelta(days=3660)
 
@@ -53,7 +54,7 @@ def parse_duration(text: object) -> timedelta:
 
 def format_duration(duration: timedelta) -> str:
     """The canonical text; parts below a millisecond cannot be written and are refused."""
-    microseconds = duration // timedelta(microseconds=1)
+    microseconds = duration // MICROSECOND
     if microseconds < 0 or microseconds % 1000:
         raise InvalidInput(
             f"the duration {duration!r} cannot be written", remedy="use whole, positive milliseconds"

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from schemas.wire.event import instant_text
 from schemas.wire.subjects import calculated_subject
+from tocsin.core.instant import instant_text
 
 CalculatedKind = Literal["stale", "fresh", "health"]
 HEALTH_KEY = "system.health"

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.wire.event import instant_text
+from tocsin.core.instant import instant_text
 
 LONGEST_BODY = 65_536
 

@@ -6,8 +6,7 @@ in the stream. Attributes without a value are left out. Fields are only ever add
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from json.encoder import encode_basestring as _quoted
 from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from schemas.wire.event_facts import event_facts
 from schemas.wire.subjects import event_subject
+from tocsin.core.instant import instant_text
 
 Origin = Literal["caused", "derived", "external", "scheduled"]
 
@@ -110,9 +110,3 @@ class Event(BaseModel):
             "payload": self.data,
         }
         return event_facts(columns)
-
-
-@lru_cache(maxsize=4096)
-def instant_text(instant: datetime) -> str:
-    """Remembered, because records that were committed together share it."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from schemas.wire.event import instant_text
 from schemas.wire.subjects import action_subject
+from tocsin.core.instant import instant_text
 
 
 class StepRow(NamedTuple):

@@ -14,8 +14,8 @@ from uuid import UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.wire.event import instant_text
 from schemas.wire.subjects import tombstone_subject
+from tocsin.core.instant import instant_text
 
 Kind = Literal["event", "action-step", "calculated-datapoint"]
 _GAPS = UUID("4d3c35d2-53a8-5b0e-9f0d-2f0a5c1f6f3b")

@@ -57,7 +57,10 @@ async def three(record: object, connection: object, more: object) -> None: ...
         ({"start": "yesterday"}, "start='yesterday' is no place in the stream: use 'new', 'beginning'"),
         ({"start": 0}, "start=0 is no place in the stream"),
         ({"start": True}, "start=True is no place"),
-        ({"start": datetime(2026, 3, 2)}, "start 2026-03-02T00:00:00 is naive: give an aware instant"),
+        (
+            {"start": datetime(2026, 3, 2)},
+            "start 2026-03-02T00:00:00 has no timezone: give an aware datetime",
+        ),
         ({"nats": 4222}, "nats=4222: give a URL such as nats://localhost:4222"),
         ({"select": Events(namespace="a.b")}, "TOCSIN_NAMESPACE='a.b'"),
     ],

@@ -117,7 +117,7 @@ async def test_large_datapoints_are_split_over_messages(settings: Settings) -> N
         ("x", "a", math.nan, {}, "send a finite number"),
         ("x", "a", None, {}, "the value is null"),
         ("x", "a", 2**64, {}, "beyond 64 bits"),
-        ("x", "a", 1, {"ts": datetime(2026, 3, 2)}, "is naive: give an aware instant"),
+        ("x", "a", 1, {"ts": datetime(2026, 3, 2)}, "has no timezone: give an aware datetime"),
         ("x", "a", 1, {"labels": {"a": 5}}, "the label"),
     ],
 )
@@ -192,7 +192,7 @@ async def test_an_event_is_handed_in_with_everything_it_was_given(settings: Sett
         ({"type": "a", "payload": {"x": object()}}, "the payload is not JSON"),
         ({"type": "a", "payload": {"x": math.inf}}, "the payload is not JSON"),
         ({"type": "a", "payload": {"x": "\0"}}, r"U\+0000"),
-        ({"type": "a", "ts": datetime(2026, 3, 2)}, "is naive"),
+        ({"type": "a", "ts": datetime(2026, 3, 2)}, "has no timezone"),
         ({"type": "a", "severity": "hot"}, "unknown severity"),
         ({"type": "a", "payload": {"x": "x" * 300_000}}, "send at most"),
     ],

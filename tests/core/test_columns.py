@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tocsin.core.columns import instant_of, microseconds_of, numbers, plain_texts, texts
+from tocsin.core.columns import numbers, plain_texts, texts
 from tocsin.core.db import Connection
 
 AWKWARD = ["", "NULL", 'say "x"', "a\\b", "{c,d}", "line\nbreak", "ü€😀", " ", '\\"', "null", ","]
-
-
-@given(st.datetimes(timezones=st.just(UTC)))
-def test_an_instant_survives_as_microseconds(instant: datetime) -> None:
-    assert instant_of(microseconds_of(instant)) == instant
 
 
 async def test_postgres_reads_the_columns_as_they_were_given(connection: Connection) -> None:

@@ -113,7 +113,7 @@ async def test_what_is_not_there_or_has_not_failed_is_refused_and_leaves_no_trac
     made = await put(connection)
     with pytest.raises(
         Refused,
-        match=r"schedule-tick 'beat' has not failed, it is due at 2026-03-02 08:00:10Z: there is nothing to retry",
+        match=r"schedule-tick 'beat' has not failed, it is due at 2026-03-02 08:00:10 UTC: there is nothing to retry",
     ):
         await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
     with pytest.raises(

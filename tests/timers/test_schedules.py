@@ -172,7 +172,7 @@ async def test_an_edit_of_an_older_generation_is_refused_and_says_who_was_quicke
     await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(SECOND, "bob"), if_generation=1)
     for change in (pause_schedule, resume_schedule, cancel_schedule):
         with pytest.raises(
-            Refused, match=r"at generation 2, not 1: bob changed it via test at 2026-03-02 08:00:01Z"
+            Refused, match=r"at generation 2, not 1: bob changed it via test at 2026-03-02 08:00:01 UTC"
         ):
             await change(connection, "plant", "beat", actor(), if_generation=1)
     with pytest.raises(Refused, match="generation 2, not 7"):
@@ -300,5 +300,5 @@ async def test_the_largest_payload_is_stored(connection: Connection) -> None:
 
 
 def test_an_act_without_a_timezone_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="is naive"):
+    with pytest.raises(InvalidInput, match="has no timezone"):
         Actor("ann", "test", datetime(2026, 3, 2))

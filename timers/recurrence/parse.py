@@ -14,7 +14,7 @@ On failure: `InvalidInput`, in under 100 ms whatever the input.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from schemas.values.duration import format_duration
@@ -23,20 +23,20 @@ from timers.recurrence.cron_text import EVERY_ALIAS, is_interval_like, plain_cro
 from timers.recurrence.every import Every, parse_interval
 from timers.recurrence.occurrence import Source
 from timers.recurrence.once import OnceAtInstant, OneWall, parse_at, parse_iso
-from timers.recurrence.recurrence import Recurrence, as_utc, bounds, format_instant
+from timers.recurrence.recurrence import Recurrence, as_utc, bounds
 from timers.recurrence.rrule import canonical_rule, rule_source
 from timers.recurrence.wall_time import FixedTime, IntervalLike
 from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import EPOCH, instant_text
 
 _KINDS = ("cron", "rrule", "every", "at")
 _GAPS = ("forward", "skip")
 _FOLDS = ("first", "second", "both")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANTS = ("anchor", "starts_at", "ends_at")
 _SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates"}
 # The first occurrence is sought from here, so that the epoch itself, the default anchor, counts.
-_FIRST_LOOK = _EPOCH - timedelta(days=1)
+_FIRST_LOOK = EPOCH - timedelta(days=1)
 _SIZE = 131_072
 
 
@@ -189,7 +189,7 @@ def _check(asked: Asked) -> None:
         raise InvalidInput(f"dtstart, exdates and rdates belong to an rrule, not to {asked.kind}")
     if asked.starts_at is not None and asked.ends_at is not None and asked.ends_at < asked.starts_at:
         raise InvalidInput(
-            f"ends_at {format_instant(asked.ends_at)} is before starts_at {format_instant(asked.starts_at)}"
+            f"ends_at {instant_text(asked.ends_at)} is before starts_at {instant_text(asked.starts_at)}"
         )
 
 
@@ -197,7 +197,7 @@ def _canonical(asked: Asked) -> dict[str, object]:
     spec: dict[str, object] = {"tz": asked.tz, "dst_gap": asked.dst_gap, "dst_fold": asked.dst_fold}
     for name, instant in (("starts_at", asked.starts_at), ("ends_at", asked.ends_at)):
         if instant is not None:
-            spec[name] = format_instant(instant)
+            spec[name] = instant_text(instant)
     text = asked.text
     if asked.kind == "cron" and text[:64].strip().lower().startswith(EVERY_ALIAS):
         return spec | _canonical_every(text.strip()[len(EVERY_ALIAS) :].strip(), asked.anchor)
@@ -211,12 +211,12 @@ def _canonical(asked: Asked) -> dict[str, object]:
             text, asked.dtstart, lists, asked.anchor, (zone(asked.tz), asked.dst_fold)
         )
     at = parse_at(text)
-    return spec | {"at": at.isoformat() if at.tzinfo is None else format_instant(at)}
+    return spec | {"at": at.isoformat() if at.tzinfo is None else instant_text(at)}
 
 
 def _canonical_every(text: str, anchor: datetime | None) -> dict[str, object]:
     interval = parse_interval(text)
-    return {"every": format_duration(interval), "anchor": format_instant(anchor or _EPOCH)}
+    return {"every": format_duration(interval), "anchor": instant_text(anchor or EPOCH)}
 
 
 def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime | None) -> Source:
@@ -228,7 +228,7 @@ def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime |
             return IntervalLike(pattern, tz)
         return FixedTime(pattern, tz, dst_gap, dst_fold)
     if kind == "every":
-        return Every(parse_interval(text), anchor or _EPOCH)
+        return Every(parse_interval(text), anchor or EPOCH)
     if kind == "rrule":
         return rule_source(text, spec, zone(tz))
     at = parse_at(text)

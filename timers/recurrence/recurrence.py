@@ -16,8 +16,8 @@ from typing import NamedTuple
 from timers.recurrence.every import Every
 from timers.recurrence.occurrence import Occurrence, Source
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import MICROSECOND, check_aware, instant_text
 
-_INSTANT = timedelta(microseconds=1)
 # The first days of the calendar have no wall time west of Greenwich, and nothing fires in them.
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
@@ -102,7 +102,7 @@ class Recurrence:
         """Wall time and fold for fixed-time, the instant for interval-like: what must not fire twice."""
         if occurrence.wall is not None:
             return f"{occurrence.wall.isoformat()}/{occurrence.fold}"
-        return format_instant(occurrence.at)
+        return instant_text(occurrence.at)
 
     def minimum_distance(self) -> timedelta:
         return self._source.minimum_distance()
@@ -148,17 +148,12 @@ class Bounds(NamedTuple):
 
 
 def bounds(starts_at: datetime | None, ends_at: datetime | None) -> Bounds:
-    return Bounds(None if starts_at is None else starts_at - _INSTANT, ends_at)
+    return Bounds(None if starts_at is None else starts_at - MICROSECOND, ends_at)
 
 
 def as_utc(instant: datetime, what: str) -> datetime:
-    if instant.tzinfo is None:
-        raise InvalidInput(f"{what} {instant.isoformat()!r} has no timezone", remedy="give an aware datetime")
+    check_aware(instant, what)
     try:
         return instant if instant.tzinfo is UTC else instant.astimezone(UTC)
     except OverflowError:
         raise InvalidInput(f"{what} {instant.isoformat()!r} is outside the calendar in UTC") from None
-
-
-def format_instant(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"

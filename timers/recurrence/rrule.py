@@ -22,8 +22,8 @@ from timers.recurrence.rrule_days import BudgetSpent, times_of_day, walls
 from timers.recurrence.rrule_text import Rule, parse_rule, parse_until, refuse
 from timers.recurrence.wall_time import FixedTime, resolve, to_wall
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import EPOCH, MICROSECOND
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _END = datetime.max  # noqa: DTZ901 - naive wall time
 _MAX_DATES = 1000
@@ -128,7 +128,7 @@ class ElapsedRule:
         previous: datetime | None = None
         for instant in self._rdates:
             following = self._every.after(instant)
-            latest = self._every.latest(datetime.min.replace(tzinfo=UTC), instant - timedelta(microseconds=1))
+            latest = self._every.latest(datetime.min.replace(tzinfo=UTC), instant - MICROSECOND)
             others = [following.at if following else None, latest.at if latest else None, previous]
             shortest = min([shortest, *(abs(instant - other) for other in others if other is not None)])
             previous = instant
@@ -147,7 +147,7 @@ def canonical_rule(
     rule = parse_rule(text)
     start = _whole_seconds(dtstart, "dtstart") if dtstart is not None else None
     if start is None:
-        start = to_wall(anchor or _EPOCH, tz).replace(microsecond=0)
+        start = to_wall(anchor or EPOCH, tz).replace(microsecond=0)
     spec: dict[str, object] = {
         "rrule": str(_ending(text, rule, start, tz, dst_fold)),
         "dtstart": start.isoformat(),

@@ -12,7 +12,7 @@ On failure: beyond the calendar's end `OverflowError`, which `Recurrence` turns 
 """
 
 from bisect import bisect_right
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -20,12 +20,11 @@ from zoneinfo import ZoneInfo
 from timers.recurrence.occurrence import Occurrence, WallPattern
 from timers.recurrence.transitions import next_transition, offset_at, transitions
 from timers.recurrence.zones import zone
+from tocsin.core.instant import EPOCH, MICROSECOND
 
 _ZERO = timedelta(0)
 # Wall time and instants are turned into each other by arithmetic: `replace` costs eight times as much.
 _EPOCH_WALL = datetime(1970, 1, 1)  # noqa: DTZ001 - naive wall time
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INSTANT = timedelta(microseconds=1)
 _DAY = timedelta(days=1)
 _LAST_STEADY_YEAR = 9_998
 _SAMPLE_YEARS = range(2007, 2038)
@@ -42,11 +41,11 @@ class Resolved(NamedTuple):
 
 
 def to_wall(instant: datetime, tz: ZoneInfo) -> datetime:
-    return _EPOCH_WALL + (instant - _EPOCH + (instant.astimezone(tz).utcoffset() or _ZERO))
+    return _EPOCH_WALL + (instant - EPOCH + (instant.astimezone(tz).utcoffset() or _ZERO))
 
 
 def to_instant(wall: datetime, offset: timedelta) -> datetime:
-    return _EPOCH + (wall - offset - _EPOCH_WALL)
+    return EPOCH + (wall - offset - _EPOCH_WALL)
 
 
 @lru_cache(maxsize=16_384)
@@ -106,7 +105,7 @@ class FixedTime:
         tz = self._zone
         local = instant.astimezone(tz)
         offset = local.utcoffset() or _ZERO
-        wall: datetime | None = _EPOCH_WALL + (instant - _EPOCH + offset)
+        wall: datetime | None = _EPOCH_WALL + (instant - EPOCH + offset)
         assert wall is not None
         if fold and not local.fold:
             # In the first pass of a fold, the second instants of earlier wall times are still to come.
@@ -116,7 +115,7 @@ class FixedTime:
             # The zone is asked directly: an aware copy of the wall time costs more than the answer.
             before = tz.utcoffset(wall) or _ZERO
             if _is_steady(tz.key, wall.year, wall.month) or before == tz.utcoffset(wall.replace(fold=1)):
-                at = _EPOCH + (wall - before - _EPOCH_WALL)
+                at = EPOCH + (wall - before - _EPOCH_WALL)
                 if at > instant:
                     return Occurrence(at, wall, 0, None)
                 continue
@@ -160,14 +159,14 @@ class IntervalLike:
             # Between two transitions the offset is constant, and wall time is plain arithmetic.
             local = start.astimezone(tz)
             offset = local.utcoffset() or _ZERO
-            wall = self._pattern.next_wall(_EPOCH_WALL + (start - _EPOCH + offset - step))
+            wall = self._pattern.next_wall(_EPOCH_WALL + (start - EPOCH + offset - step))
             if wall is None:
                 return None
             at = to_instant(wall, offset)
             transition = next_transition(tz.key, start, at)
             if transition is None:
                 return self._occurrence(at, wall, offset)
-            start, step = transition, _INSTANT  # the transition itself may match
+            start, step = transition, MICROSECOND  # the transition itself may match
 
     def _occurrence(self, at: datetime, wall: datetime, offset: timedelta) -> Occurrence:
         tz = self._zone
@@ -236,7 +235,7 @@ def _kinds_of_transition(tz: str) -> tuple[datetime, ...]:
     kinds: dict[tuple[object, timedelta], datetime] = {}
     for year in _SAMPLE_YEARS:
         for instant in transitions(tz, year):
-            shift = offset_at(tz, instant) - offset_at(tz, instant - _INSTANT)
+            shift = offset_at(tz, instant) - offset_at(tz, instant - MICROSECOND)
             kinds.setdefault((to_wall(instant, zone(tz)).time(), shift), instant)
     return tuple(kinds.values())
 

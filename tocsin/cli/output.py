@@ -123,7 +123,7 @@ def _fraction(at: datetime) -> str:
 
 def _plain(value: Any) -> str:
     from schemas.values.duration import format_duration
-    from schemas.wire.event import instant_text
+    from tocsin.core.instant import instant_text
 
     if isinstance(value, datetime):
         return instant_text(value)

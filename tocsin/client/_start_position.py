@@ -20,14 +20,14 @@ from nats.js.errors import NotFoundError
 
 from tocsin.client._inbox_protocol import Mark
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import check_aware
 
 Start = Literal["new", "beginning"] | datetime | int
 
 
 def check_start(start: object) -> None:
     if isinstance(start, datetime):
-        if start.tzinfo is None:
-            raise InvalidInput(f"start {start.isoformat()} is naive", remedy="give an aware instant")
+        check_aware(start, "start")
         return
     is_sequence = isinstance(start, int) and not isinstance(start, bool) and start >= 1
     if not is_sequence and start not in ("new", "beginning"):

@@ -29,11 +29,11 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 
 from schemas.wire.datapoint import MOST_BYTES, Value, check_datapoint
-from schemas.wire.event import instant_text
 from schemas.wire.ingest_event import read_ingest_event
 from schemas.wire.subjects import datapoint_subject
 from tocsin.core.bus import connect_bus
 from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.instant import check_aware, instant_text
 from tocsin.core.settings import Settings, read_settings
 
 _AT_ONCE = 500
@@ -211,8 +211,7 @@ def _entry(
 
 
 def _instant(ts: datetime) -> str:
-    if ts.tzinfo is None:
-        raise InvalidInput(f"ts {ts.isoformat()} is naive", remedy="give an aware instant")
+    check_aware(ts, "ts")
     return instant_text(ts)
 
 

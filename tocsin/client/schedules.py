@@ -24,6 +24,7 @@ from timers.schedule_spec import ScheduleSpec, checked
 from tocsin.client._call import undone_if_refused, value_of
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
+from tocsin.core.instant import check_aware
 from tocsin.core.sql_errors import OTHER_CONTENT, readable
 
 _LONGEST_SHOWN = 500
@@ -73,8 +74,7 @@ async def schedule_once(
     created_by: str | None = None,
 ) -> Scheduled:
     """One fire at an instant; one in the past is due at once. The same again changes nothing and is `deduped`."""
-    if at.tzinfo is None:
-        raise InvalidInput(f"at {at.isoformat()} is naive", remedy="give an aware instant")
+    check_aware(at, "at")
     spec = checked(ScheduleSpec(name, {}, owner, type=type, payload=payload or {}, action=action))
     parameters = {
         "owner": owner,

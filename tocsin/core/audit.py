@@ -13,7 +13,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from tocsin.core.db import Connection, statement
-from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import check_aware
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ class Actor:
     now: datetime
 
     def __post_init__(self) -> None:
-        if self.now.tzinfo is None:
-            raise InvalidInput(f"now {self.now.isoformat()} is naive", remedy="give an aware instant")
+        check_aware(self.now, "now")
 
 
 async def record_audit(

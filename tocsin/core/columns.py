@@ -1,27 +1,16 @@
-"""Columns of a batch as array literals, and instants as whole microseconds.
+"""Columns of a batch as array literals.
 
 Why: psycopg adapts a list element by element in Python, about 5 microseconds each, which made the arrays of a batch
 cost more than the batch itself. Joined text costs a twentieth, and Postgres reads it in C.
 
-Guarantee: `instant_of(microseconds_of(x)) == x` for every aware instant; any text survives `texts`.
+Guarantee: any text survives `texts`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def microseconds_of(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def instant_of(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
+from datetime import datetime
 
 
 def numbers(values: Iterable[int | None]) -> str:

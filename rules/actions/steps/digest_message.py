@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from rules.delivery.message import Message
-from schemas.wire.event import instant_text
+from tocsin.core.instant import instant_text
 
 _TITLES = {"open_alarms": "open alarms", "events": "events", "stale_series": "stale series"}
 

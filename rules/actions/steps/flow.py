@@ -10,7 +10,7 @@ from rules.language.cel import Condition, compile_branch_condition
 from rules.language.cel.steps import branch_activation
 from rules.runbook import Completed, Outcome
 from rules.runbook.wait import outcome_of_wait
-from schemas.wire.event import instant_text
+from tocsin.core.instant import instant_text
 
 _SHOWN = ("id", "type", "owner", "schedule", "rule", "payload")
 

@@ -8,7 +8,6 @@ so that no target shows another message than the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from rules.actions.steps.task import Task
@@ -18,7 +17,7 @@ from rules.language.templates import fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
 from schemas.values.severities import level_name
 from schemas.wire.alarm_events import RuleTransition, event_type
-from schemas.wire.event import instant_text
+from tocsin.core.instant import instant_text, utc_text
 
 _SHOWN_EVENTS = 20
 _FIELDS = ("type", "schedule", "rule", "action", "owner")
@@ -69,7 +68,7 @@ def _event_message(task: Task) -> Message:
     subject = _title(events[0])
     if len(events) > 1:
         subject = f"{len(events)} events: {subject} and others"
-    lines = [f"{_instant(one['ts'])}  {_title(one)}" for one in events[:_SHOWN_EVENTS]]
+    lines = [f"{utc_text(one['ts'])}  {_title(one)}" for one in events[:_SHOWN_EVENTS]]
     if len(events) > _SHOWN_EVENTS:
         lines.append(f"and {len(events) - _SHOWN_EVENTS} more")
     return Message(subject, "\n".join(lines) + "\n", payload={"events": [_plain(one) for one in events]})
@@ -84,10 +83,6 @@ def _title(event: Mapping[str, Any]) -> str:
 def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
     facts = {key: event[key] for key in _FIELDS if event[key]}
     return {"id": event["id"], "ts": instant_text(event["ts"]), **facts, "payload": event["payload"]}
-
-
-def _instant(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _filled(template: Any, data: Mapping[str, Any]) -> Any:

@@ -16,9 +16,9 @@ from rules.actions.steps.task import Task
 from rules.language.templates import fill, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from schemas.values.key_pattern import check_key
-from schemas.wire.event import instant_text
 from schemas.wire.subjects import datapoint_subject
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 
 _ACK_S = 5
 _LONGEST_OWNER = 128

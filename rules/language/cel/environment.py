@@ -12,7 +12,7 @@ On failure: an event whose data is not plain JSON of bounded depth is `InvalidIn
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 
 from cel_expr_python import cel
@@ -24,10 +24,10 @@ from schemas.values.severities import severities
 # Imported for its effect: it points TZDIR, which the engine reads once, to the tz data of this process.
 from timers.recurrence import zones
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import EPOCH
 
 CONTAINER = "event"
 _TYPE_VARIABLE = f"{CONTAINER}.type"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _CONFIG = """
 name: tocsin
@@ -101,7 +101,7 @@ def event_values(event: Mapping[str, object]) -> dict[str, object]:
 
 def _instant(value: object, field: str) -> datetime:
     if value is None:
-        return _EPOCH
+        return EPOCH
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidInput(f"{field} of the event is {value!r}", remedy="pass an aware datetime")
     return value

@@ -13,7 +13,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 
 from cel_expr_python import cel
@@ -32,10 +31,10 @@ from schemas.fields import (
     EVENT_FIELDS,
     PAYLOAD_FIELD,
 )
+from tocsin.core.instant import EPOCH
 
 TRIGGER_STRINGS = ("id", "type", "owner", "schedule", "rule", "correlation_id")
 TRIGGER_FIELDS = (*TRIGGER_STRINGS, PAYLOAD_FIELD)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNDECLARED = re.compile(r"undeclared reference to '(\w+)(?:\.(\w+))?'")
 
 
@@ -85,7 +84,7 @@ def branch_activation(
     values |= {f"alarm.{name}": alarm.get(name) or "" for name in ALARM_STRINGS}
     values |= {f"alarm.{name}": alarm.get(name) or 0 for name in ALARM_INTS}
     values |= {f"alarm.{name}": bool(alarm.get(name)) for name in ALARM_BOOLS}
-    values |= {f"alarm.{name}": alarm.get(name) or _EPOCH for name in ALARM_INSTANTS}
+    values |= {f"alarm.{name}": alarm.get(name) or EPOCH for name in ALARM_INSTANTS}
     values |= {f"alarm.{name}": alarm.get(name) or {} for name in ALARM_MAPS}
     return branch_environment().Activation({**values, "answers": dict(answers)})
 

@@ -6,7 +6,7 @@ durations are written as in rules (`1h30m`), lists and mappings are JSON.
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from jinja2 import Undefined
@@ -14,6 +14,7 @@ from jinja2 import Undefined
 from rules.language.templates.budget import bounded_length, spend
 from schemas.values.duration import format_duration
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 
 
 def as_text(value: object) -> str:
@@ -28,7 +29,7 @@ def as_json(value: object) -> object:
     if isinstance(value, Undefined):
         str(value)  # says what is missing
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return instant_text(value)
     if isinstance(value, timedelta):
         return duration_text(value)
     if isinstance(value, UUID):

@@ -18,8 +18,8 @@ from rules.replay.backtest.operator import Acts, Window
 from rules.replay.backtest.recording.model import Edge, OpenAlarm, RecordedEvent
 from rules.replay.backtest.replay import EventReplay
 from rules.replay.backtest.timelines import Timelines
-from schemas.wire.event import instant_text
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 
 _MOST_AT_ONCE = 1_000
 

@@ -27,6 +27,7 @@ from schemas.wire.alarm_events import (
     snooze_ended_payload,
     transition_event,
 )
+from tocsin.core.instant import parse_instant
 
 _SNOOZE_ENDED = event_type("snooze-ended")
 _NONE: Mapping[UUID, RecordedEvent] = {}
@@ -38,7 +39,7 @@ def snoozed_until(event: RecordedEvent) -> datetime | None:
     if event.type != "alarm-snoozed":
         return None
     try:
-        until = datetime.fromisoformat(event.payload["until"])
+        until = parse_instant(event.payload["until"])
     except (KeyError, TypeError, ValueError):
         return None
     return None if until.tzinfo is None else until.astimezone(UTC)

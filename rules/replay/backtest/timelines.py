@@ -11,7 +11,7 @@ switch), and the lane acts again when it passes the apply's own event.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -22,9 +22,9 @@ from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import RuleBook
 from rules.engine import CompiledRules
 from rules.replay.backtest.recording.model import Apply, LaneSwitch, Story, Version
+from tocsin.core.instant import MICROSECOND
 
 _EVER = datetime.min.replace(tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
 
 
 class Change(NamedTuple):
@@ -178,4 +178,4 @@ class Candidate:
 
 def _caught_up(one: Apply) -> LaneSwitch:
     """Applied before lanes wrote down where they stood: as if nothing had been left to read."""
-    return LaneSwitch("record", 0, one.seq, one.seq - 1, one.recorded_at - _TICK)
+    return LaneSwitch("record", 0, one.seq, one.seq - 1, one.recorded_at - MICROSECOND)

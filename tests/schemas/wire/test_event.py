@@ -11,8 +11,9 @@ import pytest
 
 from schemas.export import DIRECTORY
 from schemas.fields import EVENT_FIELDS
-from schemas.wire.event import Event, EventRow, instant_text
+from schemas.wire.event import Event, EventRow
 from tests.schemas.rows import AT, ID, OTHER, event_row
+from tocsin.core.instant import instant_text
 
 SCHEMA = json.loads((DIRECTORY / "event.schema.json").read_text(encoding="utf-8"))
 FULL = {

@@ -156,17 +156,17 @@ def _absolute(values: Row, before: Row | None, now: datetime) -> str | None:
     """`at` as it is stored: what is an instant or a wall time already stays; a phrase is resolved, once."""
     from timers.natural_time import parse_when
     from timers.recurrence.once import parse_iso
-    from timers.recurrence.recurrence import format_instant
+    from tocsin.core.instant import instant_text
 
     text: str | None = values["at"]
     if text is None or parse_iso(text) is not None:
         return text
     for earlier in (before["created_at"], before["updated_at"]) if before is not None else ():
         with suppress(InvalidInput):
-            meant = format_instant(parse_when(text, now=earlier, tz=values["tz"]))
+            meant = instant_text(parse_when(text, now=earlier, tz=values["tz"]))
             if before is not None and before["recurrence"].get("at") == meant:
                 return meant
-    return format_instant(parse_when(text, now=now, tz=values["tz"]))
+    return instant_text(parse_when(text, now=now, tz=values["tz"]))
 
 
 def _payload(text: str) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import merge
 from itertools import islice
 from typing import Any
 
 from timers.recurrence import parse_spec
 from tocsin.cli.schedules.last_result import result_facts
+from tocsin.core.instant import MICROSECOND
 
 Row = Mapping[str, Any]
 _SHOWN = (
@@ -32,7 +33,6 @@ _PROVENANCE = (
     "fire_at",
 )
 _TROUBLE = ("attempts", "last_error", "parked_at")
-_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _fires_of(row: Row) -> Iterator[ComingFire]:
     at: datetime | None = row["nominal_at"]
     trouble = _trouble(row)
     while at is not None:
-        found = recurrence.occurrence_after(at - _INSTANT)
+        found = recurrence.occurrence_after(at - MICROSECOND)
         note = found.note or "" if found is not None and found.at == at else ""
         yield ComingFire(row["name"], row["owner"], at, at + spread, recurrence.tz, trouble or note)
         trouble = ""

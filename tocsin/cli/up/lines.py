@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rules.alarms.explain import EDGES
 from schemas.values.severities import level_name
 from tocsin.cli.output import compact, countdown, local_text, printable, title, utc_text
 from tocsin.cli.records.foreign_messages import foreign_text
+from tocsin.core.instant import parse_instant
 
 TzOf = Callable[[str, str], str]
 StepOf = Callable[[str, int], str]
@@ -63,7 +64,7 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
     if body.get("origin") == "scheduled":
-        nominal = local_text(_instant(body["time"]), tz_of(*record.key))
+        nominal = local_text(parse_instant(body["time"]), tz_of(*record.key))
         text = f"{title(*record.key)}  {nominal}  {lateness_ms(body)} ms late"
         return Line("fired", printable(text), record.seq)
     name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""
@@ -86,8 +87,8 @@ def foreign_line(seq: int, data: bytes) -> Line:
 
 def lateness_ms(body: Mapping[str, Any]) -> int:
     """From when the fire was due (its nominal time and spread) to its commit, by the database's clock."""
-    due = _instant(body.get("fireat") or body["time"])
-    return max(0, round((_instant(body["recordedat"]) - due).total_seconds() * 1000))
+    due = parse_instant(body.get("fireat") or body["time"])
+    return max(0, round((parse_instant(body["recordedat"]) - due).total_seconds() * 1000))
 
 
 def _step(record: Record, step_of: StepOf) -> Line | None:
@@ -101,7 +102,9 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
         shown = _short(compact(data))
     if "until" in data:
         again = "again at" if shown else "until"
-        shown = "  ".join(part for part in (shown, f"{again} {utc_text(_instant(data['until']))}") if part)
+        shown = "  ".join(
+            part for part in (shown, f"{again} {utc_text(parse_instant(data['until']))}") if part
+        )
     name = title(body.get("owner", ""), body["action"])
     text = "  ".join(part for part in (name, step, body["state"], shown) if part)
     return Line(
@@ -118,7 +121,7 @@ def _edge(record: Record) -> Line:
     said = (
         data.get("message"),
         data.get("who") and f"by {data['who']}",
-        until and f"until {utc_text(_instant(until))}",
+        until and f"until {utc_text(parse_instant(until))}",
         data.get("note"),
     )
     parts = (title(body.get("owner", ""), body["rule"]), did, *map(str, filter(None, said)))
@@ -146,15 +149,11 @@ def _health(record: Record) -> Line:
 def _missed(record: Record, tz_of: TzOf) -> Line:
     data = record.body["data"]
     tz = tz_of(*record.key)
-    first, last = (local_text(_instant(data[end]), tz) for end in ("first", "last"))
+    first, last = (local_text(parse_instant(data[end]), tz) for end in ("first", "last"))
     count = f"{'at least ' if data.get('at_least') else ''}{data['count']}"
     when = f"once, {first}" if data["count"] == 1 else f"{count} times, {first} to {last}"
     text = f"{title(*record.key)}  {when}  ({data['reason']})"
     return Line("missed", printable(text), record.seq)
-
-
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def _short(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, repeat
 from math import isfinite
@@ -34,26 +34,25 @@ from rules.replay.backtest.recording.model import (
     Version,
 )
 from schemas.values.json_shape import check_json_shape
+from tocsin.core.instant import EPOCH, instant_of, microseconds_of
 
 FORMAT = "tocsin-recording"
 VERSION = 2
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
 
 
 def story_lines(story: Story) -> Iterator[dict[str, Any]]:
     yield {
         "format": FORMAT,
         "version": VERSION,
-        "start": microseconds(story.start),
-        "since": microseconds(story.since),
-        "until": microseconds(story.until),
+        "start": microseconds_of(story.start),
+        "since": microseconds_of(story.since),
+        "until": microseconds_of(story.until),
         "whole": story.is_whole,
     }
     for version in story.versions:
         yield {"document": version}
     for apply in story.applies:
-        yield {"apply": [apply.seq, microseconds(apply.at), microseconds(apply.recorded_at)]}
+        yield {"apply": [apply.seq, microseconds_of(apply.at), microseconds_of(apply.recorded_at)]}
     for switch in story.switches:
         yield {"switch": [*switch[:4], _us_or_none(switch.watermark)]}
     for horizon in story.horizons:
@@ -63,7 +62,7 @@ def story_lines(story: Story) -> Iterator[dict[str, Any]]:
 
 STORY: dict[str, Callable[..., Any]] = {
     "document": Version,
-    "apply": lambda seq, at, recorded_at: Apply(seq, instant(at), instant(recorded_at)),
+    "apply": lambda seq, at, recorded_at: Apply(seq, instant_of(at), instant_of(recorded_at)),
     "switch": lambda lane, partition, rules_seq, seq, until: LaneSwitch(
         lane, partition, rules_seq, seq, _instant_or_none(until)
     ),
@@ -80,8 +79,8 @@ def owner_line(begins: OwnerBegins) -> dict[str, Any]:
                 one.rule,
                 str(one.id),
                 one.severity,
-                microseconds(one.since),
-                microseconds(one.opened_at),
+                microseconds_of(one.since),
+                microseconds_of(one.opened_at),
                 one.payload,
                 one.source_event_id and str(one.source_event_id),
                 [event_line(act) for act in one.acts],
@@ -89,7 +88,7 @@ def owner_line(begins: OwnerBegins) -> dict[str, Any]:
             for one in begins.open
         ],
         "last": [
-            [one.key, microseconds(one.arrived_at), one.value, microseconds(one.ts), one.labels]
+            [one.key, microseconds_of(one.arrived_at), one.value, microseconds_of(one.ts), one.labels]
             for one in begins.last
         ],
     }
@@ -102,8 +101,8 @@ def owner_begins(line: dict[str, Any]) -> OwnerBegins:
             rule,
             UUID(id),
             severity,
-            instant(since),
-            instant(at),
+            instant_of(since),
+            instant_of(at),
             payload,
             _uuid_or_none(source),
             tuple(_recorded_event(act, owner) for act in acts),
@@ -111,7 +110,7 @@ def owner_begins(line: dict[str, Any]) -> OwnerBegins:
         for rule, id, severity, since, at, payload, source, acts in line["open"]
     ]
     last = [
-        LastSeen(key, instant(at), _checked(value), instant(ts), labels)
+        LastSeen(key, instant_of(at), _checked(value), instant_of(ts), labels)
         for key, at, value, ts, labels in line["last"]
     ]
     return OwnerBegins(owner, int(line["partition"]), held, last)
@@ -119,8 +118,8 @@ def owner_begins(line: dict[str, Any]) -> OwnerBegins:
 
 def datapoints_line(rows: Sequence[Arrival]) -> list[Any]:
     """Column by column: that takes a fifth of the space, and half of the time to read."""
-    at = [microseconds(one.at) for one in rows]
-    ages = [0 if one.ts == one.at else us - microseconds(one.ts) for us, one in zip(at, rows, strict=True)]
+    at = [microseconds_of(one.at) for one in rows]
+    ages = [0 if one.ts == one.at else us - microseconds_of(one.ts) for us, one in zip(at, rows, strict=True)]
     series: dict[tuple[Any, ...], int] = {}
     which = [series.setdefault((one.key, *one.labels.items()), len(series)) for one in rows]
     return [
@@ -177,14 +176,14 @@ def _steps(numbers: list[int]) -> list[int]:
 
 
 def _instants(us: list[int]) -> list[datetime]:
-    return list(map(_EPOCH.__add__, map(timedelta, repeat(0), repeat(0), us)))
+    return list(map(EPOCH.__add__, map(timedelta, repeat(0), repeat(0), us)))
 
 
 def event_line(one: RecordedEvent) -> list[Any]:
     told = one._asdict() | {
         "id": str(one.id),
-        "ts": microseconds(one.ts),
-        "recorded_at": microseconds(one.recorded_at),
+        "ts": microseconds_of(one.ts),
+        "recorded_at": microseconds_of(one.recorded_at),
         "alarm_id": one.alarm_id and str(one.alarm_id),
         "correlation_id": str(one.correlation_id),
     }
@@ -198,8 +197,8 @@ def _recorded_event(line: list[Any], owner: str) -> RecordedEvent:
     return RecordedEvent(
         seq=int(told["seq"]),
         id=UUID(told["id"]),
-        ts=instant(told["ts"]),
-        recorded_at=instant(told["recorded_at"]),
+        ts=instant_of(told["ts"]),
+        recorded_at=instant_of(told["recorded_at"]),
         origin=_text(told["origin"]),
         type=_text(told["type"]),
         schedule=_text(told.get("schedule", "")),
@@ -214,12 +213,12 @@ def _recorded_event(line: list[Any], owner: str) -> RecordedEvent:
 
 
 def verdict_line(one: Staleness) -> list[Any]:
-    return ["v", one.key, one.kind, microseconds(one.at), one.value]
+    return ["v", one.key, one.kind, microseconds_of(one.at), one.value]
 
 
 def _staleness(line: list[Any], owner: str) -> Staleness:
     _, key, verdict, at, value = line
-    return Staleness(owner, key, verdict, instant(at), value)
+    return Staleness(owner, key, verdict, instant_of(at), value)
 
 
 def part_of(line: Any, owner: str) -> Part:
@@ -256,20 +255,12 @@ def _text(value: Any) -> str:
     return value
 
 
-def microseconds(at: datetime) -> int:
-    return (at - _EPOCH) // _TICK
-
-
-def instant(us: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=us)
-
-
 def _us_or_none(at: datetime | None) -> int | None:
-    return None if at is None else microseconds(at)
+    return None if at is None else microseconds_of(at)
 
 
 def _instant_or_none(us: int | None) -> datetime | None:
-    return None if us is None else instant(us)
+    return None if us is None else instant_of(us)
 
 
 def _uuid_or_none(text: str | None) -> UUID | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pydantic_core import from_json
 
 from rules.engine import Arrival
-from rules.replay.backtest.recording.codec import arrival_rows, encoded, microseconds, part_of, story_lines
+from rules.replay.backtest.recording.codec import arrival_rows, encoded, part_of, story_lines
 from rules.replay.backtest.recording.model import Arrivals, OwnerBegins, Part, Source, Story
 from rules.replay.backtest.recording.recording import (
     Counts,
@@ -31,6 +31,7 @@ from rules.replay.backtest.recording.recording import (
 )
 from tocsin.core.errors import InvalidInput
 from tocsin.core.files import written_whole
+from tocsin.core.instant import microseconds_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -118,11 +119,11 @@ class _Writer:
     def _datapoint(self, one: Arrival) -> dict[str, Any]:
         return {
             "owner": one.owner,
-            "arrived_at": microseconds(one.at),
+            "arrived_at": microseconds_of(one.at),
             "stream_seq": one.seq,
             "key": one.key,
             _COLUMN[type(one.value)]: one.value,
-            "ts": microseconds(one.ts),
+            "ts": microseconds_of(one.ts),
             "labels": list(one.labels.items()),
         }
 

@@ -22,7 +22,6 @@ from rules.replay.backtest.recording.codec import (
     datapoints_line,
     encoded,
     event_line,
-    instant,
     owner_line,
     part_of,
     story_lines,
@@ -31,6 +30,7 @@ from rules.replay.backtest.recording.codec import (
 from rules.replay.backtest.recording.container import Lines, MemberWriter, index_place
 from rules.replay.backtest.recording.model import Arrivals, Events, OwnerBegins, Part, Source, Story, Verdicts
 from tocsin.core.files import written_whole
+from tocsin.core.instant import instant_of
 
 _SMALLEST_GROUP = 1024 * 1024
 """In plain bytes. An owner is in one group, so a group may be much larger."""
@@ -200,9 +200,9 @@ def _told_story(lines: Iterator[Any]) -> Story:
     else:
         raise NotARecording("it ends before its rules do")
     return Story(
-        instant(header["start"]),
-        instant(header["since"]),
-        instant(header["until"]),
+        instant_of(header["start"]),
+        instant_of(header["since"]),
+        instant_of(header["until"]),
         bool(header["whole"]),
         found["document"],
         found["apply"],

@@ -14,7 +14,7 @@ from rules.replay.backtest.recording.model import Story
 from rules.replay.backtest.report.compare import Comparison
 from rules.replay.backtest.report.timeline_svg import picture
 from schemas.values.duration import format_duration
-from schemas.wire.event import instant_text
+from tocsin.core.instant import instant_text
 
 _MOST = 200
 _STYLE = """

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rules.health.systems import HealthChange
 from rules.replay.backtest.recording.model import Edge, OpenAlarm, Staleness
 from schemas.wire.calculated import HEALTH_KEY
-from schemas.wire.event import instant_text
+from tocsin.core.instant import instant_text
 
 _LARGE = 2**63
 _BEFORE = "was open before the replay begins, and what held it is not recorded"

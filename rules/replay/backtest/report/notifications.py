@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -27,8 +27,7 @@ from rules.replay.rule_tests.log import Happening
 from rules.replay.rule_tests.perform import DELIVERIES
 from rules.replay.rule_tests.runs import Runs, Surroundings
 from rules.replay.rule_tests.scheduler import EVENT, Agenda
-
-_TICK = timedelta(microseconds=1)
+from tocsin.core.instant import MICROSECOND, parse_instant
 
 
 def count_pages(
@@ -65,7 +64,7 @@ class _Paging:
 
     def expect(self, event: RecordedEvent) -> None:
         """What is due at the same instant was due before."""
-        self.run_until(event.recorded_at - _TICK)
+        self.run_until(event.recorded_at - MICROSECOND)
         self._agenda.add(event.recorded_at, EVENT, partial(self._hear, event))
 
     def _hear(self, event: RecordedEvent) -> None:
@@ -117,7 +116,7 @@ def _first_seen(event: RecordedEvent, alarm_id: UUID) -> Held:
         event.rule,
         event.owner,
         event.severity or 0,
-        event.ts if since is None else datetime.fromisoformat(since),
+        event.ts if since is None else parse_instant(since),
         payload,
     )
     return Held(alarm, "open", event.correlation_id)

@@ -34,7 +34,6 @@ from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.database import recorded
 from rules.replay.backtest.recording.model import OwnerBegins, Part, Story
 from schemas.wire.calculated import CalculatedRow
-from schemas.wire.event import instant_text
 from schemas.wire.subjects import datapoint_subject
 from tests.clock.heartbeats import at, drain
 from tests.killable import Mortal
@@ -43,6 +42,7 @@ from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
+from tocsin.core.instant import instant_text
 from tocsin.core.settings import Settings
 
 _KEY = ("data", 0)
