@@ -1,4 +1,6 @@
-"""One pair of real servers per run, a database cloned from a migrated template and a namespace per test.
+"""One pair of real servers per process, a database cloned from a migrated template and a namespace per test.
+
+Run in parallel (`-n auto`), each worker process has its own pair, so that tests share nothing but the machine.
 
 Sessions of the tests are patient, and so are properties: that a machine is slow is no failure. With CI in the
 environment every run tries the same examples (Hypothesis chooses its profile `ci` by itself); elsewhere each run tries
@@ -39,6 +41,12 @@ hypothesis.settings.register_profile(
     ],
 )
 hypothesis.settings.load_profile("tests")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """The number of workers of `-n auto`: two for each core, because tests mostly wait."""
+    return min(2 * (os.cpu_count() or 1), 8)
 
 
 @pytest.fixture(scope="session")
