@@ -107,3 +107,11 @@ def test_every_setting_is_documented_with_its_default() -> None:
         for name, default in defaults.items()
     }
     assert dict(_SETTING.findall(page)) == shown
+
+
+def test_every_log_message_named_in_the_docs_exists() -> None:
+    named = {name for page in PAGES for name in re.findall(r"`([^`]+)` in the log", page.read_text())}
+    packages = ("cdc", "clock", "rules", "timers", "tocsin")
+    sources = "".join(path.read_text() for name in packages for path in (ROOT / name).rglob("*.py"))
+    assert named
+    assert [name for name in sorted(named) if f'"{name}"' not in sources] == []
