@@ -19,7 +19,7 @@ from bench.database import bench_servers, migrated
 from rules.alarms.over_series import SeriesAlarms
 from rules.apply import apply
 from rules.dispatch.dispatcher import Dispatcher
-from rules.dispatch.matcher import Judge
+from rules.dispatch.matcher import ActionMatcher
 from rules.documents.load import load_text
 from rules.documents.rule_book import RuleSet, newest_rules
 from rules.engine import Arrival, TypeIndex
@@ -111,10 +111,10 @@ def _bare_us(facts: list[dict[str, Any]]) -> float:
 
 
 def _judge_us(text: str, facts: list[dict[str, Any]]) -> float:
-    judge = Judge(RuleSet(one.model for one in load_text(text).documents))
+    matcher = ActionMatcher(RuleSet(one.model for one in load_text(text).documents))
     began = time.process_time()
     for one in facts:
-        judge.judge(one)
+        matcher.match(one)
     return (time.process_time() - began) / len(facts) * 1e6
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 
-from rules.actions.cancel import AlarmEndings
+from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import Performer
-from rules.actions.queue import Turns
+from rules.actions.queue import QueueBackstop
 from rules.actions.reports import Reports
 from rules.alarms.over_events import EventAlarms
 from rules.alarms.over_series import SeriesAlarms
@@ -38,7 +38,7 @@ class Worker:
             self._settings,
             [
                 RecordLane(
-                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEndings(), Turns()]
+                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()]
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

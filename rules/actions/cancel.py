@@ -1,8 +1,8 @@
-"""Ending actions before their time: by a person, by their alarm, by a newer one that replaces them.
+"""Cancels runs: for an operator, for an alarm that ends, for a newer run that replaces them.
 
-Guarantee: a cancelled action has no timer and no wait left, takes no outcome any more, and its history says which
-steps were cancelled and why. A fire or an outcome at the same moment either came before, and is cancelled with the
-rest, or finds the action cancelled and changes nothing.
+Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has the
+steps that were cancelled, with the reason. A timer that fires or an outcome that is committed at the same
+moment either comes first and is cancelled with the rest, or finds the run cancelled and changes nothing.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rules.actions.queue import begin_queued
-from rules.actions.store import read_action
+from rules.actions.store import read_run
 from rules.lanes.batch import Writes
+from rules.runbook.states import ACTIVE_STEP, ending_reason
 from schemas.wire.event import Event
 from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
@@ -21,23 +22,19 @@ from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import append_records
 from tocsin.core.records import NewStep, Records
 
-_ENDS_ESCALATION = {
-    "alarm-resolved": "the alarm resolved",
-    "alarm-acknowledged": "the alarm was acknowledged",
-}
-_OVERTAKEN_AT_MOST = 100
+_MAX_CONFLICTS = 100
 
 
-class Ending(NamedTuple):
-    """An alarm that ends what it started: everything that an event before `seq` began."""
+class EndedAlarm(NamedTuple):
+    """An alarm that ends the runs it has started: those of events before `seq`."""
 
     alarm_id: UUID
     seq: int
     reason: str
 
 
-class CancelActions(Writes):
-    """Actions by id, each with its reason."""
+class CancelRuns(Writes):
+    """Cancels runs by id, each with its reason."""
 
     def __init__(self, reasons: Mapping[UUID, str]) -> None:
         self._reasons = dict(reasons)
@@ -58,14 +55,12 @@ class CancelActions(Writes):
             return
         columns = {"ids": list(self._reasons), "reasons": list(self._reasons.values())}
         rows = await fetch_all(connection, "rules.actions/cancel_actions", columns)
-        self.cancelled, self._steps, turns = [], [], []
+        self.cancelled, self._steps, queues = [], [], []
         for id, name, owner, rule, group, correlation_id, event_id, active, reason in rows:
             self.cancelled.append(id)
-            turns.append((rule, group))
-            under_way = {
-                int(step): entry for step, entry in active.items() if entry["state"] in ("due", "waiting")
-            }
-            for step, entry in sorted((under_way or {0: {"attempt": 1}}).items()):
+            queues.append((rule, group))
+            unfinished = {int(step): entry for step, entry in active.items() if entry["state"] in ACTIVE_STEP}
+            for step, entry in sorted((unfinished or {0: {"attempt": 1}}).items()):
                 self._steps.append(
                     NewStep(
                         action_id=id,
@@ -80,72 +75,71 @@ class CancelActions(Writes):
                     )
                 )
         if self.cancelled:
-            await self._refuse_new_timers(connection)
-            self._steps += await begin_queued(connection, turns)
+            await self._check_no_timers(connection)
+            self._steps += await begin_queued(connection, queues)
 
     def records(self) -> Records:
         return Records(steps=self._steps)
 
     def first_steps(self) -> list[NewStep]:
-        """One for each action that was cancelled."""
+        """One for each run that was cancelled."""
         first = {step.action_id: step for step in reversed(self._steps)}
         return [first[id] for id in self.cancelled]
 
-    async def _refuse_new_timers(self, connection: Connection) -> None:
-        """A step may have begun to wait between our two phases; now that its action is locked, nothing can."""
+    async def _check_no_timers(self, connection: Connection) -> None:
+        """`Conflict` if a step armed a timer between the phases. The runs are locked now, so none can follow."""
         refs = {"refs": [str(id) for id in self.cancelled]}
-        row = await fetch_one(connection, "rules.actions/have_waits", refs)
+        row = await fetch_one(connection, "rules.actions/has_waits", refs)
         if row is not None and row[0]:
-            raise Conflict("an action armed a timer while it was cancelled")
+            raise Conflict("a run armed a timer while it was cancelled")
 
 
-class CancelOfAlarms(CancelActions):
-    """Everything that alarms have started and that is under way, also what this very batch started."""
+class CancelRunsOfAlarms(CancelRuns):
+    """Cancels all active runs that alarms have started, also those that this batch started."""
 
-    def __init__(self, endings: Sequence[Ending], known: Sequence[UUID]) -> None:
-        super().__init__(dict.fromkeys(known, ""))
-        self._endings = endings
+    def __init__(self, ends: Sequence[EndedAlarm], run_ids: Sequence[UUID]) -> None:
+        super().__init__(dict.fromkeys(run_ids, ""))
+        self._ends = ends
 
     async def entities(self, connection: Connection) -> None:
-        if not self._endings:
+        if not self._ends:
             return
         columns = {
-            "alarms": [ending.alarm_id for ending in self._endings],
-            "before": [ending.seq for ending in self._endings],
-            "reasons": [ending.reason for ending in self._endings],
+            "alarms": [end.alarm_id for end in self._ends],
+            "before": [end.seq for end in self._ends],
+            "reasons": [end.reason for end in self._ends],
         }
-        cursor = await connection.execute(statement("rules.actions/lock_actions_of_alarms"), columns)
-        self._reasons = {id: reason for id, reason in await cursor.fetchall()}
+        self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))
         await super().entities(connection)
 
 
-class AlarmEndings:
-    """Joins the record lane behind what starts actions: an alarm that ends or is acknowledged stops its escalation."""
+class AlarmEnds:
+    """Takes part in the record lane after the dispatcher: an alarm that resolves or is acknowledged
+    cancels its runs."""
 
-    async def plan(self, connection: Connection, events: Sequence[Event]) -> CancelOfAlarms:
-        endings = [
-            Ending(event.alarmid, event.seq, _ENDS_ESCALATION[event.type])
+    async def plan(self, connection: Connection, events: Sequence[Event]) -> CancelRunsOfAlarms:
+        ends = [
+            EndedAlarm(event.alarmid, event.seq, reason)
             for event in events
-            if event.alarmid is not None and event.type in _ENDS_ESCALATION
+            if event.alarmid is not None and (reason := ending_reason(event.type)) is not None
         ]
-        known: list[UUID] = []
-        if endings:
-            cursor = await connection.execute(
-                statement("rules.actions/find_actions_of_alarms"),
-                {"alarms": [ending.alarm_id for ending in endings]},
-            )
-            known = [id for (id,) in await cursor.fetchall()]
-        return CancelOfAlarms(endings, known)
+        run_ids: list[UUID] = []
+        if ends:
+            alarms = {"alarms": [end.alarm_id for end in ends]}
+            rows = await fetch_all(connection, "rules.actions/find_actions_of_alarms", alarms)
+            run_ids = [id for (id,) in rows]
+        return CancelRunsOfAlarms(ends, run_ids)
 
 
-async def cancel_actions(
+async def cancel_runs(
     connection: Connection, reasons: Mapping[UUID, str], actor: Actor | None = None
 ) -> list[UUID]:
-    """In a transaction of its own; the ids of those that were still under way. With `act`, in the audit as well."""
+    """Cancel runs in a transaction of its own, and record it in the audit if there is an `actor`. Returns
+    the ids of the runs that were still active."""
 
     async def once() -> list[UUID]:
-        for _ in range(_OVERTAKEN_AT_MOST):
-            cancelling = CancelActions(reasons)
+        for _ in range(_MAX_CONFLICTS):
+            cancelling = CancelRuns(reasons)
             try:
                 async with connection.transaction():
                     await cancelling.timers(connection)
@@ -157,22 +151,22 @@ async def cancel_actions(
                 return cancelling.cancelled
             except Conflict:
                 continue
-        raise Refused("the action moves on faster than it can be cancelled", remedy="try again")
+        raise Refused("the run changes faster than it can be cancelled", remedy="try again")
 
     return await retrying(once)
 
 
-async def cancel_action(connection: Connection, id: UUID, actor: Actor) -> None:
-    """By a person."""
-    if await cancel_actions(connection, {id: f"cancelled by {actor.who}"}, actor):
+async def cancel_run(connection: Connection, id: UUID, actor: Actor) -> None:
+    """Cancel a run for an operator. `Refused` if it is not active."""
+    if await cancel_runs(connection, {id: f"cancelled by {actor.who}"}, actor):
         return
-    action = await read_action(connection, id)
-    if action is None:
+    run = await read_run(connection, id)
+    if run is None:
         raise Refused(f"there is no action {id}", remedy="`tocsin actions` lists them")
-    raise Refused(f"action {id} has ended as {action.state}: there is nothing to cancel")
+    raise Refused(f"action {id} has ended as {run.state}: there is nothing to cancel")
 
 
 async def audit(connection: Connection, actor: Actor, verb: str, step: NewStep) -> None:
-    """Record what an operator did to the action of a step."""
+    """Record what an operator did to the run of a step."""
     new = {"id": str(step.action_id)}
     await record_audit(connection, actor, verb, "action", step.name, owner=step.owner, new=new)

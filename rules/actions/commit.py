@@ -1,8 +1,8 @@
-"""The outcome of a step, committed together with what follows from it.
+"""Commits the outcome of a step together with everything that follows from it.
 
-Guarantee: `settle` writes the outcome, the steps that are due next, the timers and waits it needs and the end of the
-action in one transaction, in the phases timers, entities, append; or it writes nothing and returns False, because the
-action is no longer as it was read.
+Guarantee: `commit_outcome` writes the outcome, the steps that are due next, the timers and event waits
+it needs and the end of the run in one transaction, in the phases timers, entities, append. If the run
+has changed since it was read, it writes nothing and returns False.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import structlog
 from psycopg.types.json import Jsonb
 
-from rules.actions.queue import begin_turns
-from rules.actions.store import Action
-from rules.lanes.lineage import keep_lineages
+from rules.actions.queue import begin_queued
+from rules.actions.run import ActionRun
+from rules.lanes.lineage_store import keep_lineages
 from rules.metrics import ACTIONS
 from rules.runbook import (
     Advance,
@@ -31,43 +31,43 @@ from rules.runbook import (
     Recorded,
     advance,
 )
+from schemas.values.rule_ref import RuleRef
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.record_log import append_records
 from tocsin.core.records import NewEvent, NewStep, Records
 
 _log = structlog.get_logger()
-_OWN = "schedule:"
-# What all answers of an action may take in its row; what comes after keeps its outcome only.
 MAX_ANSWERS_BYTES = 200_000
+"""Size of all answers in the row of a run. Answers beyond it are stored without their content."""
 
 
-async def settle(connection: Connection, action: Action, step: int, outcome: Outcome) -> bool:
-    """False: read the action again, and see whether the step is still yours."""
-    after = advance(action.program, action.active, step, outcome, action.at, str(action.id))
-    change = Change.of(action, after, step)
-    if not await write(connection, action, change):
+async def commit_outcome(connection: Connection, run: ActionRun, step: int, outcome: Outcome) -> bool:
+    """False if the run has changed since it was read: read it again, and check that the step is still due."""
+    after = advance(run.program, run.active, step, outcome, run.at, str(run.id))
+    change = RunChange.of(run, after, step)
+    if not await _commit(connection, run, change):
         return False
     if change.finished is not None and change.finished.state != "completed":
-        _log.error("action ended", action=action.name, id=action.id, **vars(change.finished))
+        _log.error("action ended", action=run.name, id=run.id, **vars(change.finished))
     return True
 
 
-async def give_up(connection: Connection, action: Action, step: int, error: str) -> bool:
-    """The document cannot be read, so nothing follows: the action ends here. A person may try again."""
-    attempt = action.entry(step)["attempt"]
-    change = Change(
+async def fail_run(connection: Connection, run: ActionRun, step: int, error: str) -> bool:
+    """End a run whose document cannot be read. An operator can retry it."""
+    attempt = run.entry(step)["attempt"]
+    change = RunChange(
         active={str(step): {"attempt": attempt, "state": "failed", "error": error}},
         state="failed",
         steps=[Recorded(step, attempt, "failed", {"error": error})],
         finished=Finished("failed", error),
     )
-    return await write(connection, action, change)
+    return await _commit(connection, run, change)
 
 
 @dataclass(frozen=True)
-class Change:
-    """What a transaction writes about one action."""
+class RunChange:
+    """Everything that a transaction writes about one run."""
 
     active: Mapping[str, Any]
     state: str
@@ -77,40 +77,38 @@ class Change:
     answers: Mapping[str, Any] | None = None
     finished: Finished | None = None
     events: Sequence[NewEvent] = ()
-    woken: int | None = None
-    """A step that something else than its timer has woken: the timer is still there."""
-    heard: Sequence[int] = ()
-    """Steps that no longer wait for an event."""
+    woken_early: int | None = None
+    """A step that an event or a report made due: its timer has not fired and is removed."""
+    no_longer_awaited: Sequence[int] = ()
+    """Steps whose event wait has ended."""
 
     @classmethod
-    def of(cls, action: Action, after: Advance, step: int) -> Change:
-        finished = next((one for one in after.effects if isinstance(one, Finished)), None)
-        entry = action.entry(step)
+    def of(cls, run: ActionRun, after: Advance, step: int) -> RunChange:
+        finished = next((effect for effect in after.effects if isinstance(effect, Finished)), None)
+        entry = run.entry(step)
         return cls(
             active=after.active,
             state="running" if finished is None else finished.state,
-            steps=[one for one in after.effects if isinstance(one, Recorded)],
-            armed=[one for one in after.effects if isinstance(one, Armed)],
-            awaited=[one for one in after.effects if isinstance(one, Awaited)],
-            answers=_answers(action, after.effects),
+            steps=[effect for effect in after.effects if isinstance(effect, Recorded)],
+            armed=[effect for effect in after.effects if isinstance(effect, Armed)],
+            awaited=[effect for effect in after.effects if isinstance(effect, Awaited)],
+            answers=_answers(run, after.effects),
             finished=finished,
-            events=[one.event for one in after.effects if isinstance(one, Emitted)],
-            woken=step if "report" in entry or "met" in entry else None,
-            heard=[step] if "met" in entry or "lapsed" in entry else [],
+            events=[effect.event for effect in after.effects if isinstance(effect, Emitted)],
+            woken_early=step if "report" in entry or "met" in entry else None,
+            no_longer_awaited=[step] if "met" in entry or "lapsed" in entry else [],
         )
 
 
-async def write(connection: Connection, action: Action, change: Change) -> bool:
-    """False if the action has moved on since it was read."""
-
+async def _commit(connection: Connection, run: ActionRun, change: RunChange) -> bool:
     async def once() -> None:
         async with connection.transaction():
-            await _timers(connection, action, change)
-            begun = await _entities(connection, action, change)
-            steps = [*(new_step(action, one) for one in change.steps), *begun]
+            await _write_timers(connection, run, change)
+            begun = await _write_entities(connection, run, change)
+            steps = [*(new_step(run, recorded) for recorded in change.steps), *begun]
             await append_records(connection, Records(events=change.events, steps=steps))
             if change.awaited:
-                await _await_events(connection, action, change.awaited)
+                await _put_event_waits(connection, run, change.awaited)
 
     try:
         await retrying(once)
@@ -121,78 +119,80 @@ async def write(connection: Connection, action: Action, change: Change) -> bool:
     return True
 
 
-async def _timers(connection: Connection, action: Action, change: Change) -> None:
-    ref = str(action.id)
-    if change.finished is not None or change.woken is not None:
-        keys = None if change.finished is not None else [str(change.woken)]
+async def _write_timers(connection: Connection, run: ActionRun, change: RunChange) -> None:
+    ref = str(run.id)
+    if change.finished is not None or change.woken_early is not None:
+        keys = None if change.finished is not None else [str(change.woken_early)]
         await connection.execute(statement("rules.actions/remove_waits"), {"ref": ref, "keys": keys})
     if change.armed:
         columns = {
             "ref": ref,
-            "keys": [str(one.step) for one in change.armed],
-            "fire_at": [one.at for one in change.armed],
-            "payloads": [Jsonb({"step": str(one.step), **one.entry}) for one in change.armed],
+            "keys": [str(armed.step) for armed in change.armed],
+            "fire_at": [armed.at for armed in change.armed],
+            "payloads": [Jsonb({"step": str(armed.step), **armed.entry}) for armed in change.armed],
         }
         await connection.execute(statement("rules.actions/arm_waits"), columns)
 
 
-async def _entities(connection: Connection, action: Action, change: Change) -> list[NewStep]:
-    """Also whatever was queued behind the action, which may begin now."""
+async def _write_entities(connection: Connection, run: ActionRun, change: RunChange) -> list[NewStep]:
+    """Returns the first steps of runs that were queued behind this one and begin now."""
     finished = change.finished
     if finished is not None:
-        await judge_schedule(connection, action, "fired" if finished.state == "completed" else "failed")
+        status = "fired" if finished.state == "completed" else "failed"
+        await set_schedule_status(connection, run, status)
     last = change.steps[-1] if change.steps else None
     row = {
-        "id": action.id,
-        "version": action.version,
+        "id": run.id,
+        "version": run.version,
         "active": Jsonb(change.active),
         "answers": Jsonb(dict(change.answers or {})),
         "state": change.state,
         "result": Jsonb(dict(last.result)) if finished is not None and last is not None else None,
         "error": None if finished is None else finished.error,
     }
-    if (await connection.execute(statement("rules.actions/move_action"), row)).rowcount == 0:
-        raise Conflict("changed by another transaction")
-    if change.heard:
-        heard = {"id": action.id, "steps": list(change.heard)}
-        await connection.execute(statement("rules.actions/forget_event_waits"), heard)
-    await keep_lineages(connection, {event.id: action.next_lineage for event in change.events})
-    return await begin_turns(connection, [action]) if finished is not None else []
+    if (await connection.execute(statement("rules.actions/update_action"), row)).rowcount == 0:
+        raise Conflict("the run was changed by another transaction")
+    if change.no_longer_awaited:
+        ended = {"id": run.id, "steps": list(change.no_longer_awaited)}
+        await connection.execute(statement("rules.actions/delete_event_waits"), ended)
+    await keep_lineages(connection, {event.id: run.next_lineage for event in change.events})
+    return [] if finished is None else await begin_queued(connection, [(run.rule, run.group_key)])
 
 
-async def judge_schedule(connection: Connection, action: Action, status: str) -> None:
-    """Only an action that a schedule carries itself speaks for it."""
-    if action.rule.startswith(_OWN):
-        values = {"owner": action.owner, "name": action.rule.removeprefix(_OWN), "status": status}
-        await connection.execute(statement("rules.actions/judge_schedule"), values)
+async def set_schedule_status(connection: Connection, run: ActionRun, status: str) -> None:
+    """Set the status of a one-shot schedule whose own action this run is. Other runs change no schedule."""
+    rule = RuleRef.parse(run.rule)
+    if rule.kind == "schedule":
+        values = {"owner": run.owner, "name": rule.name, "status": status}
+        await connection.execute(statement("rules.actions/set_schedule_status"), values)
 
 
-async def _await_events(connection: Connection, action: Action, awaited: Sequence[Awaited]) -> None:
+async def _put_event_waits(connection: Connection, run: ActionRun, awaited: Sequence[Awaited]) -> None:
     columns = {
-        "id": action.id,
-        "steps": [one.step for one in awaited],
-        "attempts": [one.attempt for one in awaited],
-        "conditions": [one.condition for one in awaited],
+        "id": run.id,
+        "steps": [wait.step for wait in awaited],
+        "attempts": [wait.attempt for wait in awaited],
+        "conditions": [wait.condition for wait in awaited],
     }
-    await connection.execute(statement("rules.actions/await_events"), columns)
+    await connection.execute(statement("rules.actions/put_event_waits"), columns)
 
 
-def new_step(action: Action, one: Recorded) -> NewStep:
+def new_step(run: ActionRun, recorded: Recorded) -> NewStep:
     return NewStep(
-        action_id=action.id,
-        name=action.name,
-        owner=action.owner,
-        step=one.step,
-        attempt=one.attempt,
-        state=one.state,
-        correlation_id=action.correlation_id,
-        source_event_id=action.event_id,
-        result=one.result,
+        action_id=run.id,
+        name=run.name,
+        owner=run.owner,
+        step=recorded.step,
+        attempt=recorded.attempt,
+        state=recorded.state,
+        correlation_id=run.correlation_id,
+        source_event_id=run.event_id,
+        result=recorded.result,
     )
 
 
-def _answers(action: Action, effects: Sequence[Effect]) -> dict[str, Any]:
-    answers = {one.name: dict(one.answer) for one in effects if isinstance(one, Answered)}
-    if len(json.dumps({**action.answers, **answers})) <= MAX_ANSWERS_BYTES:
+def _answers(run: ActionRun, effects: Sequence[Effect]) -> dict[str, Any]:
+    answers = {effect.name: dict(effect.answer) for effect in effects if isinstance(effect, Answered)}
+    if len(json.dumps({**run.answers, **answers})) <= MAX_ANSWERS_BYTES:
         return answers
     return {name: {"state": answer["state"], "dropped": True} for name, answer in answers.items()}

@@ -1,50 +1,74 @@
-"""The performer: takes steps from the stream and does several at once.
+"""The performer: takes due steps from the record stream, performs them and commits their outcomes.
 
-Guarantee: a message is acknowledged after its outcome is committed. While a step runs, the server is told that it is
-being worked on, so that a slow step is not given to a second worker. At most `worker_concurrency` steps run at once,
-and one that is slow holds up no other.
+Guarantee (I7): an outcome is unique per (run, step, attempt); a worker that commits second changes
+nothing. The external effect of a step happens at least once, always with the same idempotency key. A
+message is acknowledged after its outcome is committed. While a step runs, the performer extends its ack
+wait, so that a slow step is not delivered to a second worker. At most `worker_concurrency` steps run at
+once, and a slow step does not delay the others.
 
-On failure: one error ends them all, and the service starts again. What was not acknowledged comes back: at once, the
-step that failed a moment later, and after the ack wait when the process died.
+On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
+delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the
+process died. Any other error is an outcome: the step is retried as its document says, and ends as
+`failed` or `timed_out`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 
+import psycopg
+import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from pydantic import ValidationError
 
-from rules.actions import perform
-from rules.actions.steps.task import World
+from rules.actions.commit import commit_outcome, fail_run
+from rules.actions.run import ActionRun
+from rules.actions.steps import perform
+from rules.actions.steps.context import StepContext
+from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
+from rules.actions.steps.publish import outcome_of_report
+from rules.actions.store import read_facts, read_run
 from rules.delivery.egress import Egress
 from rules.lanes.consumers import open_consumer
+from rules.metrics import STEP, STEPS
+from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
+from schemas.refusals import refusal
+from schemas.values.duration import format_duration
+from schemas.wire.step import ActionStep
 from tocsin.core.bus import open_bus
 from tocsin.core.db import pool
+from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.pull import Puller
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
-# Sessions of Postgres: a step needs one only to read and to commit.
-_SESSIONS = 8
-_FLUSH_S = 1
-# When a step that failed comes back. Its outcome is not known, so this is no retry of its own: Postgres was away.
-_AGAIN_S = 1
-# How long we are silent while there is no room for another step.
-_FULL_S = 1
+_log = structlog.get_logger()
+# Failures of Tocsin's own servers: not an outcome of the step.
+_SERVER_ERRORS = (Unreachable, NatsError, psycopg.OperationalError, psycopg.InterfaceError)
+_OUTCOMES = {Completed: "completed", Failed: "failed", TimedOut: "timed_out", Paused: "paused"}
+# A step needs a session of Postgres only to read and to commit.
+_MAX_SESSIONS = 8
+_FLUSH_TIMEOUT_S = 1
+# Delay before a step with an unknown outcome is delivered again. This is not a retry of the step: a server was away.
+_REDELIVERY_DELAY_S = 1
+# Longest time without a heartbeat while `worker_concurrency` steps run.
+_FULL_WAIT_S = 1
 
 
 class Performer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._egress = Egress.of(settings)
-        self._held: dict[asyncio.Task[None], Msg] = {}
+        self._messages: dict[asyncio.Task[None], Msg] = {}
+        """The messages of the steps that run."""
 
     async def run(self) -> None:
         settings = self._settings
-        sessions_count = min(_SESSIONS, settings.worker_concurrency)
+        sessions_count = min(_MAX_SESSIONS, settings.worker_concurrency)
         async with (
             open_bus(settings, "worker perform") as bus,
             pool(settings, "worker perform", sessions_count) as sessions,
@@ -52,56 +76,120 @@ class Performer:
             subject = f"{settings.subjects}.action.>"
             batch = min(settings.worker_batch, settings.worker_concurrency)
             puller = await open_consumer(bus, settings, "actions", subject, batch)
-            await self._work(World(settings, bus, sessions.connection, self._egress), puller)
+            await self._work(StepContext(settings, bus, sessions.connection, self._egress), puller)
 
-    async def _work(self, world: World, puller: Puller) -> None:
-        keeping = asyncio.create_task(self._keep(), name="keep")
+    async def _work(self, context: StepContext, puller: Puller) -> None:
+        extending = asyncio.create_task(self._extend_ack_waits(), name="extend ack waits")
         try:
             while True:
                 beat("perform")
-                self._raise_failure(keeping)
-                # What is taken is begun at once: nothing waits here while its ack wait runs out.
-                room = self._settings.worker_concurrency - len(self._held)
-                if room == 0:
-                    held = [keeping, *self._held]
-                    await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_S)
+                self._raise_failure(extending)
+                # Every message that is taken is begun at once: none waits here while its ack wait runs out.
+                free = self._settings.worker_concurrency - len(self._messages)
+                if free == 0:
+                    tasks = [extending, *self._messages]
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_WAIT_S)
                     continue
-                for message in await puller.next_batch(at_most=room):
-                    self._held[asyncio.create_task(_one(world, message), name="step")] = message
+                for message in await puller.next_batch(at_most=free):
+                    self._messages[asyncio.create_task(_handle(context, message), name="step")] = message
         finally:
-            await self._give_back(world.bus, puller, keeping)
+            await self._return_messages(context.bus, puller, extending)
 
-    def _raise_failure(self, keeping: asyncio.Task[None]) -> None:
-        for task in [task for task in self._held if task.done()]:
+    def _raise_failure(self, extending: asyncio.Task[None]) -> None:
+        for task in [task for task in self._messages if task.done()]:
             task.result()
-            del self._held[task]
-        if keeping.done():
-            keeping.result()
+            del self._messages[task]
+        if extending.done():
+            extending.result()
 
-    async def _keep(self) -> None:
-        """What is being worked on is not given to anybody else."""
+    async def _extend_ack_waits(self) -> None:
+        """Keep the server from delivering steps that run to another worker."""
         while True:
             await asyncio.sleep(self._settings.worker_ack_wait_s / 3)
-            for task, message in list(self._held.items()):
+            for task, message in list(self._messages.items()):
                 if not task.done():
                     await message.in_progress()
 
-    async def _give_back(self, bus: Client, puller: Puller, keeping: asyncio.Task[None]) -> None:
-        """Steps that are not done are for others."""
-        undone = [message for task, message in self._held.items() if not task.done()]
-        failed = [message for task, message in self._held.items() if task.done() and task.exception()]
-        await end_tasks([keeping, *self._held])
-        self._held.clear()
+    async def _return_messages(self, bus: Client, puller: Puller, extending: asyncio.Task[None]) -> None:
+        """Let the server deliver steps without an outcome to other workers."""
+        unfinished = [message for task, message in self._messages.items() if not task.done()]
+        failed = [message for task, message in self._messages.items() if task.done() and task.exception()]
+        await end_tasks([extending, *self._messages])
+        self._messages.clear()
         with suppress(NatsError, OSError, TimeoutError):
-            # First the request is withdrawn, or what is given back would come back to us.
-            undone += await puller.drain()
-            for message in undone:
+            # Drain first: otherwise the open pull request would receive the returned messages.
+            unfinished += await puller.drain()
+            for message in unfinished:
                 await message.nak()
             for message in failed:
-                await message.nak(delay=_AGAIN_S)
-            await bus.flush(timeout=_FLUSH_S)
+                await message.nak(delay=_REDELIVERY_DELAY_S)
+            await bus.flush(timeout=_FLUSH_TIMEOUT_S)
 
 
-async def _one(world: World, message: Msg) -> None:
-    await perform.perform(world, message.data)
+async def _handle(context: StepContext, message: Msg) -> None:
+    await perform_step(context, message.data)
     await message.ack()
+
+
+async def perform_step(context: StepContext, body: bytes) -> bool:
+    """Perform the step of a message if it is still due. True if this call committed its outcome."""
+    try:
+        due = ActionStep.model_validate_json(body)
+    except ValidationError as error:
+        _log.error("unreadable message in the stream", error=error)
+        return False
+    if due.state != "due":
+        return False
+    async with context.sessions() as connection:
+        run = await read_run(connection, due.actionid)
+        if run is None or not run.is_due(due.step, due.attempt):
+            return False
+        try:
+            node = run.node(due.step)
+        except (ValidationError, InvalidInput) as error:
+            reason = refusal(error) if isinstance(error, ValidationError) else str(error)
+            return await fail_run(connection, run, due.step, reason[:MAX_TEXT_LENGTH])
+        try:
+            facts = await read_facts(connection, run)
+        except InvalidInput as error:
+            return await commit_outcome(connection, run, due.step, Failed(str(error), permanent=True))
+    began_s = time.monotonic()
+    outcome = await _outcome(DueStep(run, node, facts), context)
+    STEP.observe(time.monotonic() - began_s, node.kind)
+    return await _commit(context, run, due, outcome)
+
+
+async def _commit(context: StepContext, run: ActionRun, due: ActionStep, outcome: Outcome) -> bool:
+    """Commit the outcome. Try again while other steps change the run, until this step is no longer due."""
+    while True:
+        async with context.sessions() as connection:
+            if await commit_outcome(connection, run, due.step, outcome):
+                STEPS.add(1, run.node(due.step).kind, _OUTCOMES[type(outcome)])
+                return True
+            changed = await read_run(connection, due.actionid)
+        if changed is None or not changed.is_due(due.step, due.attempt):
+            _log.info("step was committed by another worker", action=due.action, step=due.step)
+            return False
+        run = changed
+        if run.node(due.step).kind == "dispatch" and "report" in run.entry(due.step):
+            # The report arrived before the commit of the dispatch.
+            outcome = outcome_of_report(run.entry(due.step)["report"])
+
+
+async def _outcome(step: DueStep, context: StepContext) -> Outcome:
+    timeout = step.document.attempt_timeout
+    try:
+        async with asyncio.timeout(timeout.total_seconds()) as scope:
+            return await perform(step, context)
+    except InvalidInput as error:
+        return Failed(str(error)[:MAX_TEXT_LENGTH], permanent=True)
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        return TimedOut(f"it did not end within {format_duration(timeout)}")
+    except _SERVER_ERRORS:
+        raise
+    except Exception as error:
+        # An unexpected error is an outcome as well: otherwise the step would be delivered again forever.
+        _log.exception("step failed unexpectedly", action=step.run.name, step=step.node.number)
+        return Failed(f"{type(error).__name__}: {error}"[:MAX_TEXT_LENGTH])

@@ -1,7 +1,7 @@
-"""The dead-letter list: actions that failed or timed out, and how a person sets one going again.
+"""Retries dead runs for an operator.
 
-Guarantee: what failed is tried again from where it failed, with another round of attempts and the same idempotency
-key; what was done before is not done again. The act is in the audit.
+Guarantee: the failed steps are tried again with a new round of attempts and the same idempotency key.
+Completed steps are not repeated. The retry is recorded in the audit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from rules.actions.cancel import audit
-from rules.actions.commit import judge_schedule, new_step
-from rules.actions.store import Action, read_action
+from rules.actions.commit import new_step, set_schedule_status
+from rules.actions.run import ActionRun
+from rules.actions.store import read_run
 from rules.runbook import Advance, Recorded, revive
-from rules.runbook.advance import DEAD
+from rules.runbook.states import DEAD
 from schemas.refusals import refusal
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, retrying, statement
@@ -25,30 +26,29 @@ from tocsin.core.record_log import append_records
 from tocsin.core.records import Records
 
 
-async def retry_action(connection: Connection, id: UUID, actor: Actor) -> list[int]:
-    """The steps that are tried again."""
-    action = await read_action(connection, id)
-    if action is None:
+async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]:
+    """Start a dead run again; returns the numbers of the steps that are due. `Refused` if it is not dead."""
+    run = await read_run(connection, id)
+    if run is None:
         raise Refused(
-            f"there is no action {id}",
-            remedy="`tocsin actions --state dead` lists those that can be tried again",
+            f"there is no action {id}", remedy="`tocsin actions --state dead` lists those that can be retried"
         )
-    if action.state not in DEAD:
-        raise Refused(f"action {id} is {action.state}: only one that failed or timed out can be tried again")
-    after = _revived(action)
+    if run.state not in DEAD:
+        raise Refused(f"action {id} is {run.state}: only one that failed or timed out can be tried again")
+    after = _revive(run)
     steps = [
-        new_step(action, replace(one, result={"retried": True}))
-        for one in after.effects
-        if isinstance(one, Recorded)
+        new_step(run, replace(effect, result={"retried": True}))
+        for effect in after.effects
+        if isinstance(effect, Recorded)
     ]
-    row = {"id": id, "version": action.version, "active": Jsonb(after.active)}
+    row = {"id": id, "version": run.version, "active": Jsonb(after.active)}
 
     async def once() -> None:
         async with connection.transaction():
-            await judge_schedule(connection, action, "fired")
+            await set_schedule_status(connection, run, "fired")
             if (await connection.execute(statement("rules.actions/revive_action"), row)).rowcount == 0:
                 raise Refused(
-                    f"action {id} was changed by somebody else at this moment", remedy="look at it again"
+                    f"action {id} was changed by another process at this moment", remedy="look at it again"
                 )
             await audit(connection, actor, "retry", steps[0])
             await append_records(connection, Records(steps=steps))
@@ -57,11 +57,11 @@ async def retry_action(connection: Connection, id: UUID, actor: Actor) -> list[i
     return [step.step for step in steps]
 
 
-def _revived(action: Action) -> Advance:
+def _revive(run: ActionRun) -> Advance:
     try:
-        return revive(action.program, action.active)
+        return revive(run.program, run.active)
     except (ValidationError, InvalidInput) as error:
         reason = refusal(error) if isinstance(error, ValidationError) else str(error)
         raise Refused(
-            f"action {action.id} has a document that this version of tocsin cannot read: {reason}"
+            f"action {run.id} has a document that this version of tocsin cannot read: {reason}"
         ) from None

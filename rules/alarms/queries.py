@@ -5,7 +5,6 @@ Guarantee: reads only. An id may be shortened as long as it names one alarm.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -13,28 +12,17 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from tocsin.core.db import Connection, statement
-from tocsin.core.errors import InvalidInput, Refused
+from tocsin.core.id_prefix import IdPrefix
 
 Row = dict[str, Any]
 HELD = ("pending", "open")
 STATES = (*HELD, "resolved")
-_PREFIX = re.compile(r"[0-9a-f-]{4,36}")
 
 
-async def find_alarm(connection: Connection, written: str) -> Row:
-    """`written` is an alarm's id, or its beginning."""
-    prefix = written.lower()
-    if not _PREFIX.fullmatch(prefix):
-        raise InvalidInput(
-            f"{written!r} is not the id of an alarm",
-            remedy="give four letters of it or more, as `tocsin alarms` shows",
-        )
-    found = await _rows(connection, statement("rules.alarms/find_alarms"), {"prefix": prefix})
-    if not found:
-        raise Refused(f"there is no alarm {written!r}", remedy="`tocsin alarms --state all` lists them")
-    if len(found) > 1:
-        raise InvalidInput(f"{written!r} begins the ids of several alarms", remedy="give more of it")
-    return found[0]
+async def find_alarm(connection: Connection, text: str) -> Row:
+    """The alarm with an id, or with an id that begins with `text`."""
+    prefix = IdPrefix(text, "alarm", "tocsin alarms --state all")
+    return prefix.only(await _rows(connection, statement("rules.alarms/find_alarms"), prefix.bounds()))
 
 
 async def list_alarms(

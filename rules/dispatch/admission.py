@@ -1,11 +1,11 @@
-"""Whether and how an event that matches an action_rule becomes a run: begin, gather, join, queue, skip or replace.
+"""Admission: what becomes of an event that matches an action_rule. It begins a run, joins one or is skipped. Pure.
 
-Guarantee: pure, and the same answer for the same history: what counts is the instant at which the event was recorded
-and the runs that the rule already has, never the time of day at which anybody looks. What is not started is recorded
-with its reason. Events of one batch are admitted one after the other, each seeing what the one before it did.
+Guarantee: the same history gives the same answer. Only the instant at which the event was recorded and
+the active runs of the rule count, never the time at which a worker looks. Events of one batch are
+admitted one after the other; each sees what the one before it did.
 
-The record lane has one reader, so nobody else admits at the same time; what workers and the clock change meanwhile is
-found when the runs are locked, and the batch is judged again.
+The record lane has one reader, so no other worker admits at the same time. Changes that other workers
+and the clock make meanwhile are found when the runs are locked, and the batch is planned again.
 """
 
 from __future__ import annotations
@@ -19,67 +19,66 @@ from uuid import UUID
 
 from schemas.documents.action_rule import ActionRuleDocument
 
-State = Literal["running", "gathering", "queued", "skipped"]
+AdmittedState = Literal["running", "gathering", "queued", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    state: State
+    state: AdmittedState
     joins: UUID | None = None
-    """The gathering run that takes the event; then `state` is that run's."""
+    """The gathering run that takes the event; `state` is then the state of that run."""
     replaces: tuple[UUID, ...] = ()
     reason: str | None = None
 
 
 @dataclass(slots=True)
-class Standing:
-    """The runs of one rule and group that are under way, oldest first, and how often the rule started of late."""
+class ActiveRuns:
+    """The active runs of one rule and group."""
 
     gathering: UUID | None = None
-    under_way: list[UUID] = field(default_factory=list)
-    """Running or queued."""
+    begun: list[UUID] = field(default_factory=list)
+    """Running or queued, oldest first."""
 
 
 def group_key(rule: ActionRuleDocument, facts: Mapping[str, Any]) -> str:
-    """One text for equal values; empty without `group_by`."""
+    """A text that is the same for equal values; empty without `group_by`."""
     if not rule.group_by:
         return ""
     return json.dumps([_value(path, facts) for path in rule.group_by], ensure_ascii=False, sort_keys=True)
 
 
 def admit(
-    rule: ActionRuleDocument, id: UUID, at: datetime, standing: Standing, starts: list[datetime]
+    rule: ActionRuleDocument, id: UUID, at: datetime, active: ActiveRuns, starts: list[datetime]
 ) -> Admission:
-    """Decide about one event, whose run would have `id`, and keep `standing` and `starts` up to date."""
-    if standing.gathering is not None:
-        return Admission("gathering", joins=standing.gathering)
+    """Decide about one event, whose run would have `id`, and update `active` and `starts`."""
+    if active.gathering is not None:
+        return Admission("gathering", joins=active.gathering)
     if rule.rate_limit is not None:
         starts[:] = [start for start in starts if start > at - rule.rate_limit.per]
         if len(starts) >= rule.rate_limit.count:
             return Admission("skipped", reason=f"rate limit: {rule.rate_limit.count} starts were reached")
-    admission = _beside(rule, standing)
+    admission = _resolve_overlap(rule, active)
     if admission.state == "skipped":
         return admission
     if rule.rate_limit is not None:
         starts.append(at)
     if admission.replaces:
-        standing.under_way.clear()
+        active.begun.clear()
     if admission.state == "gathering":
-        standing.gathering = id
+        active.gathering = id
     else:
-        standing.under_way.append(id)
+        active.begun.append(id)
     return admission
 
 
-def _beside(rule: ActionRuleDocument, standing: Standing) -> Admission:
-    """What `overlap` says about the runs that are under way."""
-    begins: State = "running" if rule.group_wait is None else "gathering"
-    if not standing.under_way or rule.overlap == "allow":
+def _resolve_overlap(rule: ActionRuleDocument, active: ActiveRuns) -> Admission:
+    begins: AdmittedState = "running" if rule.group_wait is None else "gathering"
+    if not active.begun or rule.overlap == "allow":
         return Admission(begins)
     if rule.overlap == "skip":
-        return Admission("skipped", reason=f"overlap: run {standing.under_way[0]} is under way")
+        return Admission("skipped", reason=f"overlap: run {active.begun[0]} is active")
     if rule.overlap == "replace":
-        return Admission(begins, replaces=tuple(standing.under_way))
+        return Admission(begins, replaces=tuple(active.begun))
     return Admission("queued" if rule.group_wait is None else "gathering")
 
 

@@ -1,35 +1,37 @@
-"""Dispatch: events start the actions of the rules that match them.
+"""The dispatcher: starts runs for the events of a batch, in the record lane.
 
-Guarantee (I7): an action starts at most once per (action_rule, event). The record lane brings each event once, in
-order, and its position moves in the transaction that starts the actions; that the pair is unique in the table as well
-holds whatever else may happen. What a rule says about limits, groups and overlaps is decided by `admission` from the
-runs that it has; they are locked before anything is written, and a run that began or ended meanwhile is `Conflict`.
+Guarantee (I7): an action starts at most once per (action_rule, event). The record lane delivers each
+event once, in order, and its position moves in the transaction that starts the runs; the table holds the
+pair unique as well. `admission` decides about rate limits, groups and overlaps from the active runs.
+These are locked before anything is written; if a run began or ended since they were read, the batch is a
+`Conflict` and planned again.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import structlog
 from psycopg.types.json import Jsonb
 
-from rules.actions.cancel import CancelActions
-from rules.dispatch.admission import Admission, Standing, admit, group_key
-from rules.dispatch.matcher import Judge, Match
+from rules.actions.cancel import CancelRuns
+from rules.actions.run import run_id
+from rules.dispatch.admission import ActiveRuns, Admission, admit, group_key
+from rules.dispatch.matcher import ActionMatcher, Match
 from rules.documents.rule_book import RuleBook
 from rules.lanes.batch import Writes
-from rules.lanes.lineage import read_lineages, suppression
+from rules.lanes.lineage import suppression
+from rules.lanes.lineage_store import read_lineages
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.errors import Conflict, InvalidInput
 from tocsin.core.records import NewStep, Records
 
 _log = structlog.get_logger()
-_ACTIONS = uuid.UUID("0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21")
 
 
 @dataclass(frozen=True)
@@ -42,106 +44,103 @@ class Start:
     """The rules that led to the event."""
 
     @property
-    def id(self) -> uuid.UUID:
-        return self.admission.joins or action_id(self.match.rule, self.event.id)
+    def id(self) -> UUID:
+        return self.admission.joins or run_id(self.match.rule, self.event.id)
 
 
-class Run(NamedTuple):
-    """A run that is under way, as it was read."""
-
+class ActiveRun(NamedTuple):
     rule: str
     group: str
-    id: uuid.UUID
+    id: UUID
     state: str
 
 
-def action_id(rule: str, event_id: uuid.UUID) -> uuid.UUID:
-    return uuid.uuid5(_ACTIONS, f"{rule}/{event_id}")
-
-
 class Dispatcher:
-    def __init__(self) -> None:
-        self._book = RuleBook(Judge, *Judge.KINDS)
+    """Takes part in the record lane."""
 
-    async def plan(self, connection: Connection, events: Sequence[Event]) -> StartActions:
+    def __init__(self) -> None:
+        self._book = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+
+    async def plan(self, connection: Connection, events: Sequence[Event]) -> StartRuns:
         if events:
             await self._book.refresh(connection, min(event.seq for event in events))
-        matches = [(event, match) for event in events for match in self._matches(event)]
-        lineages = await _lineages(connection, [event for event, _ in matches])
+        matches = [(event, match) for event in events for match in self._match(event)]
+        lineages = await _read_lineages(connection, [event for event, _ in matches])
         policies = await Policies.read(connection, matches)
         starts = [policies.start(event, match, lineages.get(event.id, ())) for event, match in matches]
-        return StartActions([start for start in starts if start is not None], policies)
+        return StartRuns([start for start in starts if start is not None], policies)
 
-    def _matches(self, event: Event) -> list[Match]:
+    def _match(self, event: Event) -> list[Match]:
         try:
-            return self._book.at(event.seq).judge(event.facts())
+            return self._book.at(event.seq).match(event.facts())
         except InvalidInput as error:
-            _log.error("event cannot be judged", seq=event.seq, error=error)
+            _log.error("event cannot be evaluated", seq=event.seq, error=error)
             return []
 
 
 class Policies:
-    """What limits, groups and overlaps are decided from; follows the starts of the batch."""
+    """The active runs and recent starts of rules with a policy, updated with each start of the batch."""
 
     def __init__(
         self,
-        runs: Sequence[Run] = (),
+        runs: Sequence[ActiveRun] = (),
         starts: Mapping[str, list[datetime]] | None = None,
-        linked: frozenset[tuple[str, uuid.UUID]] = frozenset(),
+        linked: frozenset[tuple[str, UUID]] = frozenset(),
     ) -> None:
         self.runs = runs
         self.starts = dict(starts or {})
         self._linked = linked
-        self._standings: dict[tuple[str, str], Standing] = {}
+        """Pairs of a rule and an event that have a run already."""
+        self._active: dict[tuple[str, str], ActiveRuns] = {}
         for run in runs:
-            standing = self._standings.setdefault((run.rule, run.group), Standing())
+            active = self._active.setdefault((run.rule, run.group), ActiveRuns())
             if run.state == "gathering":
-                standing.gathering = run.id
+                active.gathering = run.id
             else:
-                standing.under_way.append(run.id)
+                active.begun.append(run.id)
 
     @classmethod
     async def read(cls, connection: Connection, matches: Sequence[tuple[Event, Match]]) -> Policies:
-        """Only of rules that have a policy; most have none, and nothing is read."""
-        bound = [(event, match) for event, match in matches if _is_bound(match)]
+        """Reads nothing for rules without a policy, which most are."""
+        bound = [(event, match) for event, match in matches if _has_policy(match)]
         if not bound:
             return cls()
         rules = {"rules": sorted({match.rule for _, match in bound})}
-        in_turn = {"rules": sorted({match.rule for _, match in bound if _takes_turns(match)})}
-        runs = await fetch_all(connection, "rules.dispatch/read_standings", in_turn)
+        overlapping = {"rules": sorted({match.rule for _, match in bound if _counts_active_runs(match)})}
+        runs = await fetch_all(connection, "rules.dispatch/read_active_runs", overlapping)
         starts = await fetch_all(connection, "rules.dispatch/read_starts", rules)
         pairs = {
             "rules": [match.rule for _, match in bound],
             "event_ids": [event.id for event, _ in bound],
         }
         linked = await fetch_all(connection, "rules.dispatch/find_linked", pairs)
-        return cls([Run(*run) for run in runs], dict(starts), frozenset(linked))
+        return cls([ActiveRun(*run) for run in runs], dict(starts), frozenset(linked))
 
     def start(self, event: Event, match: Match, lineage: tuple[str, ...]) -> Start | None:
-        """None if the event has an action of this rule already."""
+        """None if the event has a run of this rule already."""
         suppressed = suppression(match.rule, lineage)
         if suppressed is not None:
             return Start(event, match, Admission("skipped", reason=suppressed), lineage=lineage)
         policy = match.policy
-        if policy is None or not _is_bound(match):
+        if policy is None or not _has_policy(match):
             return Start(event, match, Admission("running"), lineage=lineage)
         if (match.rule, event.id) in self._linked:
             return None
         group = group_key(policy, event.facts())
-        standing = Standing()
-        if _takes_turns(match):
-            standing = self._standings.setdefault((match.rule, group), standing)
+        active = ActiveRuns()
+        if _counts_active_runs(match):
+            active = self._active.setdefault((match.rule, group), active)
         starts = self.starts.setdefault(match.rule, [])
-        admission = admit(policy, action_id(match.rule, event.id), event.recordedat, standing, starts)
+        admission = admit(policy, run_id(match.rule, event.id), event.recordedat, active, starts)
         return Start(event, match, admission, group, lineage)
 
     async def verify(self, connection: Connection) -> None:
-        """The runs are still those that were read, and stay so until the commit."""
-        if not self._standings:
+        """Lock the active runs. `Conflict` if they are not those that were read."""
+        if not self._active:
             return
-        rules = {"rules": sorted({rule for rule, _ in self._standings})}
-        rows = await fetch_all(connection, "rules.dispatch/lock_standings", rules)
-        if {Run(*row) for row in rows} != set(self.runs):
+        rules = {"rules": sorted({rule for rule, _ in self._active})}
+        rows = await fetch_all(connection, "rules.dispatch/lock_active_runs", rules)
+        if {ActiveRun(*row) for row in rows} != set(self.runs):
             raise Conflict("a run began or ended while the next was being admitted")
 
     async def put_starts(self, connection: Connection) -> None:
@@ -153,31 +152,31 @@ class Policies:
             )
 
 
-def _is_bound(match: Match) -> bool:
-    return match.policy is not None and (match.policy.rate_limit is not None or _takes_turns(match))
+def _has_policy(match: Match) -> bool:
+    return match.policy is not None and (match.policy.rate_limit is not None or _counts_active_runs(match))
 
 
-def _takes_turns(match: Match) -> bool:
-    """Whether it matters which other runs of the rule are under way."""
+def _counts_active_runs(match: Match) -> bool:
+    """Whether the admission depends on the other active runs of the rule."""
     policy = match.policy
     return policy is not None and (policy.group_wait is not None or policy.overlap != "allow")
 
 
-async def _lineages(connection: Connection, events: Sequence[Event]) -> Mapping[uuid.UUID, tuple[str, ...]]:
-    """Only what an action may have caused has one."""
+async def _read_lineages(connection: Connection, events: Sequence[Event]) -> Mapping[UUID, tuple[str, ...]]:
+    """Only events that a run may have caused have a lineage."""
     ids = {event.id for event in events if event.origin in ("external", "caused")}
     return await read_lineages(connection, ids) if ids else {}
 
 
-class StartActions(Writes):
-    """Action rows, and the first step of each that is new: as due, or as skipped with the reason."""
+class StartRuns(Writes):
+    """Writes the rows of new runs, and the first step of each: as due, or as skipped with the reason."""
 
     def __init__(self, starts: Sequence[Start], policies: Policies) -> None:
         self._starts = starts
         self._policies = policies
-        replaced = {one: f"replaced by {start.id}" for start in starts for one in start.admission.replaces}
-        self._cancelling = CancelActions(replaced)
-        # A run that this very batch began and replaced never was one.
+        replaced = {id: f"replaced by {start.id}" for start in starts for id in start.admission.replaces}
+        self._cancelling = CancelRuns(replaced)
+        # A run that this batch both starts and replaces is written as skipped.
         self._replaced = replaced.keys()
         self.steps: list[NewStep] = []
 
@@ -196,7 +195,7 @@ class StartActions(Writes):
                 statement("rules.dispatch/arm_groups"), {"refs": list(groups), "at": list(groups.values())}
             )
 
-    def actions(self) -> Iterable[uuid.UUID]:
+    def actions(self) -> Iterable[UUID]:
         return [run.id for run in self._policies.runs]
 
     async def entities(self, connection: Connection) -> None:

@@ -1,8 +1,9 @@
-"""Which actions an event starts, by the action_rules that hold together.
+"""The matcher: the actions that an event starts, by the action_rules of one rule set. Pure.
 
-Guarantee: pure, and the same answer whoever asks and however late. An action_rule that is switched off starts
-nothing, nor does one whose action does not hold. A rule over alarms sees the edges it names and nothing else. On
-failure: a condition that a newer engine refuses is set aside, and said once: the other rules still hold.
+Guarantee: the same event and rule set give the same matches. A disabled action_rule starts nothing, and
+neither does one whose action is not in the rule set. A rule over alarms sees the transitions it names and
+no other event. On failure: a condition that a newer engine rejects is logged once and skipped; the
+remaining rules stay active.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from schemas.documents import (
     DatapointTypeDocument,
     EventRuleDocument,
 )
+from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type
 from tocsin.core.errors import InvalidInput
 
@@ -33,78 +35,83 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Match:
-    """A rule that matched an event: the action to start, its document, and the rule that says how often."""
+    """A rule that matched an event, and the action to start."""
 
     rule: str
+    """Text of a `RuleRef`."""
     action: str
     document: dict[str, Any]
+    """The document of the action."""
     policy: ActionRuleDocument | None = None
-    """None: whatever matches is started."""
+    """The rule with its groups, overlap and rate limit; None: every match is started."""
 
 
-class Judge:
-    """The compiled form of a rule set in `RuleBook(Judge, *Judge.KINDS)`."""
+class ActionMatcher:
+    """The compiled conditions of a rule set: `RuleBook(ActionMatcher, *ActionMatcher.KINDS)`."""
 
     KINDS = (ActionRuleDocument, ActionDocument, EventRuleDocument, DatapointTypeDocument, ChannelDocument)
 
-    def __init__(self, rules: RuleSet, before: Judge | None = None) -> None:
+    def __init__(self, rules: RuleSet, before: ActionMatcher | None = None) -> None:
         self._rules = {name: rule for name, rule in rules.of(ActionRuleDocument).items() if rule.enabled}
         self._actions = {
             name: action.model_dump(mode="json", by_alias=True)
             for name, action in rules.of(ActionDocument).items()
         }
         self._runbooks = list(rules.of(ActionDocument).values())
-        self._edges = {
+        self._event_types = {
             name: frozenset(map(event_type, rule.transitions))
             for name, rule in self._rules.items()
             if rule.on == "alarm"
         }
+        """Of each rule over alarms, the events that it sees."""
         self._notifier = Notifier(rules)
         compiled = before._conditions if before is not None else {}
         self._conditions: dict[tuple[str, str], Condition | None] = {
             (name, rule.condition): compiled[name, rule.condition]
             if (name, rule.condition) in compiled
-            else _compiled(name, rule.condition)
+            else _compile(name, rule.condition)
             for name, rule in self._rules.items()
         }
-        usable = {
-            name: condition for (name, _), condition in self._conditions.items() if condition is not None
-        }
-        # A rule over alarms is asked about edges alone: most events are none.
-        self._over_events = RuleIndex({name: one for name, one in usable.items() if name not in self._edges})
-        self._over_alarms = RuleIndex({name: one for name, one in usable.items() if name in self._edges})
+        over_events: dict[str, Condition] = {}
+        over_alarms: dict[str, Condition] = {}
+        for (name, _), condition in self._conditions.items():
+            if condition is not None:
+                (over_alarms if name in self._event_types else over_events)[name] = condition
+        # Apart, because most events are not transitions of alarms.
+        self._over_events, self._over_alarms = RuleIndex(over_events), RuleIndex(over_alarms)
 
-    def judge(self, facts: Mapping[str, Any]) -> list[Match]:
-        """The actions to start for an event: those of matching rules, the schedule's own, and notifications."""
+    def match(self, facts: Mapping[str, Any]) -> list[Match]:
+        """The actions to start for an event: of matching rules, of the schedule itself, and notifications."""
         names = self._over_events.matching(facts)
         if facts["type"].startswith("alarm-") and facts["origin"] != "external":
             names += [
-                name for name in self._over_alarms.matching(facts) if facts["type"] in self._edges[name]
+                name for name in self._over_alarms.matching(facts) if facts["type"] in self._event_types[name]
             ]
         matches = [
             Match(name, rule.action, self._actions[rule.action], rule)
             for name in sorted(names)
             if (rule := self._rules[name]).action in self._actions
         ]
-        return matches + self._own(facts) + [Match(*one) for one in self._notifier.notices(facts)]
+        notifications = [Match(*notification) for notification in self._notifier.notifications(facts)]
+        return matches + self._match_schedule(facts) + notifications
 
     @cached_property
     def awaits_events(self) -> bool:
-        """Whether any event may matter to an action that is under way: some step waits for one."""
-        waits = (node.step.wait for one in self._runbooks for node in compile_runbook(one).nodes)
+        """Whether some step of some action waits for an event, so that every event may matter to a run."""
+        waits = (node.step.wait for runbook in self._runbooks for node in compile_runbook(runbook).nodes)
         return any(wait is not None and wait.until_event is not None for wait in waits)
 
-    def _own(self, facts: Mapping[str, Any]) -> list[Match]:
-        """A schedule may carry an action of its own. No rule can have this name: it is not a safe token."""
-        own = facts["action"] if facts["origin"] == "scheduled" else ""
-        if own and own in self._actions:
-            return [Match(f"schedule:{facts['schedule']}", own, self._actions[own])]
-        if own:
-            _log.error("unknown action", schedule=facts["schedule"], action=own, seq=facts["seq"])
+    def _match_schedule(self, facts: Mapping[str, Any]) -> list[Match]:
+        """The action that a schedule names itself, without an action_rule."""
+        action = facts["action"] if facts["origin"] == "scheduled" else ""
+        if action and action in self._actions:
+            return [Match(str(RuleRef("schedule", facts["schedule"])), action, self._actions[action])]
+        if action:
+            _log.error("unknown action", schedule=facts["schedule"], action=action, seq=facts["seq"])
         return []
 
 
-def _compiled(rule: str, when: str) -> Condition | None:
+def _compile(rule: str, when: str) -> Condition | None:
     try:
         return compile_event_condition(when, rule=rule)
     except InvalidInput as error:

@@ -1,8 +1,8 @@
-"""Which channels are told about the edges of an alarm: the `notify` of its rule, or of its datapoint_type.
+"""Notifications: the channels that the `notify` of a rule or a datapoint_type names. Pure.
 
-Guarantee: pure. Each channel is an action of its own, so that one that fails is tried again without the others. Told
-are an opening, the end of a snooze while the alarm is still open, and, where the channel wants it, the resolution. A
-channel that is not enabled is told nothing.
+Guarantee: each channel is a run of its own, so that a failed delivery is retried without the others. A
+channel is notified when an alarm opens, when a snooze ends while the alarm is open, and, unless
+`send_resolved` is false, when the alarm resolves. A disabled channel is not notified.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 
 from rules.documents.rule_book import RuleSet
 from schemas.documents import ChannelDocument, DatapointTypeDocument, EventRuleDocument
+from schemas.values.rule_ref import RuleRef
+from schemas.wire.alarm_events import event_type
 
-_TOLD = ("alarm-opened", "alarm-resolved", "alarm-snooze-ended")
+_NOTIFIED = (event_type("opened"), event_type("resolved"), event_type("snooze-ended"))
+_MAX_NAME_LENGTH = 128
 
 
-class Notice(NamedTuple):
+class Notification(NamedTuple):
     rule: str
-    """No action_rule can have this name: it is not a safe token."""
+    """Text of a `RuleRef`."""
     action: str
     document: dict[str, Any]
 
@@ -29,16 +32,16 @@ class Notifier:
             name: channel for name, channel in rules.of(ChannelDocument).items() if channel.enabled
         }
         self._notify = {name: rule.notify for name, rule in rules.of(EventRuleDocument).items()}
-        for name, one in rules.of(DatapointTypeDocument).items():
-            self._notify[f"stale:{name}"] = one.notify
+        for name, datapoint_type in rules.of(DatapointTypeDocument).items():
+            self._notify[str(RuleRef("stale", name))] = datapoint_type.notify
 
-    def notices(self, facts: Mapping[str, Any]) -> Iterator[Notice]:
-        if facts["type"] not in _TOLD or facts["origin"] != "derived":
+    def notifications(self, facts: Mapping[str, Any]) -> Iterator[Notification]:
+        if facts["type"] not in _NOTIFIED or facts["origin"] != "derived":
             return
         for name in self._notify.get(facts["rule"], ()):
             channel = self._channels.get(name)
-            if channel is None or (facts["type"] == "alarm-resolved" and not channel.send_resolved):
+            if channel is None or (facts["type"] == event_type("resolved") and not channel.send_resolved):
                 continue
-            action = f"notify-{name}"[:128]
+            action = f"notify-{name}"[:_MAX_NAME_LENGTH]
             document = {"name": action, "channel": {"name": name}}
-            yield Notice(f"notify:{facts['rule']}:{name}", action, document)
+            yield Notification(str(RuleRef.of_notification(facts["rule"], name)), action, document)

@@ -32,6 +32,7 @@ from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import covers
+from schemas.values.rule_ref import RuleRef
 from schemas.values.severities import level, severities
 from tocsin.core.errors import InvalidInput
 
@@ -174,8 +175,8 @@ def stale_rules(types: TypeIndex) -> Iterable[Rule]:
 def _stale_rule(one: DatapointTypeDocument) -> EventRuleDocument:
     facts = {"name": "stale", "datapoint": one.key, "absent": True, "severity": one.severity or "warning"}
     document = EventRuleDocument.model_validate(facts)
-    # No document can have this name: it is not a safe token.
-    return document.model_copy(update={"name": f"stale:{one.name}", "for_": one.for_, "notify": one.notify})
+    name = str(RuleRef("stale", one.name))
+    return document.model_copy(update={"name": name, "for_": one.for_, "notify": one.notify})
 
 
 def _type_pattern(text: str) -> re.Pattern[str]:

@@ -24,7 +24,8 @@ from nats.js.api import RetentionPolicy, StreamConfig
 from rules.lanes.blame import is_message_fault
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
-from rules.lanes.lineage import keep_lineages, lineage_of_text
+from rules.lanes.lineage import parse_lineage
+from rules.lanes.lineage_store import keep_lineages
 from rules.metrics import EVENTS
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
@@ -155,7 +156,7 @@ def _new_event(message: Msg, event: IngestEvent) -> NewEvent:
 
 
 def _lineage(message: Msg) -> tuple[str, ...]:
-    return lineage_of_text((message.headers or {}).get("Tocsin-Lineage", ""))
+    return parse_lineage((message.headers or {}).get("Tocsin-Lineage", ""))
 
 
 def _correlation_id(message: Msg) -> UUID | None:

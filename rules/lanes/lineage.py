@@ -1,41 +1,39 @@
-"""Lineage: which action_rules led to an event, so that nothing starts itself for ever.
+"""Lineage: the action_rules that led to an event. It stops loops. Pure.
 
-Guarantee: an event that an action emits carries the rules behind it, and so does a message that it publishes (header
-`Tocsin-Lineage`); whoever answers such a message with an event passes the header on. A rule that is among them is not
-started again, and neither is anything at a depth of `MAX_DEPTH`; `suppression` says so in a sentence.
+Guarantee: an event that a run emits carries the rules that led to it, and so does a message that a run
+publishes (header `Tocsin-Lineage`). A service that answers such a message with an event passes the header
+on. A rule in the lineage of an event is not started by it again, and no rule is started at a depth of
+`MAX_DEPTH`; `suppression` returns the reason.
 
-Why not the correlation alone: an alarm that opens and resolves is one correlation, and a rule may well react to both.
+Why not the correlation id alone: an alarm that opens and resolves has one correlation id, and a rule may
+react to both.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from uuid import UUID
-
-from psycopg.types.json import Jsonb
+from collections.abc import Sequence
 
 from schemas.wire.subjects import text_of, token
-from tocsin.core.db import Connection, statement
 
 MAX_DEPTH = 16
-_LONGEST_TEXT = 8_192
+_MAX_TEXT_LENGTH = 8_192
 _TOKEN = re.compile(r"(?:[A-Za-z0-9_-]|%[0-7][0-9A-F])+")
 
 
 def lineage_text(lineage: Sequence[str]) -> str:
-    """As it travels in the header `Tocsin-Lineage`."""
+    """The value of the header `Tocsin-Lineage`."""
     return ",".join(token(rule) for rule in lineage)
 
 
-def lineage_of_text(text: str) -> tuple[str, ...]:
-    """From the header of somebody's message: what is unreadable or too long is no lineage of ours."""
-    tokens = [one for one in text[:_LONGEST_TEXT].split(",") if one]
-    return tuple(text_of(one) for one in tokens[:MAX_DEPTH] if _TOKEN.fullmatch(one))
+def parse_lineage(text: str) -> tuple[str, ...]:
+    """The lineage in a header of a foreign message. Parts that Tocsin cannot have written are left out."""
+    tokens = [part for part in text[:_MAX_TEXT_LENGTH].split(",") if part]
+    return tuple(text_of(part) for part in tokens[:MAX_DEPTH] if _TOKEN.fullmatch(part))
 
 
 def suppression(rule: str, lineage: Sequence[str]) -> str | None:
-    """Why a rule must not be started by an event of this lineage; None if it may."""
+    """Why an event of this lineage must not start a rule; None if it may."""
     if rule in lineage:
         return f"suppressed: it would start itself again, {' -> '.join((*lineage, rule))}"
     if len(lineage) >= MAX_DEPTH:
@@ -43,16 +41,3 @@ def suppression(rule: str, lineage: Sequence[str]) -> str | None:
             f"suppressed: {len(lineage)} rules led to this event, at most {MAX_DEPTH} may follow each other"
         )
     return None
-
-
-async def read_lineages(connection: Connection, event_ids: Iterable[UUID]) -> Mapping[UUID, tuple[str, ...]]:
-    """Only of events that have one."""
-    rows = await connection.execute(statement("rules.lanes/read_lineages"), {"ids": list(event_ids)})
-    return {id: tuple(lineage) for id, lineage in await rows.fetchall()}
-
-
-async def keep_lineages(connection: Connection, lineages: Mapping[UUID, Sequence[str]]) -> None:
-    """In the transaction that appends the events."""
-    if lineages:
-        columns = {"ids": list(lineages), "lineages": [Jsonb(list(one)) for one in lineages.values()]}
-        await connection.execute(statement("rules.lanes/keep_lineage"), columns)

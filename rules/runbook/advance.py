@@ -19,11 +19,10 @@ from rules.runbook.backoff import delay_before
 from rules.runbook.effects import Answered, Armed, Awaited, Effect, Emitted, Finished, Recorded
 from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
 from rules.runbook.program import Node, Program
+from rules.runbook.states import ACTIVE_STEP, DEAD
 
 Entry = dict[str, Any]
 Active = Mapping[str, Mapping[str, Any]]
-UNDER_WAY = ("due", "waiting")
-DEAD = ("failed", "timed_out")
 
 
 @dataclass
@@ -162,7 +161,7 @@ def _ended(program: Program, node: Node, result: Advance) -> None:
         return
     outer = program.nodes[node.inside]
     inside = {step: one for step, one in result.active.items() if program.contains(outer.number, int(step))}
-    if any(one["state"] in UNDER_WAY for one in inside.values()):
+    if any(one["state"] in ACTIVE_STEP for one in inside.values()):
         return
     entry = result.active[str(outer.number)]
     if not inside:

@@ -14,7 +14,8 @@ from pydantic_core import PydanticCustomError
 from schemas.fields import LONGEST_SNOOZE
 from schemas.values.duration import Duration, format_duration, parse_duration
 from schemas.values.key_pattern import Key
-from schemas.values.names import ALARM_RULE_PATTERN, Name, Owner
+from schemas.values.names import Name, Owner
+from schemas.values.rule_ref import ALARM_RULE_PATTERN
 from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.errors import InvalidInput
 

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from clock.runbook_waits import RunbookWaits
 from clock.term import Term, begin_term
-from rules.actions.cancel import cancel_actions
+from rules.actions.cancel import cancel_runs
 from tests.clock.heartbeats import at, drain
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
@@ -240,7 +240,7 @@ async def test_a_cancel_that_comes_during_a_fire_waits_and_cancels_the_step_that
     firing = asyncio.create_task(drain(await lead(connection, hook=stop), at(10)))
     async with asyncio.timeout(20):
         await reached.wait()
-    cancelling = asyncio.create_task(cancel_actions(other, {id: "enough"}))
+    cancelling = asyncio.create_task(cancel_runs(other, {id: "enough"}))
 
     async def waits() -> bool:
         return await blocked(watch, other)
@@ -262,7 +262,7 @@ async def test_a_fire_that_comes_during_a_cancel_leaves_it_alone_and_then_finds_
     other = await sessions("canceller")
     term = await lead(connection)
     async with other.transaction():
-        assert await cancel_actions(other, {id: "enough"}) == [id]
+        assert await cancel_runs(other, {id: "enough"}) == [id]
         (batch,) = await drain(term, at(10))
         assert (batch.fires, batch.held) == (0, 1)
     await drain(term, at(11))

@@ -1,4 +1,4 @@
-"""A worker in a process of its own that dies without a word, at random, between an effect and its outcome.
+"""A worker in a process of its own that dies without notice, at random, between an effect and its outcome.
 
 `python -m tests.rules.dying_worker SEED`, with the settings in the environment.
 """
@@ -11,9 +11,9 @@ import random
 import signal
 import sys
 
-from rules.actions import perform
-from rules.actions.commit import settle
-from rules.actions.store import Action
+from rules.actions import performer
+from rules.actions.commit import commit_outcome
+from rules.actions.run import ActionRun
 from rules.runbook import Outcome
 from rules.worker import Worker
 from tocsin.core.db import Connection
@@ -26,12 +26,12 @@ _DEADLY = 0.15
 async def main(seed: int) -> None:
     dice = random.Random(seed)
 
-    async def die_or_settle(connection: Connection, action: Action, step: int, outcome: Outcome) -> bool:
-        if action.node(step).kind == "publish" and dice.random() < _DEADLY:
+    async def die_or_commit(connection: Connection, run: ActionRun, step: int, outcome: Outcome) -> bool:
+        if run.node(step).kind == "publish" and dice.random() < _DEADLY:
             os.kill(os.getpid(), signal.SIGKILL)
-        return await settle(connection, action, step, outcome)
+        return await commit_outcome(connection, run, step, outcome)
 
-    setattr(perform, "settle", die_or_settle)  # noqa: B010
+    setattr(performer, "commit_outcome", die_or_commit)  # noqa: B010
     async with running(Service("worker", Worker(Settings()).run)):
         await asyncio.Event().wait()
 

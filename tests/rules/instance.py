@@ -1,4 +1,4 @@
-"""The whole house in virtual time, without its services: the clock fires, the record lane reads, workers perform.
+"""The whole instance in virtual time, without its services: the clock fires, the record lane reads, workers perform.
 
 Everything happens on one session whose `tocsin.now` the test moves, so a story of hours takes milliseconds and always
 goes the same way. The code under test is the product's own.
@@ -15,16 +15,16 @@ from psycopg.types.json import Jsonb
 
 from cdc.log_reader import LogReader
 from clock.term import Term, begin_term
-from rules.actions.cancel import AlarmEndings
-from rules.actions.perform import perform
-from rules.actions.queue import Turns
+from rules.actions.cancel import AlarmEnds
+from rules.actions.performer import perform_step
+from rules.actions.queue import QueueBackstop
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.lanes.lane import Message
 from rules.lanes.record_lane import RecordLane
 from schemas.values.duration import format_duration, parse_duration
 from schemas.wire.step import StepRow
-from tests.rules.actions.performed_steps import world_of
+from tests.rules.actions.performed_steps import step_context
 from tests.rules.apply.apply_setup import put, rule
 from tests.sql import all_rows
 from tests.virtual_clock import VirtualClock
@@ -36,19 +36,19 @@ from tocsin.core.settings import Settings
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
-class House:
+class Instance:
     def __init__(self, settings: Settings, connection: Connection, bus: Client, term: Term) -> None:
         self.connection = connection
         self.clock = VirtualClock(START)
-        self.world = world_of(settings, connection, bus)
+        self.context = step_context(settings, connection, bus)
         self._term = term
-        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEndings(), Turns()])
+        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()])
         self._subjects = settings.subjects
         self._read = 0
         self._performed = 0
 
     @classmethod
-    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> House:
+    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Instance:
         await _set_now(connection, START)
         return cls(settings, connection, bus, await begin_term(connection, "test"))
 
@@ -133,7 +133,7 @@ class House:
         for one in await LogReader(self.connection).read(self._performed, 1000):
             self._performed = one.seq
             if isinstance(one, StepRow):
-                await perform(self.world, one.body("s"))
+                await perform_step(self.context, one.body("s"))
 
     async def _lane_reads(self, messages: list[Message]) -> None:
         plan = await self._lane.plan(self.connection, 0, messages)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rules.dispatch.matcher import Judge
+from rules.dispatch.matcher import ActionMatcher
 from rules.documents.load import load_files, recurrence_of
 from rules.documents.rule_book import RuleSet
 from rules.language.templates import fill_text
@@ -105,7 +105,7 @@ def test_an_acknowledged_escalation_sends_no_page() -> None:
 
 @pytest.mark.parametrize(("severity", "started"), [("high", []), ("critical", ["escalate"])])
 def test_only_what_is_critical_escalates(severity: str, started: list[str]) -> None:
-    assert judged("escalation", datetime(2026, 3, 2, 3, 0, tzinfo=UTC), severity) == started
+    assert started_actions("escalation", datetime(2026, 3, 2, 3, 0, tzinfo=UTC), severity) == started
 
 
 def test_a_stale_pump_opens_an_alarm_after_three_intervals() -> None:
@@ -121,13 +121,13 @@ def test_a_slow_pump_that_becomes_stale_stays_in_alarm() -> None:
     assert pump.at("1h").log[2:] == []
 
 
-def judged(example: str, ts: datetime, severity: str) -> list[str]:
+def started_actions(example: str, ts: datetime, severity: str) -> list[str]:
     documents = load_files([EXAMPLES / f"{example}.yaml"]).documents
     facts = {
         **{"id": "x", "origin": "derived", "type": "alarm-opened", "rule": "r", "owner": "o", "action": ""},
         **{"seq": 9, "schedule": "", "severity": level(severity), "ts": ts, "recorded_at": ts, "payload": {}},
     }
-    return [match.action for match in Judge(RuleSet(one.model for one in documents)).judge(facts)]
+    return [match.action for match in ActionMatcher(RuleSet(one.model for one in documents)).match(facts)]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def judged(example: str, ts: datetime, severity: str) -> list[str]:
     ],
 )
 def test_every_alarm_goes_one_way_by_the_clock_of_london(at: str, severity: str, started: list[str]) -> None:
-    assert judged("business-hours", datetime.fromisoformat(at), severity) == started
+    assert started_actions("business-hours", datetime.fromisoformat(at), severity) == started
 
 
 def test_a_deferred_alarm_is_notified_at_eight() -> None:

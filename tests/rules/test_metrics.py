@@ -7,7 +7,7 @@ import json
 import pytest
 from nats.aio.client import Client
 
-from rules.actions.perform import perform
+from rules.actions.performer import perform_step
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.lanes.batch import Writes
@@ -17,7 +17,7 @@ from schemas.documents.targets import WebhookTarget
 from schemas.wire.subjects import datapoint_subject
 from tests.clock.heartbeats import T0
 from tests.metrics.scraping import Counted
-from tests.rules.actions.performed_steps import egress_of, world_of
+from tests.rules.actions.performed_steps import egress_of, step_context
 from tests.rules.apply.apply_setup import action, event_bodies, note, put, rule, step_bodies
 from tests.rules.delivery.receivers import answering, receiver
 from tests.rules.dispatch.dispatch_setup import dispatch
@@ -80,9 +80,9 @@ async def test_steps_and_actions_are_counted_by_how_they_ended(
     counted = Counted(WORKER)
     bus: Client = await connect_bus(settings, "test")
     try:
-        world = world_of(settings, connection, bus)
-        assert await perform(world, body)
-        assert not await perform(world, body), "the second time it is settled already"
+        context = step_context(settings, connection, bus)
+        assert await perform_step(context, body)
+        assert not await perform_step(context, body), "its outcome is committed already"
     finally:
         await bus.close()
     assert counted("tocsin_steps_total", kind="log", outcome=outcome) == 1

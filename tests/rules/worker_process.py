@@ -9,7 +9,7 @@ import asyncio
 import sys
 from typing import Any
 
-from rules.actions import perform
+from rules.actions import performer
 from rules.worker import Worker
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -23,7 +23,7 @@ async def stop_here(*_: Any) -> bool:
 
 
 async def main() -> None:
-    setattr(perform, "settle", stop_here)  # noqa: B010
+    setattr(performer, "commit_outcome", stop_here)  # noqa: B010
     async with running(Service("worker", Worker(Settings()).run)):
         await asyncio.Event().wait()
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from cdc.log_reader import LogReader
 from cdc.report import Report, read_report
-from rules.actions.history import DEAD, UNDER_WAY
 from rules.lanes.status import Standing, list_lanes, list_workers
+from rules.runbook.states import ACTIVE, DEAD
 from schemas.values.severities import level_name, severities
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.metrics import Metrics
@@ -130,7 +130,7 @@ class House:
     def take_counts(self, alarms: dict[int, int], actions: dict[str, int], stale: int) -> None:
         for severity in {**dict.fromkeys(severities().values(), 0), **alarms}:
             self.alarms.set(alarms.get(severity, 0), level_name(severity))
-        for state in (*UNDER_WAY, *DEAD):
+        for state in (*ACTIVE, *DEAD):
             self.actions.set(actions.get(state, 0), state)
         self.stale.set(stale)
 

@@ -1,4 +1,4 @@
--- Actions by what is known of them, the newest first. Locks nothing. Index: action_newest.
+-- Runs that meet the filters, newest first. Locks nothing. Index: action_newest.
 select a.id, a.name, a.action_rule as rule, a.owner, a.state, a.started_at, a.ended_at, a.error, a.alarm_id, a.event_id,
        a.correlation_id,
        coalesce((select max(s.attempt) from tocsin.action_step s where s.action_id = a.id), 0) as attempts

@@ -1,2 +1,2 @@
--- A channel as it is configured now. Locks nothing. Index: rule_version_current.
+-- The current document of a channel. Locks nothing. Index: rule_version_current.
 select document from tocsin.rule_version where kind = 'channel' and name = %(name)s and until_seq is null

@@ -1,4 +1,4 @@
--- The event of the same rule's previous action: what came after it is new. 0 for the first. Index: action_of_rule.
+-- The event of the previous run of the same rule: later events are new. 0 for the first run. Index: action_of_rule.
 select coalesce((
     select a.event_seq
     from tocsin.action a

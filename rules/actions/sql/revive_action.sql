@@ -1,4 +1,4 @@
--- A dead action runs again. No row: somebody else has revived it, and the caller reads again.
+-- Start a dead run again. No row: another process has revived it, and the caller reads it again.
 update tocsin.action a
 set state = 'running', active = %(active)s, version = a.version + 1, ended_at = null, result = null, error = null
 where a.id = %(id)s and a.version = %(version)s and a.state in ('failed', 'timed_out')

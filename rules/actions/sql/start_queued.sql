@@ -1,5 +1,5 @@
--- Where actions take turns: the oldest that is queued begins, for each (rule, group) in which none is under way.
--- Index: action_queued. A row that somebody else has is skipped: they start it.
+-- Begin the oldest queued run of each (rule, group) without an active run. A row that another transaction has locked is
+-- skipped: that transaction begins it. Index: action_queued.
 with turns as (
     select distinct d.action_rule, d.group_key
     from unnest(%(rules)s::text[], %(groups)s::text[]) as d (action_rule, group_key)

@@ -1,32 +1,42 @@
-"""What each kind of step does in the world.
+"""Performs steps, one function per kind.
 
-Guarantee: a performer takes a `Task` and gives an `Outcome`; it commits nothing. An error that another attempt may mend
-is `Failed`, one that would come again is `Failed(permanent=True)` or raised as `InvalidInput`. What is wrong with our
-own servers (`Unreachable`, NATS away) is raised: the step comes back by itself, and no attempt is counted.
+Guarantee: a function takes a `DueStep` and returns an `Outcome`; it commits nothing. An error that
+another attempt may cure is `Failed`; one that would occur again is `Failed(permanent=True)` or raised as
+`InvalidInput`. Failures of Tocsin's own servers (`Unreachable`, NATS disconnected) are raised: the step
+is delivered again, and no attempt is counted.
 
-To add a kind: a model in `schemas/documents/runbook`, a function here, a line in `PERFORMERS`.
+Why two tables: local steps need no server, so rule tests and backtests call the same functions. Remote
+steps take a `StepContext` as well.
+
+To add a kind: a model in `schemas/documents/runbook`, a function here, an entry in `LOCAL` or `REMOTE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from rules.actions.steps.context import StepContext
 from rules.actions.steps.deliver import perform_channel, perform_delivery
 from rules.actions.steps.digest import perform_digest
+from rules.actions.steps.due_step import DueStep
 from rules.actions.steps.emit import perform_emit
-from rules.actions.steps.flow import perform_branch, perform_parallel, perform_wait
+from rules.actions.steps.flow import perform_branch, perform_parallel
 from rules.actions.steps.log import perform_log
 from rules.actions.steps.probe import perform_probe
 from rules.actions.steps.publish import perform_dispatch, perform_publish
 from rules.actions.steps.record import perform_record
-from rules.actions.steps.task import Task
+from rules.actions.steps.wait import perform_wait
 from rules.runbook import Outcome
 
-PERFORMERS: Mapping[str, Callable[[Task], Awaitable[Outcome]]] = {
+LOCAL: Mapping[str, Callable[[DueStep], Outcome]] = {
     "log": perform_log,
+    "emit": perform_emit,
+    "branch": perform_branch,
+    "parallel": perform_parallel,
+}
+REMOTE: Mapping[str, Callable[[DueStep, StepContext], Awaitable[Outcome]]] = {
     "publish": perform_publish,
     "dispatch": perform_dispatch,
-    "emit": perform_emit,
     "record": perform_record,
     "probe": perform_probe,
     "digest": perform_digest,
@@ -36,6 +46,10 @@ PERFORMERS: Mapping[str, Callable[[Task], Awaitable[Outcome]]] = {
     "email": perform_delivery,
     "apprise": perform_delivery,
     "wait": perform_wait,
-    "branch": perform_branch,
-    "parallel": perform_parallel,
 }
+
+
+async def perform(step: DueStep, context: StepContext) -> Outcome:
+    if step.kind in LOCAL:
+        return LOCAL[step.kind](step)
+    return await REMOTE[step.kind](step, context)

@@ -1,14 +1,16 @@
-"""`webhook`, `slack`, `email`, `apprise` and `channel`: a message to somebody outside.
+"""Steps `webhook`, `slack`, `email`, `apprise` and `channel`: send a message to an outside service.
 
-Guarantee: the message goes through the one guard, with the step's idempotency key. What the other side refuses for
-good is a permanent failure; what may succeed later is tried again, and not before the other side wants to be asked.
+Guarantee: the message passes the egress guard and carries the step's idempotency key. A rejection that
+would be repeated is a permanent failure. Any other failure is retried, and not before the time that the
+service asked for.
 """
 
 from __future__ import annotations
 
 from rules.actions.channels import read_channel
+from rules.actions.steps.context import StepContext
+from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.messages import message_of
-from rules.actions.steps.task import LONGEST_KEPT, Task
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.runbook import Completed, Failed, Outcome
@@ -16,34 +18,34 @@ from schemas.documents.runbook.deliveries import ChannelStep
 from schemas.documents.targets import Target
 
 
-async def perform_delivery(task: Task) -> Outcome:
-    """`webhook`, `slack`, `email` or `apprise`: the step is its own target."""
-    step = getattr(task.node.step, task.node.kind)
-    return await send(task, step, message_of(task, step))
+async def perform_delivery(step: DueStep, context: StepContext) -> Outcome:
+    """`webhook`, `slack`, `email` or `apprise`: the step has its own target."""
+    target = getattr(step.document, step.kind)
+    return await _send(step, context, target, message_of(step, target))
 
 
-async def perform_channel(task: Task) -> Outcome:
-    step = task.node.step.channel
-    assert isinstance(step, ChannelStep)
-    return await send_through(task, step.name, message_of(task, step))
+async def perform_channel(step: DueStep, context: StepContext) -> Outcome:
+    document = step.document.channel
+    assert isinstance(document, ChannelStep)
+    return await send_through(step, context, document.name, message_of(step, document))
 
 
-async def send_through(task: Task, name: str, message: Message) -> Outcome:
-    async with task.world.sessions() as connection:
+async def send_through(step: DueStep, context: StepContext, name: str, message: Message) -> Outcome:
+    """Send a message through a channel as it is configured now."""
+    async with context.sessions() as connection:
         channel = await read_channel(connection, name)
     if not channel.enabled:
         return Completed({"channel": name, "sent": False, "reason": "the channel is disabled"})
-    outcome = await send(task, channel.target, message)
+    outcome = await _send(step, context, channel.target, message)
     if isinstance(outcome, Completed):
         return Completed({"channel": name, **outcome.answer})
     return outcome
 
 
-async def send(task: Task, target: Target, message: Message) -> Outcome:
-    ended = await deliver(task.world.egress, target, message, key=task.key, now=task.action.at)
-    text = ended.text[:LONGEST_KEPT]
-    if ended.state == "delivered":
-        return Completed({**ended.result, "text": text, "sent": True})
-    return Failed(
-        text, permanent=ended.state == "permanent", answer=ended.result, retry_after=ended.retry_after
-    )
+async def _send(step: DueStep, context: StepContext, target: Target, message: Message) -> Outcome:
+    delivery = await deliver(context.egress, target, message, key=step.key, now=step.run.at)
+    text = delivery.text[:MAX_TEXT_LENGTH]
+    if delivery.state == "delivered":
+        return Completed({**delivery.result, "text": text, "sent": True})
+    is_permanent = delivery.state == "permanent"
+    return Failed(text, permanent=is_permanent, answer=delivery.result, retry_after=delivery.retry_after)

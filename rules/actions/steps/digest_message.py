@@ -1,4 +1,7 @@
-"""A digest as it reads when nobody wrote a text for it: counts in the subject, one list for each query. Pure."""
+"""Builds the message of a digest: the texts of its document, and defaults for those it does not give. Pure.
+
+The default has the counts in the subject and one list for each query.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,32 @@ from datetime import datetime
 from html import escape
 from typing import Any
 
+from rules.actions.steps.due_step import DueStep
 from rules.delivery.message import Message
+from rules.language.templates import fill_html, fill_text
+from schemas.documents.runbook.looks import DigestStep
 from tocsin.core.instant import instant_text
 
 _TITLES = {"open_alarms": "open alarms", "events": "events", "stale_series": "stale series"}
 
 
-def digest_message(found: Mapping[str, Any]) -> Message:
-    """`found` has the rows of each query under its name, and `counts`."""
+def digest_message(step: DueStep, digest: DigestStep, results: Mapping[str, Any]) -> Message:
+    """`results` has the rows of each query under its name, and `counts`. A `text` of the document
+    replaces the default text, HTML and payload."""
+    default, data = _default(results), {**step.data, **results}
+    rest = default if digest.text is None else Message("", "")
+    return Message(
+        subject=default.subject if digest.subject is None else fill_text(digest.subject, data),
+        text=default.text if digest.text is None else fill_text(digest.text, data),
+        html=rest.html if digest.html is None else fill_html(digest.html, data),
+        payload=rest.payload,
+    )
+
+
+def _default(results: Mapping[str, Any]) -> Message:
     sections = {
-        f"{_TITLES[query]}: {count}": list(_lines(query, found[query], count))
-        for query, count in found["counts"].items()
+        f"{_TITLES[query]}: {count}": list(_lines(query, results[query], count))
+        for query, count in results["counts"].items()
     }
     subject = ", ".join(sections)
     text = "\n".join(
@@ -27,7 +45,7 @@ def digest_message(found: Mapping[str, Any]) -> Message:
         f"<h3>{escape(title)}</h3>\n<ul>\n{''.join(f'<li>{escape(line)}</li>' for line in lines)}\n</ul>"
         for title, lines in sections.items()
     )
-    payload = {"type": "digest", "counts": dict(found["counts"]), "text": text}
+    payload = {"type": "digest", "counts": dict(results["counts"]), "text": text}
     return Message(subject, text, html=html, payload=payload)
 
 

@@ -1,47 +1,47 @@
-"""`emit`: an event of our own log, appended in the transaction that completes the step, so exactly once."""
+"""Step `emit`: append an event, in the transaction that completes the step and therefore exactly once. Pure."""
 
 from __future__ import annotations
 
 import json
 import uuid
 
-from rules.actions.steps.task import Task
+from rules.actions.steps.due_step import DueStep
 from rules.language.templates import fill, fill_text
 from rules.runbook import Completed, Outcome
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
-_LONGEST_OWNER = 128
-_LARGEST_BYTES = 200_000
+_MAX_OWNER_LENGTH = 128
+_MAX_PAYLOAD_BYTES = 200_000
 
 
-async def perform_emit(task: Task) -> Outcome:
-    step = task.node.step.emit
-    assert step is not None
-    owner = fill_text(step.owner, task.data)
-    payload = fill(step.payload, task.data)
+def perform_emit(step: DueStep) -> Outcome:
+    emit = step.document.emit
+    assert emit is not None
+    owner = fill_text(emit.owner, step.data)
+    payload = fill(emit.payload, step.data)
     assert isinstance(payload, dict)
-    if len(owner) > _LONGEST_OWNER:
+    if len(owner) > _MAX_OWNER_LENGTH:
         raise InvalidInput(
-            f"the owner {owner[:40]!r}... is longer than {_LONGEST_OWNER} characters", remedy="shorten it"
+            f"the owner {owner[:40]!r}... is longer than {_MAX_OWNER_LENGTH} characters", remedy="shorten it"
         )
     size = len(json.dumps(payload, ensure_ascii=False).encode())
-    if size > _LARGEST_BYTES:
+    if size > _MAX_PAYLOAD_BYTES:
         raise InvalidInput(
-            f"the payload has {size} bytes, at most {_LARGEST_BYTES} are accepted", remedy="send less"
+            f"the payload has {size} bytes, at most {_MAX_PAYLOAD_BYTES} are accepted", remedy="send less"
         )
-    action = task.action
+    run = step.run
     event = NewEvent(
-        # Derived, so that whatever happens twice is one event.
-        id=uuid.uuid5(action.id, f"emit/{task.node.number}"),
-        ts=action.at,
+        # Derived from the step, so that a second attempt appends the same event.
+        id=uuid.uuid5(run.id, f"emit/{step.node.number}"),
+        ts=run.at,
         origin="caused",
-        type=step.type,
+        type=emit.type,
         payload=payload,
-        action=action.name,
+        action=run.name,
         owner=owner,
-        alarm_id=action.alarm_id,
-        source_event_id=action.event_id,
-        correlation_id=action.correlation_id,
+        alarm_id=run.alarm_id,
+        source_event_id=run.event_id,
+        correlation_id=run.correlation_id,
     )
     return Completed({"event": str(event.id)}, event=event)

@@ -1,28 +1,30 @@
-"""`probe`: a look at a service from outside, written as datapoints.
+"""Step `probe`: check a service from outside, and write the result as datapoints.
 
-Guarantee: a service that does not answer is a finding, not a failure of the step: `<key>` is false. What could not be
-looked at (a refused address, a missing secret) is a failure, and no datapoint.
+Guarantee: a service that does not answer is a result, not a failure of the step: `<key>` is false. A
+check that could not be made (an address that the egress guard rejects, a missing secret) fails the step
+and writes no datapoint.
 """
 
 from __future__ import annotations
 
+from rules.actions.steps.context import StepContext
+from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.record import send_datapoints
-from rules.actions.steps.task import LONGEST_KEPT, Task
 from rules.delivery.probe import probe
 from rules.language.templates import fill_text
 from rules.runbook import Completed, Outcome
 
 
-async def perform_probe(task: Task) -> Outcome:
-    step = task.node.step.probe
-    assert step is not None
-    owner, key = fill_text(step.owner, task.data), fill_text(step.key, task.data)
-    found = await probe(task.world.egress, step)
+async def perform_probe(step: DueStep, context: StepContext) -> Outcome:
+    document = step.document.probe
+    assert document is not None
+    owner, key = fill_text(document.owner, step.data), fill_text(document.key, step.data)
+    found = await probe(context.egress, document)
     values: dict[str, str | float | bool] = {key: found.is_well}
     if found.latency_ms is not None:
         values[f"{key}.latency_ms"] = found.latency_ms
-    sent = await send_datapoints(task, owner, values)
+    sent = await send_datapoints(step, context, owner, values)
     if not isinstance(sent, Completed):
         return sent
-    result = {"well": found.is_well, "text": found.text[:LONGEST_KEPT], "latency_ms": found.latency_ms}
+    result = {"well": found.is_well, "text": found.text[:MAX_TEXT_LENGTH], "latency_ms": found.latency_ms}
     return Completed({**sent.answer, **result, **({"status": found.status} if found.status else {})})

@@ -1,8 +1,8 @@
-"""`publish`: a message on a NATS subject. `dispatch`: the same, and whoever takes it reports what came of it.
+"""Steps `publish` and `dispatch`: publish a message on a NATS subject. `dispatch` also waits for a report.
 
-Guarantee: a message is with the server before its step is completed. Each attempt of a `publish` has the same
-`Nats-Msg-Id`, so that a stream keeps one of them; each attempt of a `dispatch` has its own, because the consumer must
-see it again. The idempotency key is one and the same in both.
+Guarantee: the step is completed after the server has received the message. Each attempt of a `publish`
+has the same `Nats-Msg-Id`, so that a stream stores one of them. Each attempt of a `dispatch` has its own,
+because the consumer must receive it again. The idempotency key is the same for all attempts of both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from rules.actions.steps.task import LONGEST_KEPT, Task
+from rules.actions.steps.context import StepContext
+from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.language.templates import fill, fill_subject
 from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
 from schemas.documents.runbook import PublishStep
@@ -21,71 +22,71 @@ from schemas.values.duration import format_duration
 from schemas.wire.subjects import report_subject
 from tocsin.core.errors import InvalidInput, Unreachable
 
-FLUSH_S = 5
+FLUSH_TIMEOUT_S = 5
 _HEADER_BYTES = 2_048
 # NATS closes the connection of a client that sends a longer line than 4,096 bytes.
-_LONGEST_SUBJECT = 2_000
+_MAX_SUBJECT_LENGTH = 2_000
 
 
-async def perform_publish(task: Task) -> Outcome:
-    step = task.node.step.publish
-    assert step is not None
-    subject = await _send(task, step, {"Nats-Msg-Id": task.key})
+async def perform_publish(step: DueStep, context: StepContext) -> Outcome:
+    publish = step.document.publish
+    assert publish is not None
+    subject = await _send(step, context, publish, {"Nats-Msg-Id": step.key})
     return Completed({"subject": subject})
 
 
-async def perform_dispatch(task: Task) -> Outcome:
-    step = task.node.step.dispatch
-    assert step is not None
-    if "report" in task.entry:
-        return outcome_of_report(task.entry["report"])
-    if task.entry.get("lapsed"):
-        return TimedOut(f"nobody reported within {format_duration(step.within)}")
+async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
+    dispatch = step.document.dispatch
+    assert dispatch is not None
+    if "report" in step.entry:
+        return outcome_of_report(step.entry["report"])
+    if step.entry.get("lapsed"):
+        return TimedOut(f"no report arrived within {format_duration(dispatch.within)}")
+    number = step.node.number
     headers = {
-        "Nats-Msg-Id": f"{task.key}/{task.attempt}",
-        "Tocsin-Action-Id": str(task.action.id),
-        "Tocsin-Step": str(task.node.number),
-        "Tocsin-Attempt": str(task.attempt),
-        "Tocsin-Report": report_subject(task.world.settings.subjects, task.action.id, task.node.number),
+        "Nats-Msg-Id": f"{step.key}/{step.attempt}",
+        "Tocsin-Action-Id": str(step.run.id),
+        "Tocsin-Step": str(number),
+        "Tocsin-Attempt": str(step.attempt),
+        "Tocsin-Report": report_subject(context.settings.subjects, step.run.id, number),
     }
-    subject = await _send(task, step, headers)
-    return Paused(task.action.at + step.within, answer={"subject": subject})
+    subject = await _send(step, context, dispatch, headers)
+    return Paused(step.run.at + dispatch.within, answer={"subject": subject})
 
 
 def outcome_of_report(report: dict[str, Any]) -> Outcome:
-    """What `tocsin.report` was given."""
+    """The outcome of a step from the report that `tocsin.report` stored in its entry."""
     result = report.get("result") or {}
     if report["state"] == "completed":
         return Completed(result)
-    return Failed(
-        str(report.get("error") or "the consumer reported that it failed")[:LONGEST_KEPT], answer=result
-    )
+    error = str(report.get("error") or "the consumer reported that it failed")
+    return Failed(error[:MAX_TEXT_LENGTH], answer=result)
 
 
-async def _send(task: Task, step: PublishStep, headers: dict[str, str]) -> str:
-    bus = task.world.bus
-    subject = fill_subject(step.subject, task.data)
-    body = json.dumps(fill(step.payload, task.data), ensure_ascii=False).encode()
-    _refuse_unsendable(subject, body, task.world.settings.namespace, bus.max_payload)
-    connection = bus.stats["reconnects"]
-    await bus.publish(subject, body, headers={**task.headers, **headers})
-    await flush(bus, connection)
+async def _send(step: DueStep, context: StepContext, publish: PublishStep, headers: dict[str, str]) -> str:
+    bus = context.bus
+    subject = fill_subject(publish.subject, step.data)
+    body = json.dumps(fill(publish.payload, step.data), ensure_ascii=False).encode()
+    _check_sendable(subject, body, context.settings.namespace, bus.max_payload)
+    reconnects = bus.stats["reconnects"]
+    await bus.publish(subject, body, headers={**step.headers, **headers})
+    await flush(bus, reconnects)
     return subject
 
 
-async def flush(bus: Client, connection: int) -> None:
-    """Until the server has it; `connection` is the number of reconnections when it was sent."""
-    await bus.flush(timeout=FLUSH_S)
-    # A flush of nats-py that finds no connection returns as if all were well: the message is only buffered.
-    if not bus.is_connected or bus.stats["reconnects"] != connection:
+async def flush(bus: Client, reconnects: int) -> None:
+    """Wait until the server has the message. `reconnects` is the number of reconnections before it was sent."""
+    await bus.flush(timeout=FLUSH_TIMEOUT_S)
+    # A flush of nats-py without a connection returns as if it had succeeded: the message is only buffered.
+    if not bus.is_connected or bus.stats["reconnects"] != reconnects:
         raise Unreachable("the connection to nats was lost while publishing: the message may be lost with it")
 
 
-def _refuse_unsendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
-    """What was filled in is only known now, and NATS would answer it by closing the connection."""
-    if len(subject) > _LONGEST_SUBJECT:
+def _check_sendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
+    """Check what templates filled in: NATS would close the connection instead of rejecting the message."""
+    if len(subject) > _MAX_SUBJECT_LENGTH:
         raise InvalidInput(
-            f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_LONGEST_SUBJECT} "
+            f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_MAX_SUBJECT_LENGTH} "
             "are accepted",
             remedy="use a shorter value in it",
         )

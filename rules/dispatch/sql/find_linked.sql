@@ -1,4 +1,4 @@
--- Which of some (action_rule, event) have an action already. Index: the key of action_event.
+-- Pairs of (action_rule, event) that have a run already. Index: the key of action_event.
 select e.action_rule, e.event_id
 from unnest(%(rules)s::text[], %(event_ids)s::uuid[]) as d (action_rule, event_id)
 join tocsin.action_event e on e.action_rule = d.action_rule and e.event_id = d.event_id

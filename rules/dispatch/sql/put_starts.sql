@@ -1,4 +1,4 @@
--- When rules with a limit started of late, as far as it still counts.
+-- Write the recent starts of rules with a rate limit, as far as they still count.
 insert into tocsin.action_limit (action_rule, starts)
 select g.action_rule, array(select jsonb_array_elements_text(g.starts)::timestamptz)
 from unnest(%(rules)s::text[], %(starts)s::jsonb[]) as g (action_rule, starts)

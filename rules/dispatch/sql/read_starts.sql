@@ -1,2 +1,2 @@
--- When rules with a limit started of late. Written by the record lane alone, which has one reader.
+-- Recent starts of rules with a rate limit. Only the record lane writes them, and it has one reader.
 select action_rule, starts from tocsin.action_limit where action_rule = any(%(rules)s)

@@ -11,6 +11,7 @@ expression (a text compared with a number, a division by zero) is the template's
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from rules.language.templates.budget import bounded_length, budget
 from rules.language.templates.compile import Part, compiled, compiled_value, value_of
@@ -37,7 +38,7 @@ def fill_subject(template: str, data: Mapping[str, object]) -> str:
     return _render(template, data, "subject")
 
 
-def fill(template: object, data: Mapping[str, object]) -> object:
+def fill(template: object, data: Mapping[str, object]) -> Any:
     """A JSON value with every text in it filled; a text that is one `{{ ... }}` becomes the value itself."""
     if isinstance(template, dict):
         return {key: fill(member, data) for key, member in template.items()}

@@ -22,7 +22,7 @@ _STATES = ("alarm-opened", "alarm-resolved", "alarm-acknowledged", "alarm-snooze
 
 def matches(timelines: Timelines, event: RecordedEvent) -> list[Match]:
     try:
-        return timelines.judge(event.seq).judge(event.facts())
+        return timelines.matcher(event.seq).match(event.facts())
     except InvalidInput:
         return []  # The live lane passes over it, too.
 
@@ -31,7 +31,7 @@ def may_concern(timelines: Timelines, event: RecordedEvent) -> bool:
     """Without knowing what came before it."""
     if event.alarm_id is not None:
         return True
-    return timelines.judge(event.seq).awaits_events or bool(matches(timelines, event))
+    return timelines.matcher(event.seq).awaits_events or bool(matches(timelines, event))
 
 
 def concerning(timelines: Timelines, events: Iterable[RecordedEvent]) -> list[RecordedEvent]:
@@ -44,7 +44,7 @@ def concerning(timelines: Timelines, events: Iterable[RecordedEvent]) -> list[Re
         for event in ordered
         if event.id in starting
         or (event.alarm_id in alarms and event.type in _STATES)
-        or timelines.judge(event.seq).awaits_events
+        or timelines.matcher(event.seq).awaits_events
     ]
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from rules.alarms.rule_change import Fate, fates, judged_anew
 from rules.apply.cutover import Cutover, Cutovers
-from rules.dispatch.matcher import Judge
+from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import RuleBook
 from rules.engine import CompiledRules
@@ -67,7 +67,7 @@ class Timelines(Protocol):
     def at(self, seq: int) -> CompiledRules:
         """The rules that judge the event of a seq."""
 
-    def judge(self, seq: int) -> Judge: ...
+    def matcher(self, seq: int) -> ActionMatcher: ...
 
 
 class History:
@@ -75,8 +75,8 @@ class History:
         self._story = story
         self._rules = compiled_rule_book()
         self._rules.load(story.versions)
-        self._judges = RuleBook(Judge, *Judge.KINDS)
-        self._judges.load(story.versions)
+        self._matchers = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+        self._matchers.load(story.versions)
         self._applies = sorted(story.applies, key=lambda one: one.seq)
         rows = [Cutover(*one[1:]) for one in story.switches if one.lane == "data"]
         self._cutovers = Cutovers([one.seq for one in self._applies], rows)
@@ -87,8 +87,8 @@ class History:
     def at(self, seq: int) -> CompiledRules:
         return self._rules.at(seq)
 
-    def judge(self, seq: int) -> Judge:
-        return self._judges.at(seq)
+    def matcher(self, seq: int) -> ActionMatcher:
+        return self._matchers.at(seq)
 
     def _of_series(self, partition: int) -> Timeline:
         begin = (_EVER, -1) if self._story.is_whole else (self._story.start, -1)
@@ -155,10 +155,10 @@ class Candidate:
         for_ever = [one._replace(from_seq=-1, until_seq=None) for one in versions]
         rules = compiled_rule_book()
         rules.load(for_ever)
-        judges = RuleBook(Judge, *Judge.KINDS)
-        judges.load(for_ever)
+        matchers = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+        matchers.load(for_ever)
         self._rules = rules.at(0)
-        self._judge = judges.at(0)
+        self._matcher = matchers.at(0)
 
     def of_series(self, partition: int) -> Timeline:
         return Timeline(self._rules, ())
@@ -172,8 +172,8 @@ class Candidate:
     def at(self, seq: int) -> CompiledRules:
         return self._rules
 
-    def judge(self, seq: int) -> Judge:
-        return self._judge
+    def matcher(self, seq: int) -> ActionMatcher:
+        return self._matcher
 
 
 def _caught_up(one: Apply) -> LaneSwitch:

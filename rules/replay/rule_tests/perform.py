@@ -6,22 +6,21 @@ says that an action fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from rules.actions.steps.digest import digest_of
+from rules.actions.steps.digest_message import digest_message
+from rules.actions.steps.due_step import DueStep
 from rules.actions.steps.emit import perform_emit
 from rules.actions.steps.flow import perform_branch
 from rules.actions.steps.messages import message_of
-from rules.actions.steps.task import Task
 from rules.delivery.message import Message
 from rules.language.templates import fill, fill_subject, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from rules.runbook.wait import outcome_of_wait
 from tocsin.core.errors import InvalidInput
 
-Result = TypeVar("Result")
 DELIVERIES = ("channel", "webhook", "slack", "email", "apprise")
 
 
@@ -48,28 +47,28 @@ Looks = Callable[[], Mapping[str, Any]]
 """What a digest would find."""
 
 
-def perform(task: Task, looks: Looks, failures: list[Failure]) -> Said:
+def perform(due: DueStep, looks: Looks, failures: list[Failure]) -> Said:
     try:
-        said = _say(task, looks)
+        said = _say(due, looks)
     except InvalidInput as error:
         return Said(Failed(str(error), permanent=True), {})
-    failure = next((one for one in failures if _is_of(one, task)), None)
-    if failure is not None and task.node.kind not in ("wait", "branch", "parallel"):
+    failure = next((one for one in failures if _is_of(one, due)), None)
+    if failure is not None and due.kind not in ("wait", "branch", "parallel"):
         failure.times -= 1
         return Said(Failed(failure.error), said.said)
     return said
 
 
-def _is_of(failure: Failure, task: Task) -> bool:
-    is_step = failure.step in (None, task.node.name, task.node.kind)
-    return failure.times > 0 and failure.action == task.action.name and is_step
+def _is_of(failure: Failure, due: DueStep) -> bool:
+    is_step = failure.step in (None, due.node.name, due.kind)
+    return failure.times > 0 and failure.action == due.run.name and is_step
 
 
-def _say(task: Task, looks: Looks) -> Said:
-    kind, step, data = task.node.kind, task.node.step, task.data
+def _say(due: DueStep, looks: Looks) -> Said:
+    kind, step, data = due.kind, due.document, due.data
     if kind in DELIVERIES:
         target = getattr(step, kind)
-        message = message_of(task, target)
+        message = message_of(due, target)
         channel = {"channel": target.name} if kind == "channel" else {}
         return Said(Completed({"sent": True, **channel}), {**channel, **_shown(message)})
     if step.log is not None:
@@ -85,14 +84,14 @@ def _say(task: Task, looks: Looks) -> Said:
         digest, found = step.digest, looks()
         counts = {query: len(found[query]) for query in digest.queries}
         rows = {query: found[query][: digest.limit] if query in counts else [] for query in found}
-        message = digest_of(task, digest, {**rows, "counts": counts})
+        message = digest_message(due, digest, {**rows, "counts": counts})
         answer = {"subject": message.title, "text": message.text, "counts": counts}
         return Said(Completed(answer), {"channel": step.digest.channel, **_shown(message)})
-    return _look_or_flow(task)
+    return _look_or_flow(due)
 
 
-def _look_or_flow(task: Task) -> Said:
-    step, data = task.node.step, task.data
+def _look_or_flow(due: DueStep) -> Said:
+    step, data = due.document, due.data
     if step.record is not None:
         owner, key = fill_text(step.record.owner, data), fill_text(step.record.key, data)
         values = {"owner": owner, "values": {key: fill(step.record.value, data)}}
@@ -102,23 +101,13 @@ def _look_or_flow(task: Task) -> Said:
         values = {"owner": owner, "values": {key: True}}
         return Said(Completed({**values, "well": True}), values, values)
     if step.emit is not None:
-        return Said(_at_once(perform_emit(task)), {})
+        return Said(perform_emit(due), {})
     if step.branch is not None:
-        return Said(_at_once(perform_branch(task)), {})
+        return Said(perform_branch(due), {})
     if step.wait is not None:
-        return Said(outcome_of_wait(step.wait, task.entry, task.action.at), {})
+        return Said(outcome_of_wait(step.wait, due.entry, due.run.at), {})
     return Said(Completed(), {})
 
 
 def _shown(message: Message) -> dict[str, Any]:
     return {"subject": message.title, "text": message.text, "payload": message.payload}
-
-
-def _at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Steps that reach nothing outside never wait."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        value: Result = done.value
-        return value
-    raise AssertionError("a step of a simulation waits for the world")

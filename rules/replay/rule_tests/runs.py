@@ -6,27 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-from rules.actions.steps.task import Task, World
-from rules.actions.store import Action, Situation
-from rules.dispatch.admission import Admission, Standing, admit, group_key
-from rules.dispatch.dispatcher import action_id
-from rules.dispatch.event_waits import EventWait, match
+from rules.actions.run import ActionRun, RunFacts, run_id
+from rules.actions.steps.due_step import DueStep
+from rules.dispatch.admission import ActiveRuns, Admission, admit, group_key
 from rules.dispatch.matcher import Match
+from rules.dispatch.wait_matcher import EventWait, match_waits
 from rules.lanes.lineage import suppression
+from rules.language.cel.steps import TRIGGER_FIELDS
 from rules.replay.rule_tests.log import Happening
 from rules.replay.rule_tests.perform import Failure, Said, perform
 from rules.replay.rule_tests.scheduler import EVENT, STEP, Agenda
 from rules.runbook import Answered, Armed, Awaited, Emitted, Finished, advance
+from rules.runbook.states import ACTIVE, ending_reason, ends_with_alarm
 from tocsin.core.records import NewEvent
 
 Facts = Mapping[str, Any]
-_NOWHERE = cast(World, None)
-_UNDER_WAY = ("gathering", "queued", "running")
-_ENDS = ("alarm-resolved", "alarm-acknowledged")
-_TRIGGER = ("id", "type", "owner", "schedule", "rule", "correlation_id", "payload")
 
 
 @dataclass
@@ -45,9 +42,9 @@ class Run:
     answers: dict[str, Any] = field(default_factory=dict)
     waits: dict[int, EventWait] = field(default_factory=dict)
 
-    def action(self, at: datetime) -> Action:
+    def action(self, at: datetime) -> ActionRun:
         event = self.events[0]
-        return Action(
+        return ActionRun(
             id=self.id,
             name=self.match.action,
             rule=self.match.rule,
@@ -95,7 +92,7 @@ class Runs:
 
     def start(self, found: Match, event: Facts, alarm_id: UUID | None, lineage: tuple[str, ...]) -> None:
         at = self._around.now()
-        id = action_id(found.rule, UUID(event["id"]))
+        id = run_id(found.rule, UUID(event["id"]))
         group = "" if found.policy is None else group_key(found.policy, event)
         admission = self._admitted(found, id, group, at, suppression(found.rule, lineage))
         if admission.joins is not None:
@@ -106,7 +103,7 @@ class Runs:
         after = self._newest.get(found.rule, 0)
         self._newest[found.rule] = event["seq"]
         run = Run(id, found, group, admission.state, [event], alarm_id, lineage, at, after)
-        if run.state in _UNDER_WAY:
+        if run.state in ACTIVE:
             self._runs[id] = run
         self._say(run, admission.state, {"reason": admission.reason} if admission.reason else {})
         if run.state == "running":
@@ -121,13 +118,13 @@ class Runs:
             return Admission("skipped", reason=suppressed)
         if found.policy is None:
             return Admission("running")
-        standing = Standing()
+        active = ActiveRuns()
         for run in self._of(found.rule, group):
             if run.state == "gathering":
-                standing.gathering = run.id
+                active.gathering = run.id
             else:
-                standing.under_way.append(run.id)
-        return admit(found.policy, id, at, standing, self._starts.setdefault(found.rule, []))
+                active.begun.append(run.id)
+        return admit(found.policy, id, at, active, self._starts.setdefault(found.rule, []))
 
     def _of(self, rule: str, group: str) -> list[Run]:
         return [run for run in self._runs.values() if (run.match.rule, run.group) == (rule, group)]
@@ -149,19 +146,19 @@ class Runs:
         action = run.action(at)
         if not action.is_due(step, attempt):
             return
-        situation = Situation(run.events[0], tuple(run.events), self._around.alarm(run.alarm_id))
-        task = Task(action, action.node(step), situation, _NOWHERE)
+        facts = RunFacts(run.events[0], tuple(run.events), self._around.alarm(run.alarm_id))
+        due = DueStep(action, action.node(step), facts)
         looks = partial(self._around.looks, run.after, int(run.events[0]["seq"]))
-        done = perform(task, looks, self.failures)
-        self._settle(run, task, done)
+        done = perform(due, looks, self.failures)
+        self._settle(run, due, done)
 
-    def _settle(self, run: Run, task: Task, done: Said) -> None:
-        step, at = task.node.number, self._around.now()
-        after = advance(task.action.program, run.active, step, done.outcome, at, str(run.id))
+    def _settle(self, run: Run, due: DueStep, done: Said) -> None:
+        step, at = due.node.number, self._around.now()
+        after = advance(due.run.program, run.active, step, done.outcome, at, str(run.id))
         run.active = after.active
         run.waits.pop(step, None)
         outcome = type(done.outcome).__name__.lower()
-        facts = {"step": task.node.name, "step_kind": task.node.kind, "attempt": task.attempt, **done.said}
+        facts = {"step": due.node.name, "step_kind": due.kind, "attempt": due.attempt, **done.said}
         event = run.events[0]
         self._around.note(
             Happening(at, "step", run.match.action, event["owner"], outcome, facts, run.match.rule, event)
@@ -173,7 +170,7 @@ class Runs:
                 wake = partial(self._wake, run, effect.step, dict(effect.entry))
                 self._around.agenda.add(effect.at, EVENT, wake)
             elif isinstance(effect, Awaited):
-                trigger = {key: run.events[0][key] for key in _TRIGGER}
+                trigger = {key: run.events[0][key] for key in TRIGGER_FIELDS}
                 run.waits[effect.step] = EventWait(
                     run.id, effect.step, effect.attempt, effect.condition, self._around.newest(), trigger
                 )
@@ -198,17 +195,18 @@ class Runs:
     def see(self, event: Facts) -> None:
         """An event ends the waits that it meets; the end or acknowledgement of an alarm ends what it started."""
         waits = [wait for run in self._runs.values() for wait in run.waits.values() if run.state == "running"]
-        for met in match(waits, [event]):
-            run = self._runs[met.wait.action_id]
+        for met in match_waits(waits, [event]):
+            run = self._runs[met.wait.run_id]
             del run.waits[met.wait.step]
             entry = {"attempt": met.wait.attempt, "met": met.event_seq}
             self._wake(run, met.wait.step, entry)
-        if event["type"] not in _ENDS or event.get("alarm_id") is None:
+        reason = ending_reason(event["type"])
+        if reason is None or event.get("alarm_id") is None:
             return
         for run in list(self._runs.values()):
             started_before = run.alarm_id == event["alarm_id"] and run.events[0]["seq"] < event["seq"]
-            if started_before and not run.match.rule.startswith("notify:"):
-                self._end(run, "cancelled", f"the alarm was {event['type'].removeprefix('alarm-')}")
+            if started_before and ends_with_alarm(run.match.rule):
+                self._end(run, "cancelled", reason)
 
     def _end(self, run: Run, state: str, why: str | None) -> None:
         run.state, run.waits = state, {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rules.dispatch.matcher import Judge
+from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.recurrences import recurrence_of
 from rules.documents.rule_book import RuleSet
@@ -42,7 +42,7 @@ class World:
         self.now = self.start = start
         self.happenings: list[Happening] = []
         self._agenda = Agenda()
-        self._judge = Judge(rules)
+        self._matcher = ActionMatcher(rules)
         self._events: list[Facts] = []
         self._lineages: dict[str, tuple[str, ...]] = {}
         compiled = CompiledRuleSet(rules)
@@ -152,7 +152,7 @@ class World:
 
     def _hear(self, facts: Facts) -> None:
         self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]))
-        for found in self._judge.judge(facts):
+        for found in self._matcher.match(facts):
             self._runs.start(found, facts, facts["alarm_id"], self._lineages.get(facts["id"], ()))
         self._runs.see(facts)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
 from tests.rules.apply.apply_setup import rule
-from tests.rules.instance import House
+from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import connect
@@ -28,12 +28,12 @@ FAILING = """
 """
 
 
-def told(settings: Settings, story: Callable[[House], Awaitable[T]]) -> T:
+def told(settings: Settings, story: Callable[[Instance], Awaitable[T]]) -> T:
     async def run() -> T:
         connection = await connect(patient(settings), "test")
         bus = await connect_bus(settings, "test")
         try:
-            return await story(await House.open(settings, connection, bus))
+            return await story(await Instance.open(settings, connection, bus))
         finally:
             await bus.close()
             await connection.close()
@@ -41,12 +41,12 @@ def told(settings: Settings, story: Callable[[House], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-async def failing(house: House) -> str:
+async def failing(instance: Instance) -> str:
     """An action that completes its first step, and whose second fails twice."""
-    await house.runbook(FAILING)
-    await house.event(owner="shop")
-    await house.pass_time("1h")
-    return str((await house.action())["id"])
+    await instance.runbook(FAILING)
+    await instance.event(owner="shop")
+    await instance.pass_time("1h")
+    return str((await instance.action())["id"])
 
 
 def test_actions_are_listed_with_their_state_attempts_and_error(
@@ -102,10 +102,10 @@ def test_a_dead_action_is_tried_again_and_the_audit_knows_who_did_it(
 
 
 def test_an_action_under_way_is_cancelled_once(tocsin: CommandLine, settings: Settings) -> None:
-    async def waiting(house: House) -> str:
-        await house.runbook("- wait: {for: 1h}")
-        await house.event()
-        return str((await house.action())["id"])
+    async def waiting(instance: Instance) -> str:
+        await instance.runbook("- wait: {for: 1h}")
+        await instance.event()
+        return str((await instance.action())["id"])
 
     id = told(settings, waiting)
     assert tocsin("actions", "cancel", id, "--by", "bob").out == f"cancelled action {id[:8]} (book)\n"
@@ -117,15 +117,15 @@ def test_an_action_under_way_is_cancelled_once(tocsin: CommandLine, settings: Se
 
 
 def test_history_and_stats_tell_how_actions_ended(tocsin: CommandLine, settings: Settings) -> None:
-    async def several(house: House) -> None:
-        await failing(house)
-        await house.rules(
+    async def several(instance: Instance) -> None:
+        await failing(instance)
+        await instance.rules(
             "action:\n  name: good\n  steps: [{wait: {for: 4s}}]\n" + rule("other", "good", 'type == "good"')
         )
-        await house.event("good")
-        await house.event("good")
-        await house.pass_time("1m")
-        await house.event("good")
+        await instance.event("good")
+        await instance.event("good")
+        await instance.pass_time("1m")
+        await instance.event("good")
 
     told(settings, several)
     assert [one["state"] for one in tocsin("history", "--json").json] == ["completed", "completed", "failed"]
@@ -163,13 +163,13 @@ def test_a_schedule_shows_what_came_of_its_own_action(
 ) -> None:
     recurrence = {"at": 'at: "2026-03-02T08:00:10Z"', "every": "every: 10s"}[kind]
 
-    async def own(house: House) -> str:
-        await house.rules(
+    async def own(instance: Instance) -> str:
+        await instance.rules(
             f"schedule:\n  name: report\n  {recurrence}\n  owner: shop\n  action: book\n---\n"
             "action: {name: book, record: {key: k, value: 1}, retry: {attempts: 2, initial_interval: 1s, jitter: 0}}\n"
         )
-        await house.pass_time("15s")
-        (row,) = await all_rows(house.connection, "select status from tocsin.schedule")
+        await instance.pass_time("15s")
+        (row,) = await all_rows(instance.connection, "select status from tocsin.schedule")
         return str(row["status"])
 
     assert told(settings, own) == {"at": "failed", "every": "active"}[kind]
@@ -183,13 +183,13 @@ def test_a_schedule_shows_what_came_of_its_own_action(
 def test_a_one_shot_whose_dead_action_is_tried_again_has_fired_after_all(
     tocsin: CommandLine, settings: Settings
 ) -> None:
-    async def own(house: House) -> str:
-        await house.rules(
+    async def own(instance: Instance) -> str:
+        await instance.rules(
             'schedule:\n  name: report\n  at: "2026-03-02T08:00:10Z"\n  action: book\n---\n'
             "action: {name: book, record: {key: k, value: 1}, retry: {attempts: 1}}\n"
         )
-        await house.pass_time("15s")
-        return str((await house.action())["id"])
+        await instance.pass_time("15s")
+        return str((await instance.action())["id"])
 
     id = told(settings, own)
     assert tocsin("schedule", "show", "report", "--json").json["status"] == "failed"

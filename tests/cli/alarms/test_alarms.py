@@ -71,7 +71,7 @@ def test_a_schedule_of_the_same_name_is_explained_instead(tocsin: CommandLine) -
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("ack", "xyz"), "'xyz' is not the id of an alarm: give four letters of it or more"),
+        (("ack", "xyz"), "'xyz' is not the id of an alarm: give four characters of it or more"),
         (("ack", "bbbbbbbb"), "there is no alarm 'bbbbbbbb': `tocsin alarms --state all` lists them"),
         (
             ("snooze", "aaaaaaaa"),

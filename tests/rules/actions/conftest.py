@@ -1,4 +1,4 @@
-"""A house to tell stories in."""
+"""A instance to tell stories in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.client import Client
 
-from tests.rules.instance import House
+from tests.rules.instance import Instance
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -21,5 +21,5 @@ async def bus(settings: Settings) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def house(settings: Settings, connection: Connection, bus: Client) -> House:
-    return await House.open(settings, connection, bus)
+async def instance(settings: Settings, connection: Connection, bus: Client) -> Instance:
+    return await Instance.open(settings, connection, bus)

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
 
-from rules.actions.steps import PERFORMERS
-from rules.actions.steps.task import Task, World
+from rules.actions.steps import perform
+from rules.actions.steps.context import StepContext
+from rules.actions.steps.due_step import DueStep
 from rules.delivery.egress import Egress
 from rules.runbook import Outcome
 from tocsin.core.allow_list import AllowList
@@ -31,7 +32,7 @@ def egress_of(settings: Settings) -> Egress:
     return replace(_trusting(), allow=AllowList.parse(settings.egress_allow))
 
 
-def world_of(settings: Settings, connection: Connection, bus: Client) -> World:
+def step_context(settings: Settings, connection: Connection, bus: Client) -> StepContext:
     turn = asyncio.Lock()
 
     @asynccontextmanager
@@ -39,20 +40,19 @@ def world_of(settings: Settings, connection: Connection, bus: Client) -> World:
         async with turn:
             yield connection
 
-    return World(settings, bus, session, egress_of(settings))
+    return StepContext(settings, bus, session, egress_of(settings))
 
 
 def after_the_effect(
-    monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], Awaitable[Any]]
+    monkeypatch: pytest.MonkeyPatch, kind: str, meanwhile: Callable[[], Awaitable[Any]]
 ) -> None:
-    """Let something happen once, between what a kind of step does and the commit of its outcome."""
-    performers = cast(dict[str, Any], PERFORMERS)
-    original = performers[kind]
+    """Run `meanwhile` once, between the effect of a step of this kind and the commit of its outcome."""
+    left = [meanwhile]
 
-    async def slow(task: Task) -> Outcome:
-        done: Outcome = await original(task)
-        performers[kind] = original
-        await happens()
-        return done
+    async def slow(step: DueStep, context: StepContext) -> Outcome:
+        outcome = await perform(step, context)
+        if step.kind == kind and left:
+            await left.pop()()
+        return outcome
 
-    monkeypatch.setitem(performers, kind, slow)
+    monkeypatch.setattr("rules.actions.performer.perform", slow)

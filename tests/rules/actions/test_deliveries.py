@@ -15,15 +15,15 @@ from tests.cdc.publishing import smaller
 from tests.rules.apply.apply_setup import rule
 from tests.rules.delivery.mail_servers import mail_server
 from tests.rules.delivery.receivers import Behaviour, answering, receiver, stalling
-from tests.rules.instance import House
+from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 
 @pytest.fixture
-async def house(settings: Settings, connection: Connection, bus: Client) -> House:
-    return await House.open(smaller(settings, egress_allow="127.0.0.1"), connection, bus)
+async def instance(settings: Settings, connection: Connection, bus: Client) -> Instance:
+    return await Instance.open(smaller(settings, egress_allow="127.0.0.1"), connection, bus)
 
 
 def in_turn(*behaviours: Behaviour) -> Behaviour:
@@ -39,86 +39,86 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
 STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"
 
 
-async def test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key(house: House) -> None:
+async def test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key(instance: Instance) -> None:
     async with receiver(in_turn(answering(503), answering(500), answering(200))) as world:
-        await house.runbook(
+        await instance.runbook(
             f"""
 - {STEADY}
   name: tell
   webhook: {{url: "http://127.0.0.1:{world.port}/x", payload: {{owner: "{{{{ owner }}}}", n: "{{{{ payload.n }}}}"}}}}
 """
         )
-        await house.event(owner="shop", payload={"n": 7})
-        await house.pass_time("1h")
+        await instance.event(owner="shop", payload={"n": 7})
+        await instance.pass_time("1h")
     assert [one.json for one in world.requests] == [{"owner": "shop", "n": 7}] * 3
-    row = await house.action()
+    row = await instance.action()
     assert {one.headers["webhook-id"] for one in world.requests} == {f"{row['id']}/0"}
-    assert await house.story() == ["0s 0 waiting", "10s 0 waiting (2)", "30s 0 completed (3)"]
+    assert await instance.story() == ["0s 0 waiting", "10s 0 waiting (2)", "30s 0 completed (3)"]
     assert (row["state"], row["answers"]["tell"]["status"]) == ("completed", 200)
 
 
-async def test_a_webhook_that_never_succeeds_is_on_the_dead_letter_list(house: House) -> None:
+async def test_a_webhook_that_never_succeeds_is_on_the_dead_letter_list(instance: Instance) -> None:
     async with receiver(answering(503, b"busy")) as world:
-        await house.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
-        await house.event()
-        await house.pass_time("1h")
-    row = await house.action()
+        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+        await instance.event()
+        await instance.pass_time("1h")
+    row = await instance.action()
     assert row["state"] == "failed"
     assert row["error"] == f"127.0.0.1:{world.port} answered 503: busy"
     assert len(world.requests) == 3
     assert row["active"] == {"0": {"attempt": 3, "state": "failed", "error": row["error"]}}
 
 
-async def test_an_answer_that_will_not_change_is_not_asked_for_again(house: House) -> None:
+async def test_an_answer_that_will_not_change_is_not_asked_for_again(instance: Instance) -> None:
     async with receiver(answering(404)) as world:
-        await house.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
-        await house.event()
+        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+        await instance.event()
     assert len(world.requests) == 1
-    assert (await house.action())["state"] == "failed"
+    assert (await instance.action())["state"] == "failed"
 
 
-async def test_a_server_that_says_when_is_not_asked_before(house: House) -> None:
+async def test_a_server_that_says_when_is_not_asked_before(instance: Instance) -> None:
     async with receiver(in_turn(answering(429, Retry_After="600"), answering())) as world:
-        await house.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
-        await house.event()
-        await house.pass_time("9m59s")
+        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+        await instance.event()
+        await instance.pass_time("9m59s")
         assert len(world.requests) == 1
-        await house.pass_time("1s")
-    assert await house.story() == ["0s 0 waiting", "10m 0 completed (2)"]
+        await instance.pass_time("1s")
+    assert await instance.story() == ["0s 0 waiting", "10m 0 completed (2)"]
 
 
-async def test_a_step_that_takes_longer_than_its_timeout_is_timed_out(house: House) -> None:
+async def test_a_step_that_takes_longer_than_its_timeout_is_timed_out(instance: Instance) -> None:
     async with receiver(stalling) as world:
-        await house.runbook(
+        await instance.runbook(
             f'- timeout: 100ms\n  retry: {{attempts: 1}}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}'
         )
-        await house.event()
-    row = await house.action()
+        await instance.event()
+    row = await instance.action()
     assert (row["state"], row["error"]) == ("timed_out", "it did not end within 100ms")
 
 
 async def test_an_address_that_is_not_allowed_is_not_reached(
     settings: Settings, connection: Connection, bus: Client
 ) -> None:
-    house = await House.open(settings, connection, bus)
+    instance = await Instance.open(settings, connection, bus)
     async with receiver() as world:
-        await house.runbook(f'- webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
-        await house.event()
+        await instance.runbook(f'- webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+        await instance.event()
     assert world.connections == 0
-    assert "TOCSIN_EGRESS_ALLOW" in (await house.action())["error"]
+    assert "TOCSIN_EGRESS_ALLOW" in (await instance.action())["error"]
 
 
-async def test_a_channel_says_what_the_alarm_says_and_is_read_when_it_is_used(house: House) -> None:
+async def test_a_channel_says_what_the_alarm_says_and_is_read_when_it_is_used(instance: Instance) -> None:
     async with receiver() as old, receiver() as new:
 
         def channel(port: int, keys: str = "") -> str:
             return f'channel:\n  name: ops\n  webhook: {{url: "http://127.0.0.1:{port}/x"}}\n{keys}---\n'
 
         steps = "action:\n  name: book\n  steps:\n    - wait: {for: 5m}\n    - channel: {name: ops}\n"
-        await house.rules(channel(old.port) + steps + rule("each", "book", 'type == "alarm-opened"'))
-        await house.alarm()
-        await house.rules(channel(new.port))
-        await house.pass_time("5m")
+        await instance.rules(channel(old.port) + steps + rule("each", "book", 'type == "alarm-opened"'))
+        await instance.alarm()
+        await instance.rules(channel(new.port))
+        await instance.pass_time("5m")
     assert old.connections == 0
     said = new.only.json
     assert (said["type"], said["rule"], said["severity"], said["owner"]) == (
@@ -128,50 +128,50 @@ async def test_a_channel_says_what_the_alarm_says_and_is_read_when_it_is_used(ho
         "plant-7",
     )
     assert (said["value"], said["message"]) == (71.5, "too hot")
-    assert (await house.action())["result"]["channel"] == "ops"
+    assert (await instance.action())["result"]["channel"] == "ops"
 
 
-async def test_a_disabled_channel_sends_nothing_and_says_so(house: House) -> None:
+async def test_a_disabled_channel_sends_nothing_and_says_so(instance: Instance) -> None:
     text = 'channel: {name: ops, enabled: false, webhook: {url: "http://127.0.0.1:1/x"}}\n---\n'
-    await house.rules(text + "action: {name: book, channel: {name: ops}}\n" + rule("each", "book"))
-    await house.event()
-    row = await house.action()
+    await instance.rules(text + "action: {name: book, channel: {name: ops}}\n" + rule("each", "book"))
+    await instance.event()
+    row = await instance.action()
     assert (row["state"], row["result"]["reason"]) == ("completed", "the channel is disabled")
 
 
-async def test_a_channel_that_is_gone_fails_the_step_and_says_what_to_do(house: House) -> None:
+async def test_a_channel_that_is_gone_fails_the_step_and_says_what_to_do(instance: Instance) -> None:
     text = 'channel: {name: ops, webhook: {url: "http://127.0.0.1:1/x"}}\n---\n'
-    await house.rules(text + "action: {name: book, channel: {name: ops}}\n" + rule("each", "book"))
-    await house.connection.execute(
+    await instance.rules(text + "action: {name: book, channel: {name: ops}}\n" + rule("each", "book"))
+    await instance.connection.execute(
         "update tocsin.rule_version set until_seq = from_seq where kind = 'channel'"
     )
-    await house.event()
-    assert (await house.action())["error"] == "there is no channel 'ops': apply one, then try again"
+    await instance.event()
+    assert (await instance.action())["error"] == "there is no channel 'ops': apply one, then try again"
 
 
 async def test_a_text_of_the_authors_own_replaces_every_form_of_ours(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with receiver() as world:
         monkeypatch.setenv("SLACK_URL", f"http://127.0.0.1:{world.port}/slack")
-        await house.runbook(
+        await instance.runbook(
             """
 - slack: {url: {env: SLACK_URL}, text: "{{ alarm.message }}!"}
 - slack: {url: {env: SLACK_URL}, blocks: [{type: section, text: {type: mrkdwn, text: "{{ owner }}"}}]}
 """,
             'type == "alarm-opened"',
         )
-        await house.alarm()
+        await instance.alarm()
     own, blocks = [one.json for one in world.requests]
     assert own["blocks"][1]["text"]["text"] == "too hot!"
     assert blocks["blocks"] == [{"type": "section", "text": {"type": "mrkdwn", "text": "plant-7"}}]
     assert blocks["text"] == "[HIGH] hot (plant-7)"
-    assert "SLACK_URL" not in json.dumps((await house.action())["answers"])
+    assert "SLACK_URL" not in json.dumps((await instance.action())["answers"])
 
 
-async def test_mail_arrives_as_text_and_html(house: House) -> None:
+async def test_mail_arrives_as_text_and_html(instance: Instance) -> None:
     async with mail_server() as room:
-        await house.runbook(
+        await instance.runbook(
             f"""
 - email:
     smtp: {{host: 127.0.0.1, port: {room.port}, security: none}}
@@ -182,9 +182,9 @@ async def test_mail_arrives_as_text_and_html(house: House) -> None:
     html: "<b>{{{{ payload.n }}}}</b>"
 """
         )
-        await house.event(owner="shop", payload={"n": "<7>"})
+        await instance.event(owner="shop", payload={"n": "<7>"})
         mail = room.mail()
-    assert (await house.action())["state"] == "completed"
+    assert (await instance.action())["state"] == "completed"
     assert mail["subject"] == "noted of shop"
     text, html = mail.get_body(("plain",)), mail.get_body(("html",))
     assert text is not None
@@ -192,21 +192,21 @@ async def test_mail_arrives_as_text_and_html(house: House) -> None:
     assert (text.get_content().strip(), html.get_content().strip()) == ("plain <7>", "<b>&lt;7&gt;</b>")
 
 
-async def test_a_digest_tells_what_is_open_new_and_stale_and_is_an_answer(house: House) -> None:
-    await house.runbook(
+async def test_a_digest_tells_what_is_open_new_and_stale_and_is_an_answer(instance: Instance) -> None:
+    await instance.runbook(
         '- {name: summary, digest: {}}\n- log: {message: "{{ answers.summary.subject }}"}',
         'type == "morning"',
     )
-    await house.event("morning")
-    await house.alarm()
-    await house.connection.execute(
+    await instance.event("morning")
+    await instance.alarm()
+    await instance.connection.execute(
         "insert into tocsin.current_value (owner, key, partition, value, ts, arrived_at, stream_seq, first_arrived_at,"
         " freshness, stale_since) values ('plant-7', 'dsp.t', 0, '3', %(at)s, %(at)s, 1, %(at)s, 'stale', %(at)s)",
-        {"at": house.clock.now()},
+        {"at": instance.clock.now()},
     )
-    await house.pass_time("1d")
-    await house.event("morning")
-    first, second = await all_rows(house.connection, "select * from tocsin.action order by event_seq")
+    await instance.pass_time("1d")
+    await instance.event("morning")
+    first, second = await all_rows(instance.connection, "select * from tocsin.action order by event_seq")
     assert first["result"] == {"message": "open alarms: 0, events: 1, stale series: 0"}
     assert second["result"] == {"message": "open alarms: 1, events: 2, stale series: 1"}
     assert second["answers"]["summary"]["text"] == (
@@ -216,9 +216,11 @@ async def test_a_digest_tells_what_is_open_new_and_stale_and_is_an_answer(house:
     )
 
 
-async def test_a_digest_is_rendered_by_its_own_templates_and_sent_through_a_channel(house: House) -> None:
+async def test_a_digest_is_rendered_by_its_own_templates_and_sent_through_a_channel(
+    instance: Instance,
+) -> None:
     async with receiver() as world:
-        await house.rules(
+        await instance.rules(
             f"""
 channel: {{name: ops, webhook: {{url: "http://127.0.0.1:{world.port}/x"}}}}
 ---
@@ -233,21 +235,21 @@ action:
 """
             + rule("each", "book", 'type == "morning"')
         )
-        await house.alarm("hot")
-        await house.alarm("cold")
-        await house.event("morning")
+        await instance.alarm("hot")
+        await instance.alarm("cold")
+        await instance.event("morning")
     assert world.only.json == {"subject": "2 open", "text": "cold high morning"} or world.only.json == {
         "subject": "2 open",
         "text": "hot high morning",
     }
-    assert (await house.action())["result"]["counts"] == {"open_alarms": 2}
+    assert (await instance.action())["result"]["counts"] == {"open_alarms": 2}
 
 
 @pytest.fixture
-async def data_stream(house: House, connection: Connection, bus: Client) -> str:
-    lane = DataLane(house.world.settings)
+async def data_stream(instance: Instance, connection: Connection, bus: Client) -> str:
+    lane = DataLane(instance.context.settings)
     await lane.open(connection, bus.jetstream())
-    return house.world.settings.data_stream
+    return instance.context.settings.data_stream
 
 
 async def datapoints(bus: Client, stream: str) -> list[dict[str, Any]]:
@@ -257,10 +259,10 @@ async def datapoints(bus: Client, stream: str) -> list[dict[str, Any]]:
 
 
 async def test_a_recorded_value_and_a_probe_are_datapoints(
-    house: House, bus: Client, data_stream: str
+    instance: Instance, bus: Client, data_stream: str
 ) -> None:
     async with receiver(answering(500)) as world:
-        await house.runbook(
+        await instance.runbook(
             f"""
 - record: {{key: sla.breaches, value: 0}}
 - record: {{key: sla.last, value: "{{{{ payload.n }}}}", owner: fixed}}
@@ -269,8 +271,8 @@ async def test_a_recorded_value_and_a_probe_are_datapoints(
   probe: {{key: shop.web, http: {{url: "http://127.0.0.1:{world.port}/health"}}}}
 """
         )
-        await house.event(owner="shop", payload={"n": 7.5})
-    row = await house.action()
+        await instance.event(owner="shop", payload={"n": 7.5})
+    row = await instance.action()
     assert row["state"] == "completed", row["error"]
     assert (row["answers"]["look"]["well"], row["answers"]["look"]["status"]) == (False, 500)
     breaches, last, tcp, web = [one["batch"] for one in await datapoints(bus, data_stream)]
@@ -281,10 +283,10 @@ async def test_a_recorded_value_and_a_probe_are_datapoints(
     assert web[0]["value"] is False
 
 
-async def test_a_datapoint_without_a_stream_is_tried_again(house: House) -> None:
-    await house.runbook(f"- {STEADY}\n  record: {{key: k, value: 1}}")
-    await house.event(owner="shop")
-    await house.pass_time("1h")
-    row = await house.action()
+async def test_a_datapoint_without_a_stream_is_tried_again(instance: Instance) -> None:
+    await instance.runbook(f"- {STEADY}\n  record: {{key: k, value: 1}}")
+    await instance.event(owner="shop")
+    await instance.pass_time("1h")
+    row = await instance.action()
     assert row["error"] == "no stream takes datapoints: `tocsin run worker` makes it"
     assert timedelta(0) < row["ended_at"] - row["started_at"] == timedelta(seconds=30)

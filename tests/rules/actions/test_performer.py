@@ -13,9 +13,9 @@ import pytest
 from nats.aio.msg import Msg
 
 from cdc.publisher import Publisher
-from rules.actions import perform
+from rules.actions import performer
 from rules.actions.performer import Performer
-from rules.actions.steps.task import World
+from rules.actions.steps.context import StepContext
 from rules.worker import Worker
 from tests.cdc.publishing import smaller
 from tests.rules.actions.webhook_receiver import receiver
@@ -127,16 +127,16 @@ async def test_a_step_that_failed_comes_back_long_before_the_ack_wait(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when Postgres restarts under it."""
-    original = perform.perform
+    original = performer.perform_step
     failures: list[bytes] = []
 
-    async def failing_once(world: World, body: bytes) -> None:
+    async def failing_once(context: StepContext, body: bytes) -> None:
         if not failures:
             failures.append(body)
             raise psycopg.OperationalError("the server is away")
-        await original(world, body)
+        await original(context, body)
 
-    monkeypatch.setattr(perform, "perform", failing_once)
+    monkeypatch.setattr(performer, "perform_step", failing_once)
     given = smaller(settings, worker_ack_wait_s=3600.0)
     await put(connection, "---\naction: {name: quick, log: {message: x}}\n" + rule("a", "quick"))
     async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(given).run)):

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from rules.actions.cancel import cancel_actions
-from rules.actions.perform import perform
-from rules.dispatch.event_waits import EventWait, Met, WakeActions
-from tests.rules.actions.performed_steps import after_the_effect, world_of
+from rules.actions.cancel import cancel_runs
+from rules.actions.performer import perform_step
+from rules.dispatch.event_waits import WakeRuns
+from rules.dispatch.wait_matcher import EventWait, MetWait
+from tests.rules.actions.performed_steps import after_the_effect, step_context
 from tests.rules.apply.apply_setup import step_bodies
-from tests.rules.instance import House
+from tests.rules.instance import Instance
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
@@ -46,111 +47,113 @@ async def stopping_after_the_action_moved(
 
 
 async def test_a_cancel_between_an_effect_and_its_outcome_wins(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await house.runbook("- log: {message: a}\n- log: {message: b}")
+    await instance.runbook("- log: {message: a}\n- log: {message: b}")
 
     async def cancel() -> None:
-        (row,) = await all_rows(house.connection, "select id from tocsin.action")
-        await cancel_actions(house.connection, {row["id"]: "enough"})
+        (row,) = await all_rows(instance.connection, "select id from tocsin.action")
+        await cancel_runs(instance.connection, {row["id"]: "enough"})
 
     after_the_effect(monkeypatch, "log", cancel)
-    await house.event()
-    assert await house.story() == ["0s 0 cancelled"]
-    row = await house.action()
+    await instance.event()
+    assert await instance.story() == ["0s 0 cancelled"]
+    row = await instance.action()
     assert (row["state"], row["result"], row["answers"]) == ("cancelled", None, {})
 
 
 async def test_a_cancel_during_the_commit_of_an_outcome_waits_and_cancels_what_follows(
-    house: House, sessions: Sessions, watch: Connection, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, sessions: Sessions, watch: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await house.runbook("- log: {message: a}\n- wait: {for: 1h}")
-    other = await house.with_its_time(await sessions("canceller"))
+    await instance.runbook("- log: {message: a}\n- wait: {for: 1h}")
+    other = await instance.with_its_time(await sessions("canceller"))
     cancelling: list[asyncio.Task[Any]] = []
 
     async def cancel() -> None:
-        (row,) = await all_rows(house.connection, "select id from tocsin.action")
-        cancelling.append(asyncio.create_task(cancel_actions(other, {row["id"]: "enough"})))
+        (row,) = await all_rows(instance.connection, "select id from tocsin.action")
+        cancelling.append(asyncio.create_task(cancel_runs(other, {row["id"]: "enough"})))
         await until_blocked(watch, other, "the cancel waits for the outcome")
 
     await stopping_after_the_action_moved(monkeypatch, cancel)
-    await house.event()
+    await instance.event()
     assert await cancelling[0]
-    assert (await house.story())[0] == "0s 0 completed"
-    assert (await house.action())["state"] == "cancelled"
-    assert (await house.action())["active"] == {}
-    await house.settle()
-    assert await house.timers() == 0
+    assert (await instance.story())[0] == "0s 0 completed"
+    assert (await instance.action())["state"] == "cancelled"
+    assert (await instance.action())["active"] == {}
+    await instance.settle()
+    assert await instance.timers() == 0
 
 
 async def test_a_step_that_begins_to_wait_while_it_is_cancelled_leaves_no_timer(
-    house: House, sessions: Sessions, watch: Connection, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, sessions: Sessions, watch: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cancel removes timers first: the one of a wait that commits after that is found, and it begins again."""
-    await house.runbook("- wait: {for: 1h}")
-    other = await house.with_its_time(await sessions("canceller"))
+    await instance.runbook("- wait: {for: 1h}")
+    other = await instance.with_its_time(await sessions("canceller"))
     cancelling: list[asyncio.Task[Any]] = []
 
     async def cancel() -> None:
-        (row,) = await all_rows(house.connection, "select id from tocsin.action")
-        cancelling.append(asyncio.create_task(cancel_actions(other, {row["id"]: "enough"})))
+        (row,) = await all_rows(instance.connection, "select id from tocsin.action")
+        cancelling.append(asyncio.create_task(cancel_runs(other, {row["id"]: "enough"})))
         await until_blocked(watch, other, "the cancel waits for the outcome")
 
     await stopping_after_the_action_moved(monkeypatch, cancel)
-    await house.event()
+    await instance.event()
     assert await cancelling[0]
-    assert [line.split(" ", 1)[1] for line in await house.story()] == ["0 waiting", "0 cancelled"]
-    assert await house.timers() == 0
+    assert [line.split(" ", 1)[1] for line in await instance.story()] == ["0 waiting", "0 cancelled"]
+    assert await instance.timers() == 0
 
 
 async def test_branches_that_end_at_the_same_moment_join_once(
-    house: House, sessions: Sessions, settings: Settings, bus: Client, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, sessions: Sessions, settings: Settings, bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each finds that the other has moved the action on, and reads again."""
-    await house.runbook("- parallel: [[{log: {message: a}}], [{emit: {type: b}}]]\n- log: {message: after}")
-    other = world_of(settings, await house.with_its_time(await sessions("other")), bus)
+    await instance.runbook(
+        "- parallel: [[{log: {message: a}}], [{emit: {type: b}}]]\n- log: {message: after}"
+    )
+    other = step_context(settings, await instance.with_its_time(await sessions("other")), bus)
 
     async def the_other_branch() -> None:
-        for body in await step_bodies(house.connection):
-            await perform(other, body)
+        for body in await step_bodies(instance.connection):
+            await perform_step(other, body)
 
-    await house.event("unrelated")
+    await instance.event("unrelated")
     after_the_effect(monkeypatch, "emit", the_other_branch)
-    await house.event()
-    assert sorted((await house.story())[1:3]) == ["0s 1 completed", "0s 2 completed"]
-    assert (await house.story())[3:] == ["0s 0 completed", "0s 3 completed"]
-    assert (await house.action())["state"] == "completed"
-    assert len(await all_rows(house.connection, "select * from tocsin.event where type = 'b'")) == 1
+    await instance.event()
+    assert sorted((await instance.story())[1:3]) == ["0s 1 completed", "0s 2 completed"]
+    assert (await instance.story())[3:] == ["0s 0 completed", "0s 3 completed"]
+    assert (await instance.action())["state"] == "completed"
+    assert len(await all_rows(instance.connection, "select * from tocsin.event where type = 'b'")) == 1
 
 
 async def test_a_consumer_that_reports_before_the_worker_has_committed_is_heard(
-    house: House, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    instance: Instance, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await house.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1m}}")
+    await instance.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1m}}")
 
     async def report() -> None:
-        row = await house.action()
-        assert await report_completed(house.connection, row["id"], 0, {"files": 7})
-        await house.fire()
+        row = await instance.action()
+        assert await report_completed(instance.connection, row["id"], 0, {"files": 7})
+        await instance.fire()
 
     after_the_effect(monkeypatch, "dispatch", report)
-    await house.event()
-    row = await house.action()
+    await instance.event()
+    row = await instance.action()
     assert (row["state"], row["result"]) == ("completed", {"files": 7})
-    assert await house.story() == ["0s 0 completed"]
-    assert await house.timers() == 0
+    assert await instance.story() == ["0s 0 completed"]
+    assert await instance.timers() == 0
 
 
 async def test_a_report_and_a_deadline_at_the_same_moment_are_a_completed_step(
-    house: House, settings: Settings
+    instance: Instance, settings: Settings
 ) -> None:
-    await house.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1m}}")
-    await house.event()
-    row = await house.action()
-    await house.be_at("1m")
-    assert await report_completed(house.connection, row["id"], 0)
-    await house.pass_time("1h")
-    assert await house.story() == ["0s 0 waiting", "1m 0 completed"]
+    await instance.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1m}}")
+    await instance.event()
+    row = await instance.action()
+    await instance.be_at("1m")
+    assert await report_completed(instance.connection, row["id"], 0)
+    await instance.pass_time("1h")
+    assert await instance.story() == ["0s 0 waiting", "1m 0 completed"]
 
 
 WAIT = """
@@ -160,41 +163,41 @@ WAIT = """
 """
 
 
-async def test_a_deadline_that_comes_before_the_event_of_the_same_moment_wins(house: House) -> None:
-    await house.runbook(WAIT)
-    await house.event()
-    await house.be_at("1m")
-    await house.fire()
-    await house.event("go")
-    assert (await house.action())["result"] == {"message": "true"}
-    assert await all_rows(house.connection, "select * from tocsin.action_wait") == []
+async def test_a_deadline_that_comes_before_the_event_of_the_same_moment_wins(instance: Instance) -> None:
+    await instance.runbook(WAIT)
+    await instance.event()
+    await instance.be_at("1m")
+    await instance.fire()
+    await instance.event("go")
+    assert (await instance.action())["result"] == {"message": "true"}
+    assert await all_rows(instance.connection, "select * from tocsin.action_wait") == []
 
 
-async def test_an_event_that_comes_before_the_deadline_of_the_same_moment_wins(house: House) -> None:
-    await house.runbook(WAIT)
-    await house.event()
-    await house.be_at("1m")
-    await house.event("go")
-    await house.fire()
-    await house.settle()
-    assert (await house.action())["result"] == {"message": "false"}
-    assert await house.timers() == 0
+async def test_an_event_that_comes_before_the_deadline_of_the_same_moment_wins(instance: Instance) -> None:
+    await instance.runbook(WAIT)
+    await instance.event()
+    await instance.be_at("1m")
+    await instance.event("go")
+    await instance.fire()
+    await instance.settle()
+    assert (await instance.action())["result"] == {"message": "false"}
+    assert await instance.timers() == 0
 
 
 async def test_an_event_that_comes_while_the_deadline_commits_waits_and_finds_it_over(
-    house: House, sessions: Sessions, watch: Connection
+    instance: Instance, sessions: Sessions, watch: Connection
 ) -> None:
-    await house.runbook(WAIT)
-    await house.event()
-    row = await house.action()
+    await instance.runbook(WAIT)
+    await instance.event()
+    row = await instance.action()
     lane = await sessions("lane")
-    waking = WakeActions([Met(EventWait(row["id"], 0, 1, "", 0, {}), 99)])
-    async with house.connection.transaction():
-        await house.connection.execute(
+    waking = WakeRuns([MetWait(EventWait(row["id"], 0, 1, "", 0, {}), 99)])
+    async with instance.connection.transaction():
+        await instance.connection.execute(
             "update tocsin.action set active = jsonb_set(active, '{0,state}', '\"due\"'), version = version + 1"
         )
         blocked_lane = asyncio.create_task(waking.entities(lane))
         await until_blocked(watch, lane, "the event waits for the fire")
     await blocked_lane
     assert list(waking.records().steps) == []
-    assert "met" not in (await house.action())["active"]["0"]
+    assert "met" not in (await instance.action())["active"]["0"]

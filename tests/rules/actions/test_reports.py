@@ -10,7 +10,7 @@ import pytest
 
 from rules.actions.reports import Reports, report_stream_config, take_report
 from rules.lanes.dead_letters import read_dead_letters
-from tests.rules.instance import House
+from tests.rules.instance import Instance
 from tests.rules.lanes.lane_setup import jetstream
 from tests.waiting import eventually
 from tocsin.client import InvalidInput, report_completed, report_failed
@@ -19,16 +19,16 @@ from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure
 
 
-async def dispatched(house: House, settings: Settings) -> str:
-    await house.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1h}}")
-    await house.event()
-    return str((await house.action())["id"])
+async def dispatched(instance: Instance, settings: Settings) -> str:
+    await instance.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1h}}")
+    await instance.event()
+    return str((await instance.action())["id"])
 
 
 async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes(
-    house: House, settings: Settings
+    instance: Instance, settings: Settings
 ) -> None:
-    action = await dispatched(house, settings)
+    action = await dispatched(instance, settings)
     subject = f"{settings.subjects}.report.{action}.0"
     body = json.dumps({"state": "completed", "result": {"files": 7}}).encode()
     async with jetstream(settings) as js:
@@ -42,14 +42,14 @@ async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes
                 return [one.ack_floor and one.ack_floor.stream_seq for one in consumers] == [2]
 
             await eventually(are_taken, "both reports are taken")
-    # Reported by a session on real time: the timer lies beyond the house's instant.
-    await house.connection.execute("update tocsin.timer set fire_at = tocsin.instant()")
-    await house.fire()
-    await house.settle()
-    row = await house.action()
+    # Reported by a session on real time: the timer lies beyond the instance's instant.
+    await instance.connection.execute("update tocsin.timer set fire_at = tocsin.instant()")
+    await instance.fire()
+    await instance.settle()
+    row = await instance.action()
     assert (row["state"], row["result"]) == ("completed", {"files": 7})
-    assert await house.story() == ["0s 0 waiting", "0s 0 completed"]
-    assert not await take_report(house.connection, subject, body)
+    assert await instance.story() == ["0s 0 waiting", "0s 0 completed"]
+    assert not await take_report(instance.connection, subject, body)
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes
     ],
 )
 async def test_a_report_that_can_never_count_is_refused_with_its_reason(
-    house: House, settings: Settings, subject: str, body: bytes, reason: str
+    instance: Instance, settings: Settings, subject: str, body: bytes, reason: str
 ) -> None:
-    action = await dispatched(house, settings)
+    action = await dispatched(instance, settings)
     where = f"{settings.subjects}.report.{subject.replace('ACTION', action)}"
     with pytest.raises(InvalidInput) as refused:
-        await take_report(house.connection, where, body)
+        await take_report(instance.connection, where, body)
     assert reason in str(refused.value)
 
 
 async def test_a_refused_report_is_a_dead_letter_and_holds_up_nothing(
-    house: House, settings: Settings
+    instance: Instance, settings: Settings
 ) -> None:
-    action = await dispatched(house, settings)
+    action = await dispatched(instance, settings)
     async with jetstream(settings) as js:
         await ensure(js, report_stream_config(settings))
         await js.publish(f"{settings.subjects}.report.{action}.7", b'{"state": "completed"}')
@@ -94,7 +94,7 @@ async def test_a_refused_report_is_a_dead_letter_and_holds_up_nothing(
         async with running(Service("reports", Reports(settings).run)):
 
             async def is_armed() -> bool:
-                return await house.timers() == 2
+                return await instance.timers() == 2
 
             await eventually(is_armed, "the good report is taken")
         (letter,) = await read_dead_letters(js, settings, "report", limit=10)
@@ -102,21 +102,21 @@ async def test_a_refused_report_is_a_dead_letter_and_holds_up_nothing(
 
 
 async def test_a_report_commits_with_the_work_of_its_transaction_or_not_at_all(
-    house: House, settings: Settings
+    instance: Instance, settings: Settings
 ) -> None:
-    action, connection = UUID(await dispatched(house, settings)), house.connection
+    action, connection = UUID(await dispatched(instance, settings)), instance.connection
     async with connection.transaction(force_rollback=True):
         assert await report_completed(connection, action, 0)
-    assert await house.timers() == 1
+    assert await instance.timers() == 1
     async with connection.transaction():
         with pytest.raises(InvalidInput, match="that was reached"):
             await report_failed(connection, uuid4(), 0, "no")
         assert await report_failed(connection, action, 0, "disk full", attempt=1)
-    assert await house.timers() == 2
+    assert await instance.timers() == 2
 
 
-async def test_the_function_refuses_what_is_no_report(house: House, settings: Settings) -> None:
-    action = await dispatched(house, settings)
+async def test_the_function_refuses_what_is_no_report(instance: Instance, settings: Settings) -> None:
+    action = await dispatched(instance, settings)
     for given in (
         "'done'",
         "null",
@@ -124,5 +124,5 @@ async def test_the_function_refuses_what_is_no_report(house: House, settings: Se
         "'completed', jsonb_build_object('k', repeat('x', 70000))",
     ):
         with pytest.raises(psycopg.Error) as refused:
-            await house.connection.execute(f"select tocsin.report('{action}', 0, {given})".encode())
+            await instance.connection.execute(f"select tocsin.report('{action}', 0, {given})".encode())
         assert refused.value.sqlstate == "TS002"

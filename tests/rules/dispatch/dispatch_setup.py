@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rules.dispatch.dispatcher import Dispatcher, StartActions
+from rules.dispatch.dispatcher import Dispatcher, StartRuns
 from rules.lanes.lane import Message
 from rules.lanes.record_lane import RecordLane
 from schemas.wire.event import Event
@@ -16,9 +16,9 @@ from tocsin.core.settings import Settings
 class Counted(Dispatcher):
     def __init__(self) -> None:
         super().__init__()
-        self.planned: list[StartActions] = []
+        self.planned: list[StartRuns] = []
 
-    async def plan(self, connection: Connection, events: Sequence[Event]) -> StartActions:
+    async def plan(self, connection: Connection, events: Sequence[Event]) -> StartRuns:
         self.planned.append(await super().plan(connection, events))
         return self.planned[-1]
 

@@ -1,4 +1,4 @@
-"""Which of the events that match a rule become a run of their own: limits, groups and overlaps, by instants alone."""
+"""Admission of events that match a rule: rate limits, groups and overlaps, by instants alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.dispatch.admission import Admission, Standing, admit, group_key
+from rules.dispatch.admission import ActiveRuns, Admission, admit, group_key
 from schemas.documents.action_rule import ActionRuleDocument
 from tests.clock.heartbeats import at
 
@@ -24,11 +24,11 @@ def rule(**keys: Any) -> ActionRuleDocument:
 
 
 def admitted(
-    document: ActionRuleDocument, *seconds: float, standing: Standing | None = None
+    document: ActionRuleDocument, *seconds: float, active: ActiveRuns | None = None
 ) -> list[Admission]:
-    standing = standing or Standing()
+    active = active or ActiveRuns()
     starts: list[datetime] = []
-    return [admit(document, IDS[place], at(second), standing, starts) for place, second in enumerate(seconds)]
+    return [admit(document, IDS[place], at(second), active, starts) for place, second in enumerate(seconds)]
 
 
 def states(admissions: list[Admission]) -> list[str]:
@@ -48,17 +48,17 @@ def test_a_limit_counts_starts_within_its_duration_and_forgets_older_ones() -> N
 
 def test_what_overlap_skips_does_not_count_towards_the_limit() -> None:
     careful = rule(rate_limit={"count": 2, "per": "10s"}, overlap="skip")
-    standing, starts = Standing(), list[datetime]()
-    found = [admit(careful, IDS[place], at(place), standing, starts) for place in range(2)]
-    standing.under_way.clear()
-    found.append(admit(careful, IDS[2], at(2), standing, starts))
+    active, starts = ActiveRuns(), list[datetime]()
+    found = [admit(careful, IDS[place], at(place), active, starts) for place in range(2)]
+    active.begun.clear()
+    found.append(admit(careful, IDS[2], at(2), active, starts))
     assert states(found) == ["running", "skipped", "running"]
 
 
 def test_a_group_behind_a_run_gathers_before_it_queues() -> None:
     queued = rule(overlap="queue", group_wait="5s")
-    standing = Standing(under_way=[IDS[30]])
-    assert states(admitted(queued, 0, 1, standing=standing)) == ["gathering", "joins"]
+    active = ActiveRuns(begun=[IDS[30]])
+    assert states(admitted(queued, 0, 1, active=active)) == ["gathering", "joins"]
 
 
 def test_what_is_skipped_does_not_count_towards_the_limit() -> None:
@@ -69,16 +69,16 @@ def test_what_is_skipped_does_not_count_towards_the_limit() -> None:
     ]
 
 
-def test_overlap_skip_says_which_run_is_under_way() -> None:
-    (one,) = admitted(rule(overlap="skip"), 0, standing=Standing(under_way=[IDS[9]]))
-    assert one == Admission("skipped", reason=f"overlap: run {IDS[9]} is under way")
+def test_overlap_skip_names_the_active_run() -> None:
+    (one,) = admitted(rule(overlap="skip"), 0, active=ActiveRuns(begun=[IDS[9]]))
+    assert one == Admission("skipped", reason=f"overlap: run {IDS[9]} is active")
 
 
 def test_overlap_queue_takes_turns() -> None:
     assert states(admitted(rule(overlap="queue"), 0, 1, 2)) == ["running", "queued", "queued"]
 
 
-def test_overlap_replace_cancels_what_is_under_way() -> None:
+def test_overlap_replace_cancels_the_active_run() -> None:
     first, second, third = admitted(rule(overlap="replace"), 0, 1, 2)
     assert (first.replaces, second.replaces, third.replaces) == ((), (IDS[0],), (IDS[1],))
 
@@ -91,11 +91,11 @@ def test_a_group_gathers_and_the_others_join_it() -> None:
 
 def test_a_limit_counts_groups_and_not_their_events() -> None:
     grouped = rule(group_by=["owner"], group_wait="30s", rate_limit={"count": 1, "per": "1h"})
-    standing, starts = Standing(), list[datetime]()
-    assert admit(grouped, IDS[0], at(0), standing, starts).state == "gathering"
-    assert admit(grouped, IDS[1], at(1), standing, starts).joins == IDS[0]
-    standing = Standing(under_way=[IDS[0]])
-    assert admit(grouped, IDS[2], at(40), standing, starts).state == "skipped"
+    active, starts = ActiveRuns(), list[datetime]()
+    assert admit(grouped, IDS[0], at(0), active, starts).state == "gathering"
+    assert admit(grouped, IDS[1], at(1), active, starts).joins == IDS[0]
+    active = ActiveRuns(begun=[IDS[0]])
+    assert admit(grouped, IDS[2], at(40), active, starts).state == "skipped"
 
 
 @pytest.mark.parametrize(

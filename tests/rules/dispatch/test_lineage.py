@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.lanes.lineage import MAX_DEPTH, lineage_of_text, lineage_text, suppression
+from rules.lanes.lineage import MAX_DEPTH, lineage_text, parse_lineage, suppression
 
 
 def test_a_rule_is_not_started_by_what_it_led_to() -> None:
@@ -30,13 +30,13 @@ def test_nothing_is_started_at_the_end_of_a_long_chain() -> None:
 def test_a_lineage_survives_its_way_through_a_header(lineage: list[str]) -> None:
     text = lineage_text(lineage)
     assert "\n" not in text
-    assert lineage_of_text(text) == tuple(lineage)
+    assert parse_lineage(text) == tuple(lineage)
 
 
 @pytest.mark.parametrize("text", ["", ",,,", "a b", "%zz", "\n", "é"])
 def test_what_is_no_lineage_of_ours_says_nothing(text: str) -> None:
-    assert lineage_of_text(text) == ()
+    assert parse_lineage(text) == ()
 
 
 def test_a_header_of_any_length_is_cut() -> None:
-    assert len(lineage_of_text(",".join(["a"] * 10_000))) == MAX_DEPTH
+    assert len(parse_lineage(",".join(["a"] * 10_000))) == MAX_DEPTH

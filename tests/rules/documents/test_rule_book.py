@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rules.dispatch.matcher import Judge, Match
+from rules.dispatch.matcher import ActionMatcher, Match
 from rules.documents.rule_book import RuleBook, applied_documents
 from rules.language.cel import compile_event_condition
 from schemas.documents import ActionDocument
@@ -20,14 +20,16 @@ async def facts_of(connection: Connection, seq: int) -> dict[str, Any]:
     return Event.model_validate_json((await event_bodies(connection, after=seq - 1))[0]).facts()
 
 
-def new_book() -> RuleBook[Judge]:
-    return RuleBook(Judge, *Judge.KINDS)
+def new_book() -> RuleBook[ActionMatcher]:
+    return RuleBook(ActionMatcher, *ActionMatcher.KINDS)
 
 
-async def judge(connection: Connection, seq: int, book: RuleBook[Judge] | None = None) -> list[Match]:
+async def matches(
+    connection: Connection, seq: int, book: RuleBook[ActionMatcher] | None = None
+) -> list[Match]:
     book = book or new_book()
     await book.refresh(connection, seq)
-    return book.at(seq).judge(await facts_of(connection, seq))
+    return book.at(seq).match(await facts_of(connection, seq))
 
 
 def messages(matches: list[Match]) -> list[tuple[str, str]]:
@@ -40,9 +42,9 @@ async def test_a_rule_sees_the_events_after_its_own_apply_alone(connection: Conn
     after = await note(connection)
     assert applied.seq is not None
     assert (before, applied.seq, after) == (1, 2, 3)
-    assert await judge(connection, before) == []
-    assert await judge(connection, applied.seq) == []
-    assert [match.rule for match in await judge(connection, after)] == ["each"]
+    assert await matches(connection, before) == []
+    assert await matches(connection, applied.seq) == []
+    assert [match.rule for match in await matches(connection, after)] == ["each"]
 
 
 async def test_late_judging_uses_the_version_of_the_time(connection: Connection) -> None:
@@ -54,7 +56,7 @@ async def test_late_judging_uses_the_version_of_the_time(connection: Connection)
     book = new_book()
     await book.refresh(connection, 1)
     found = [
-        messages(book.at(seq).judge(await facts_of(connection, seq))) for seq in (early, changed.seq, late)
+        messages(book.at(seq).match(await facts_of(connection, seq))) for seq in (early, changed.seq, late)
     ]
     # The event of the apply itself is the last that the former versions hold for.
     assert found == [[("each", "one")], [("each", "one")], [("each", "two")]]
@@ -67,18 +69,18 @@ async def test_a_condition_that_changed_holds_from_its_apply_on(connection: Conn
     second = [await note(connection, owner=owner) for owner in "ab"]
     book = new_book()
     await book.refresh(connection, first[0])
-    found = [bool(book.at(seq).judge(await facts_of(connection, seq))) for seq in first + second]
+    found = [bool(book.at(seq).match(await facts_of(connection, seq))) for seq in first + second]
     assert found == [True, False, False, True]
 
 
 async def test_a_book_in_use_learns_what_was_applied(connection: Connection) -> None:
     book = new_book()
     first = await note(connection)
-    assert await judge(connection, first, book) == []
+    assert await matches(connection, first, book) == []
     await put(connection, action("tell") + rule("each", "tell", "true"))
-    assert len(await judge(connection, await note(connection), book)) == 1
+    assert len(await matches(connection, await note(connection), book)) == 1
     await put(connection, rule("other", "tell", "true"))
-    assert len(await judge(connection, await note(connection), book)) == 2
+    assert len(await matches(connection, await note(connection), book)) == 2
 
 
 async def test_an_older_event_that_comes_again_is_judged_by_the_older_version(connection: Connection) -> None:
@@ -87,14 +89,14 @@ async def test_an_older_event_that_comes_again_is_judged_by_the_older_version(co
     await put(connection, action("tell", "two"))
     new = await note(connection)
     book = new_book()
-    assert messages(await judge(connection, new, book)) == [("each", "two")]
-    assert messages(await judge(connection, old, book)) == [("each", "one")]
-    assert messages(await judge(connection, new, book)) == [("each", "two")]
+    assert messages(await matches(connection, new, book)) == [("each", "two")]
+    assert messages(await matches(connection, old, book)) == [("each", "one")]
+    assert messages(await matches(connection, new, book)) == [("each", "two")]
 
 
 async def test_a_rule_that_is_switched_off_starts_nothing(connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell", "true", "  enabled: false\n"))
-    assert await judge(connection, await note(connection)) == []
+    assert await matches(connection, await note(connection)) == []
 
 
 async def test_an_action_that_was_removed_starts_no_more(connection: Connection) -> None:
@@ -103,8 +105,8 @@ async def test_an_action_that_was_removed_starts_no_more(connection: Connection)
     await connection.execute("update tocsin.rule_version set until_seq = 2 where kind = 'action'")
     late = await note(connection)
     assert await versions(connection) == [("action", "tell", 1, 1, 2), ("action_rule", "each", 1, 1, None)]
-    assert len(await judge(connection, early)) == 1
-    assert await judge(connection, late) == []
+    assert len(await matches(connection, early)) == 1
+    assert await matches(connection, late) == []
 
 
 async def test_a_schedule_starts_its_own_action(connection: Connection) -> None:
@@ -112,9 +114,9 @@ async def test_a_schedule_starts_its_own_action(connection: Connection) -> None:
     fired = await note(connection, origin="scheduled", schedule="beat", action="tell")
     other = await note(connection, origin="caused", schedule="beat", action="tell")
     unknown = await note(connection, origin="scheduled", schedule="beat", action="no-such")
-    assert messages(await judge(connection, fired)) == [("schedule:beat", "own")]
-    assert await judge(connection, other) == []
-    assert await judge(connection, unknown) == []
+    assert messages(await matches(connection, fired)) == [("schedule:beat", "own")]
+    assert await matches(connection, other) == []
+    assert await matches(connection, unknown) == []
 
 
 async def test_a_rule_that_no_longer_compiles_does_not_take_the_others_with_it(
@@ -134,9 +136,9 @@ async def test_a_rule_that_no_longer_compiles_does_not_take_the_others_with_it(
 
     monkeypatch.setattr("rules.dispatch.matcher.compile_event_condition", newer_engine)
     book = new_book()
-    assert [match.rule for match in await judge(connection, seq, book)] == ["good"]
+    assert [match.rule for match in await matches(connection, seq, book)] == ["good"]
     await put(connection, action("other"))
-    assert [match.rule for match in await judge(connection, await note(connection), book)] == ["good"]
+    assert [match.rule for match in await matches(connection, await note(connection), book)] == ["good"]
     assert sorted(compiled) == ["bad", "good"]
 
 
@@ -146,7 +148,7 @@ async def test_conditions_that_no_version_uses_are_forgotten(connection: Connect
     for number in range(4):
         await put(connection, rule("each", "tell", f"seq > {number}"))
         last = await note(connection)
-        await judge(connection, last, book)
+        await matches(connection, last, book)
     assert len(book.at(last)._conditions) == 1
 
 

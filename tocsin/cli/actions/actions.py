@@ -106,44 +106,44 @@ async def list_runs(
     since: str | None,
     limit: int,
 ) -> tuple[datetime, list[dict[str, Any]]]:
-    from rules.actions.history import list_actions
+    from rules.actions import history
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
     async with database() as connection:
         now = await database_now(connection)
         from_at = None if since is None else instant_or_ago(since, "--since", now)
-        rows = await list_actions(
+        rows = await history.list_runs(
             connection, states=states, name=name, rule=rule, owner=owner, since=from_at, limit=limit
         )
         return now, rows
 
 
 async def _show(action: str) -> tuple[dict[str, Any], list[Attempt]]:
-    from rules.actions.history import attempts, find_action
+    from rules.actions.history import find_run, read_attempts
     from tocsin.cli.session import database
 
     async with database() as connection:
-        row = await find_action(connection, action)
-        return row, await attempts(connection, row)
+        row = await find_run(connection, action)
+        return row, await read_attempts(connection, row)
 
 
 async def _retry(action: str, who: str) -> tuple[dict[str, Any], list[int]]:
-    from rules.actions.history import find_action
-    from rules.actions.retry import retry_action
+    from rules.actions.history import find_run
+    from rules.actions.retry import retry_run
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        row = await find_action(connection, action)
-        return row, await retry_action(connection, row["id"], await command_actor(connection, who))
+        row = await find_run(connection, action)
+        return row, await retry_run(connection, row["id"], await command_actor(connection, who))
 
 
 async def _cancel(action: str, who: str) -> dict[str, Any]:
-    from rules.actions.cancel import cancel_action
-    from rules.actions.history import find_action
+    from rules.actions.cancel import cancel_run
+    from rules.actions.history import find_run
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        row = await find_action(connection, action)
-        await cancel_action(connection, row["id"], await command_actor(connection, who))
+        row = await find_run(connection, action)
+        await cancel_run(connection, row["id"], await command_actor(connection, who))
         return row

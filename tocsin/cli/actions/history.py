@@ -26,7 +26,7 @@ def history(
       tocsin history --state failed --since 2h
       tocsin history --action email-digest --limit 10
     """
-    from rules.actions.history import ENDED
+    from rules.runbook.states import ENDED
 
     states = states_option(state) or ENDED
     if not set(states) <= set(ENDED):

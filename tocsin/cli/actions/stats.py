@@ -55,10 +55,10 @@ def _facts(one: Statistics) -> dict[str, Any]:
 
 
 async def _stats(since: str | None) -> Statistics:
-    from rules.actions.history import statistics
+    from rules.actions.history import read_statistics
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
     async with database() as connection:
         from_at = None if since is None else instant_or_ago(since, "--since", await database_now(connection))
-        return await statistics(connection, from_at)
+        return await read_statistics(connection, from_at)

@@ -29,13 +29,13 @@ _LONGEST = 80
 
 
 def states_option(state: str | None) -> tuple[str, ...] | None:
-    from rules.actions.history import DEAD, STATES
+    from rules.runbook.states import DEAD, RUN_STATES
 
-    if state in (None, *STATES):
+    if state in (None, *RUN_STATES):
         return None if state is None else (state,)
     if state == "dead":
         return DEAD
-    raise InvalidInput(f"unknown state {state!r}", remedy=f"use one of {', '.join(STATES)}, or dead")
+    raise InvalidInput(f"unknown state {state!r}", remedy=f"use one of {', '.join(RUN_STATES)}, or dead")
 
 
 def actions_table(rows: list[dict[str, Any]], now: datetime, nothing: str) -> None:

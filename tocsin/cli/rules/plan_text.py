@@ -28,6 +28,7 @@ from rules.apply.diff import ABSENT, Difference
 from rules.apply.plan import Change, Plan
 from rules.apply.preview import AlarmEnd, Preview
 from rules.apply.schedules import Foreseen
+from schemas.values.rule_ref import RuleRef
 from tocsin.cli.output import json_text, local_text, printable, utc_text
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
@@ -151,7 +152,7 @@ def _end_text(end: AlarmEnd) -> str:
 
 def _is_of(end: AlarmEnd, change: Change) -> bool:
     if change.kind == "datapoint_type":
-        return end.event_rule == f"stale:{change.name}"
+        return end.event_rule == str(RuleRef("stale", change.name))
     return (change.kind, change.name) == ("event_rule", end.event_rule)
 
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 async def with_results(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with `last_result`: None where there is no action, or where it has not run yet."""
-    from rules.actions.history import last_results
+    from rules.actions.history import read_last_results
 
     carrying = [(row["owner"], row["name"]) for row in rows if row["action"]]
-    found = await last_results(connection, carrying) if carrying else {}
+    found = await read_last_results(connection, carrying) if carrying else {}
     return [{**row, "last_result": _facts(found.get((row["owner"], row["name"])))} for row in rows]
 
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from clock.time_source import DatabaseTime, steady_s
-from rules.actions.history import find_action, step_names
+from rules.actions.history import find_run, step_names
 from rules.alarms.queries import list_alarms
 from schemas.values.severities import level_name
 from timers.schedules import find_schedule, list_schedules
@@ -109,7 +109,7 @@ class Feed:
         action = str(record.body.get("action", ""))
         if not record.is_event and action not in self._steps:
             try:
-                row = await find_action(connection, record.body["actionid"])
+                row = await find_run(connection, record.body["actionid"])
             except TocsinError:
                 return
             names = step_names(row["document"])

@@ -139,7 +139,7 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
         ("until: 1m\ngiven: [{unsnooze: hot, for: 2m}]", "'given.0' of test 'it' has 'for' without 'snooze'"),
         ("until: 1m\ngiven: [{snooze: hot, for: 0s}]", "snoozes for 0s: write more than 0s and at most 366d"),
         ("until: 1m\ngiven: [{snooze: hot, for: 367d}]", "snoozes for 52w3d: write more than 0s and at most"),
-        ("until: 1m\ngiven: [{snooze: a b, for: 2m}]", "is 'a b': name an event_rule, or the silence of"),
+        ("until: 1m\ngiven: [{snooze: a b, for: 2m}]", "is 'a b': name an event_rule, or a datapoint_type"),
         ("until: 1m\nexpect: [{at: 1m, opened: a, resolved: b}]", "has opened, resolved: give one of opened"),
     ],
 )

@@ -12,10 +12,10 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from rules.actions.perform import perform
-from rules.actions.steps.task import World
+from rules.actions.performer import perform_step
+from rules.actions.steps.context import StepContext
 from tests.cdc.publishing import smaller
-from tests.rules.actions.performed_steps import after_the_effect, world_of
+from tests.rules.actions.performed_steps import after_the_effect, step_context
 from tests.rules.actions.webhook_receiver import receiver
 from tests.rules.apply.apply_setup import (
     action,
@@ -44,8 +44,8 @@ async def bus(settings: Settings) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def world(settings: Settings, connection: Connection, bus: Client) -> World:
-    return world_of(settings, connection, bus)
+def context(settings: Settings, connection: Connection, bus: Client) -> StepContext:
+    return step_context(settings, connection, bus)
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ async def start(settings: Settings, connection: Connection, document: str, **eve
 
 
 async def failure(
-    settings: Settings, connection: Connection, world: World, document: str, **event: Any
+    settings: Settings, connection: Connection, context: StepContext, document: str, **event: Any
 ) -> str:
     body = await start(settings, connection, document, **event)
-    assert await perform(world, body)
+    assert await perform_step(context, body)
     (row,) = await actions(connection)
     assert row["state"] == "failed"
     assert row["ended_at"] is not None
@@ -78,12 +78,12 @@ async def failure(
 
 
 async def test_a_log_action_is_completed_with_its_text(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     body = await start(
         settings, connection, action("tell", "{{ owner }} said {{ payload.k }}"), owner="a", payload={"k": 7}
     )
-    assert await perform(world, body)
+    assert await perform_step(context, body)
     (row,) = await actions(connection)
     assert (row["state"], row["result"], row["error"]) == ("completed", {"message": "a said 7"}, None)
     due, completed = await rows(connection, "action_step")
@@ -94,13 +94,13 @@ async def test_a_log_action_is_completed_with_its_text(
 
 
 async def test_a_message_is_published_with_the_idempotency_key(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     subject = f"received.{settings.namespace}.{{{{ owner }}}}"
     document = publishing("tell", subject, '{event: "{{ id }}", n: "{{ payload.n }}", at: "{{ ts }}"}')
     body = await start(settings, connection, document, owner="plant 7", payload={"n": [1, None]})
     async with receiver(settings) as received:
-        assert await perform(world, body)
+        assert await perform_step(context, body)
         await received.wait_for(1)
     (message,), (row,) = received.messages, await actions(connection)
     assert message.subject == f"received.{settings.namespace}.plant%207"
@@ -115,32 +115,32 @@ async def test_a_message_is_published_with_the_idempotency_key(
 
 
 async def test_a_second_performer_changes_nothing(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     body = await start(settings, connection, publishing("tell", f"received.{settings.namespace}.x"))
     async with receiver(settings) as received:
-        assert await perform(world, body)
+        assert await perform_step(context, body)
         before = [await actions(connection), await rows(connection, "action_step")]
-        assert not await perform(world, body)
-        await world.bus.publish(f"received.{settings.namespace}.marker", b"")
+        assert not await perform_step(context, body)
+        await context.bus.publish(f"received.{settings.namespace}.marker", b"")
         await received.wait_for(2)
     assert [message.subject.rpartition(".")[2] for message in received.messages] == ["x", "marker"]
     assert [await actions(connection), await rows(connection, "action_step")] == before
 
 
 async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
-    settings: Settings, connection: Connection, world: World, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, connection: Connection, context: StepContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = publishing("tell", f"received.{settings.namespace}.x")
     body = await start(settings, connection, document)
     results: list[bool] = []
 
     async def the_other_does_it_all() -> None:
-        results.append(await perform(world, body))
+        results.append(await perform_step(context, body))
 
     after_the_effect(monkeypatch, "publish", the_other_does_it_all)
     async with receiver(settings) as received:
-        results.append(await perform(world, body))
+        results.append(await perform_step(context, body))
         await received.wait_for(2)
     assert results == [True, False]
     assert len(set(received.keys)) == 1
@@ -157,7 +157,11 @@ async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
     ],
 )
 async def test_an_outcome_is_refused_when_the_action_has_moved_on(
-    settings: Settings, connection: Connection, world: World, monkeypatch: pytest.MonkeyPatch, moved: str
+    settings: Settings,
+    connection: Connection,
+    context: StepContext,
+    monkeypatch: pytest.MonkeyPatch,
+    moved: str,
 ) -> None:
     body = await start(settings, connection, action("tell"))
 
@@ -165,7 +169,7 @@ async def test_an_outcome_is_refused_when_the_action_has_moved_on(
         await connection.execute(f"update tocsin.action set version = version + 1, {moved}")
 
     after_the_effect(monkeypatch, "log", move)
-    assert not await perform(world, body)
+    assert not await perform_step(context, body)
     assert [row["result"] for row in await actions(connection)] == [None]
     assert [row["state"] for row in await rows(connection, "action_step")] == ["due"]
 
@@ -175,9 +179,9 @@ async def test_an_outcome_is_refused_when_the_action_has_moved_on(
     [b"", b"{}", b"not json", b'{"specversion": "1.0", "state": "due"}'],
 )
 async def test_what_is_not_a_step_of_ours_is_set_aside(
-    settings: Settings, connection: Connection, world: World, foreign: bytes
+    settings: Settings, connection: Connection, context: StepContext, foreign: bytes
 ) -> None:
-    assert not await perform(world, foreign)
+    assert not await perform_step(context, foreign)
 
 
 @pytest.mark.parametrize(
@@ -190,96 +194,96 @@ async def test_what_is_not_a_step_of_ours_is_set_aside(
     ],
 )
 async def test_only_the_step_that_is_due_is_done(
-    settings: Settings, connection: Connection, world: World, changed: dict[str, Any]
+    settings: Settings, connection: Connection, context: StepContext, changed: dict[str, Any]
 ) -> None:
     body = {**json.loads(await start(settings, connection, action("tell"))), **changed}
-    assert not await perform(world, json.dumps(body).encode())
+    assert not await perform_step(context, json.dumps(body).encode())
     assert [row["state"] for row in await actions(connection)] == ["running"]
 
 
 async def test_a_template_that_cannot_be_filled_fails_the_action(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
-    error = await failure(settings, connection, world, action("tell", "{{ payload.missing }}"))
+    error = await failure(settings, connection, context, action("tell", "{{ payload.missing }}"))
     assert "payload.missing" in error
 
 
 async def test_an_action_whose_event_is_gone_fails(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     body = await start(settings, connection, action("tell"))
     await connection.execute("delete from tocsin.event")
-    assert await perform(world, body)
+    assert await perform_step(context, body)
     (row,) = await actions(connection)
     assert (row["state"], row["error"]) == (
         "failed",
-        "the event that started this action is no longer in the log",
+        "the event that started this run is no longer in the log",
     )
 
 
 async def test_a_document_that_this_version_cannot_read_fails_the_action(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     body = await start(settings, connection, action("tell"))
     await connection.execute("update tocsin.action set document = %s", ('{"name": "tell", "fax": {}}',))
-    assert await perform(world, body)
+    assert await perform_step(context, body)
     assert [row["state"] for row in await actions(connection)] == ["failed"]
 
 
 async def test_a_message_larger_than_nats_accepts_fails_the_action(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     whole = ", ".join(f'k{n}: "{{{{ payload.t }}}}"' for n in range(6))
     document = publishing("tell", f"received.{settings.namespace}.x", f"{{{whole}}}")
-    error = await failure(settings, connection, world, document, payload={"t": "x" * 200_000})
+    error = await failure(settings, connection, context, document, payload={"t": "x" * 200_000})
     assert "nats accepts 1048576" in error
-    assert world.bus.is_connected
+    assert context.bus.is_connected
 
 
 async def test_a_text_larger_than_the_log_keeps_is_cut_in_the_result(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     text = "{{ payload.t }}{{ payload.t }}"
     body = await start(settings, connection, action("tell", text), payload={"t": "x" * 200_000})
-    assert await perform(world, body)
+    assert await perform_step(context, body)
     (row,) = await actions(connection)
     assert (row["state"], len(row["result"]["message"])) == ("completed", 4000)
 
 
 async def test_a_subject_longer_than_nats_accepts_fails_the_action(
-    settings: Settings, connection: Connection, world: World
+    settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     document = publishing("tell", "received.{{ payload.t }}")
-    error = await failure(settings, connection, world, document, payload={"t": "x" * 5000})
+    error = await failure(settings, connection, context, document, payload={"t": "x" * 5000})
     assert "has 5009 characters" in error
 
 
 @pytest.mark.parametrize("first", ["NAMESPACE", "tocsin", "_INBOX"])
 async def test_no_value_leads_a_message_into_the_record_stream(
-    settings: Settings, connection: Connection, world: World, first: str
+    settings: Settings, connection: Connection, context: StepContext, first: str
 ) -> None:
     owner = first.replace("NAMESPACE", settings.namespace)
     document = publishing("tell", "{{ owner }}.v1.event.caused.noted.x.y")
-    assert owner in await failure(settings, connection, world, document, owner=owner)
+    assert owner in await failure(settings, connection, context, document, owner=owner)
 
 
 async def test_an_outage_of_nats_leaves_the_step_due_for_the_next_time(
     settings: Settings, connection: Connection, own_nats: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rules.actions.steps.publish.FLUSH_S", 0.2)
+    monkeypatch.setattr("rules.actions.steps.publish.FLUSH_TIMEOUT_S", 0.2)
     there = smaller(settings, nats=own_nats.url)
     body = await start(there, connection, publishing("tell", f"received.{settings.namespace}.x"))
     away = await connect_bus(there, "test")
     own_nats.kill()
     with pytest.raises((NatsError, Unreachable, OSError)):
-        await perform(world_of(there, connection, away), body)
+        await perform_step(step_context(there, connection, away), body)
     with suppress(OSError):
         await away.close()
     assert [row["state"] for row in await actions(connection)] == ["running"]
     own_nats.start()
     back = await connect_bus(there, "test")
     async with receiver(there) as received:
-        assert await perform(world_of(there, connection, back), body)
+        assert await perform_step(step_context(there, connection, back), body)
         await received.wait_for(1)
     await back.close()
     assert [row["state"] for row in await actions(connection)] == ["completed"]

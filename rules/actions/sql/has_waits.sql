@@ -1,3 +1,3 @@
--- Whether any of these actions has a timer. Index: timer's key.
+-- Whether any of these runs has a timer. Index: timer's key.
 select exists (
     select 1 from tocsin.timer t where t.kind = 'runbook-wait' and t.ref = any(%(refs)s::text[]))

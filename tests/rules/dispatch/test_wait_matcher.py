@@ -1,4 +1,4 @@
-"""Which event ends which wait: the first behind it, in the order of the log. Pure."""
+"""An event wait ends with the first event after it that meets its condition, in the order of the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from rules.dispatch.event_waits import EventWait, match
+from rules.dispatch.wait_matcher import EventWait, match_waits
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ def wait(number: int, condition: str = 'type == "go"', after: int = 0, **trigger
 
 
 def met(waits: list[EventWait], *events: dict[str, Any]) -> list[tuple[int, int]]:
-    return [(one.wait.action_id.int, one.event_seq) for one in match(waits, events)]
+    return [(one.wait.run_id.int, one.event_seq) for one in match_waits(waits, events)]
 
 
 def test_a_wait_ends_with_the_first_event_that_meets_its_condition() -> None:
@@ -52,5 +52,5 @@ def test_a_condition_that_fails_or_cannot_be_compiled_is_met_by_nothing() -> Non
     assert met(waits, event(5)) == [(3, 5)]
 
 
-def test_an_event_whose_data_cannot_be_judged_is_passed_over() -> None:
+def test_an_event_whose_data_cannot_be_evaluated_is_passed_over() -> None:
     assert met([wait(1)], event(5, payload={"n": float("inf")}), event(6)) == [(1, 6)]

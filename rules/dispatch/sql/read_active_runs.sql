@@ -1,4 +1,5 @@
--- The runs of some rules that are under way, oldest first. Index: action_under_way. Locks nothing: lock_standings compares.
+-- Active runs of some rules, oldest first. Locks nothing: lock_active_runs reads them again and the caller compares. Index:
+-- action_under_way.
 select action_rule, group_key, id, state
 from tocsin.action
 where action_rule = any(%(rules)s) and state in ('gathering', 'queued', 'running')

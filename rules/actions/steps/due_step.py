@@ -1,0 +1,65 @@
+"""One attempt of a step that is due: its run, its place in the runbook, and the names its texts may use. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rules.actions.run import ActionRun, RunFacts
+from rules.lanes.lineage import lineage_text
+from rules.runbook import Node
+from schemas.documents.runbook import StepDocument
+
+MAX_TEXT_LENGTH = 4_000
+"""Longest text of a step's result in the record log. What was sent is not cut."""
+
+
+@dataclass(frozen=True)
+class DueStep:
+    run: ActionRun
+    node: Node
+    facts: RunFacts
+
+    @property
+    def kind(self) -> str:
+        return self.node.kind
+
+    @property
+    def document(self) -> StepDocument:
+        return self.node.step
+
+    @property
+    def entry(self) -> Mapping[str, Any]:
+        return self.run.entry(self.node.number)
+
+    @property
+    def attempt(self) -> int:
+        return int(self.entry["attempt"])
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: the same for every attempt."""
+        return f"{self.run.id}/{self.node.number}"
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """The names that templates may use."""
+        return {
+            **self.facts.event,
+            "alarm": self.facts.alarm,
+            "answers": self.run.answers,
+            "events": list(self.facts.events),
+            "now": self.run.at,
+        }
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of every message that the step publishes. A service that answers with an event
+        passes them on, so that Tocsin can tell the answer from an unrelated event."""
+        return {
+            "Tocsin-Idempotency-Key": self.key,
+            "Tocsin-Correlation-Id": str(self.run.correlation_id),
+            "Tocsin-Lineage": lineage_text(self.run.next_lineage),
+        }

@@ -1,0 +1,25 @@
+"""Step `wait`: let time pass, or wait for an event."""
+
+from __future__ import annotations
+
+from rules.actions.steps.context import StepContext
+from rules.actions.steps.due_step import DueStep
+from rules.actions.store import read_event
+from rules.runbook import Completed, Outcome
+from rules.runbook.wait import outcome_of_wait
+from tocsin.core.instant import instant_text
+
+_ANSWER_FIELDS = ("id", "type", "owner", "schedule", "rule", "payload")
+
+
+async def perform_wait(step: DueStep, context: StepContext) -> Outcome:
+    assert step.document.wait is not None
+    outcome = outcome_of_wait(step.document.wait, step.entry, step.run.at)
+    if "met" not in step.entry or not isinstance(outcome, Completed):
+        return outcome
+    async with context.sessions() as connection:
+        event = await read_event(connection, step.entry["met"])
+    if event is None:
+        return Completed({**outcome.answer, "event": {}})
+    fields = {field: event[field] for field in _ANSWER_FIELDS}
+    return Completed({**outcome.answer, "event": {**fields, "ts": instant_text(event["ts"])}})

@@ -1,0 +1,34 @@
+"""States of runs and of their steps, and what ends a run before its last step. Pure.
+
+The statements in `sql/` and the migrations list the same states. `schemas.documents.rule_test` and
+`schemas.wire.step` list them as literals, because their models are exported.
+"""
+
+from __future__ import annotations
+
+from schemas.values.rule_ref import RuleRef
+from schemas.wire.alarm_events import event_type
+
+ACTIVE = ("gathering", "queued", "running")
+DEAD = ("failed", "timed_out")
+ENDED = ("completed", *DEAD, "cancelled", "skipped")
+RUN_STATES = (*ACTIVE, *ENDED)
+ACTIVE_STEP = ("due", "waiting")
+"""A step in one of these states is not finished; in any other state its attempt has ended."""
+STEP_STATES = (*ACTIVE_STEP, *ENDED)
+
+_ENDING_EVENTS = {
+    event_type("resolved"): "the alarm resolved",
+    event_type("acknowledged"): "the alarm was acknowledged",
+}
+
+
+def ending_reason(type: str) -> str | None:
+    """Why an event of this type ends the runs that its alarm has started; None if it does not."""
+    return _ENDING_EVENTS.get(type)
+
+
+def ends_with_alarm(rule: str) -> bool:
+    """Whether the runs of a rule end with their alarm. A notification does not: it is delivered whatever
+    happens to the alarm after it."""
+    return RuleRef.parse(rule).kind != "notify"
