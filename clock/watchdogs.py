@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from clock.kinds import Bounds, Plan, remove_timers
-from timers.staleness_id import verdict_id
+from timers.staleness_id import staleness_id
 from tocsin.core.columns import numbers, plain_texts
 from tocsin.core.db import Connection, statement
 from tocsin.core.instant import instant_of, microseconds_of
@@ -97,7 +97,7 @@ class Watchdogs:
             statement("clock/append_staleness"),
             {
                 "ids": plain_texts(
-                    str(verdict_id("stale", row.owner, row.key, row.nominal_at)) for row in stale
+                    str(staleness_id("stale", row.owner, row.key, row.nominal_at)) for row in stale
                 ),
                 "places": plain_texts(row.place for row in stale),
                 "deadlines": numbers(microseconds_of(row.nominal_at) for row in stale),

@@ -1,12 +1,13 @@
-"""What a batch of inputs means: the engine's states and effects, gathered into rows and one list of events.
+"""Writes of a batch: the states and effects of the engine, collected as rows and one list of events.
 
-Guarantee: `Judgement` is made from states that were read without a lock and writes nothing that does not fit them.
-`timers` and `entities` raise `Conflict` when the clock or an apply changed one of them meanwhile: the
-transaction is rolled back, and the batch is judged again from what is true now. So a sustain that fires and an input
-that clears have one winner, decided by the timer's row.
+Guarantee: an `AlarmBatch` starts from states that were read without a lock, and writes only if they
+are still current. If the clock or an apply changed one of them, `timers` or `entities` raises
+`Conflict`: the transaction is rolled back and the batch is planned again. So if a sustain fires
+while an input clears its alarm, exactly one of them wins, and the row of the timer decides which.
 
-What is written is the difference between the first and the last state of the batch. A sustain that was armed and
-cancelled within it never reaches the table; the edges of an alarm all do, in their order, as events.
+Only the difference between the first and the last state of the batch is written. A sustain that was
+armed and cancelled within the batch never reaches the table. The transitions of an alarm are all
+written, in order, as events.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from rules.alarms.rule_change import Fate, switch
+import structlog
+
+from rules.alarms.rule_change import StateChange, change_state
 from rules.engine import (
     BLANK,
     Alarm,
@@ -27,6 +30,7 @@ from rules.engine import (
     Effect,
     Effects,
     Input,
+    MessageFailed,
     Open,
     Pend,
     Resolve,
@@ -39,24 +43,25 @@ from rules.health.observations import Fact, holding_facts
 from rules.lanes.batch import Writes
 from schemas.wire.alarm_events import transition_event
 from tocsin.core.columns import column
-from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.records import NewEvent, Records
 
+_log = structlog.get_logger()
 Subject = tuple[str, str]
 """An event_rule and an owner."""
-Turn = Callable[[RuleState], tuple[RuleState, Effects]]
+StateFunction = Callable[[RuleState], tuple[RuleState, Effects]]
 
 
-class Seen(NamedTuple):
-    """A state as it was read; version 0: none is stored."""
+class StoredState(NamedTuple):
+    """A state as it was read. Version 0: no state is stored."""
 
     state: RuleState = BLANK
     version: int = 0
     correlation_id: uuid.UUID | None = None
 
 
-class Sustain(NamedTuple):
+class ArmedSustain(NamedTuple):
     ref: str
     key: str
     at: datetime
@@ -64,160 +69,176 @@ class Sustain(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Held:
-    """An alarm that the batch touched, as it is at its end."""
+class TouchedAlarm:
+    """An alarm that the batch changed, as it is at the end of the batch."""
 
     alarm: Alarm
     correlation_id: uuid.UUID
-    stored: bool
+    is_stored: bool
     state: str = "pending"
     opened_at: datetime | None = None
     resolved_at: datetime | None = None
     reason: str | None = None
 
 
-_NOT_SEEN = Seen()
+_NOT_STORED = StoredState()
 
 
 async def read_subjects(connection: Connection, rules: Iterable[str]) -> list[Subject]:
-    """Of which owners these rules hold an alarm."""
-    cursor = await connection.execute(statement("rules.alarms/list_held_subjects"), {"rules": sorted(rules)})
-    return [(rule, owner) for rule, owner in await cursor.fetchall()]
+    """The rules, with the owners for which they have a pending or open alarm."""
+    rows = await fetch_all(connection, "rules.alarms/list_held_subjects", {"rules": sorted(rules)})
+    return [(rule, owner) for rule, owner in rows]
 
 
-async def read_states(connection: Connection, subjects: Iterable[Subject]) -> dict[Subject, Seen]:
+async def read_states(connection: Connection, subjects: Iterable[Subject]) -> dict[Subject, StoredState]:
     wanted = sorted(set(subjects))
     if not wanted:
         return {}
-    cursor = await connection.execute(
-        statement("rules.alarms/read_rule_states"),
+    rows = await fetch_all(
+        connection,
+        "rules.alarms/read_rule_states",
         {"rules": [rule for rule, _ in wanted], "owners": [owner for _, owner in wanted]},
     )
     return {
-        (rule, owner): Seen(RuleState.from_json(state), version, correlation_id)
-        for rule, owner, state, version, correlation_id in await cursor.fetchall()
+        (rule, owner): StoredState(RuleState.from_json(state), version, correlation_id)
+        for rule, owner, state, version, correlation_id in rows
     }
 
 
-class Judgement(Writes):
-    """`prepare` it before the transaction, where a batch may be large: a thousand alarms are a second of work for a
-    busy machine, and a session that is idle inside of a transaction for that long is ended."""
+class AlarmBatch(Writes):
+    """States, alarms and events of one batch.
+
+    Call `freeze` before the transaction if the batch may be large. A thousand alarms take a second
+    on a busy machine, and Postgres ends a session that idles in a transaction for that long.
+    """
 
     def __init__(
         self,
         lane: str,
         partition: int,
-        seen: Mapping[Subject, Seen],
-        followed: AbstractSet[str] = frozenset(),
+        stored: Mapping[Subject, StoredState],
+        observed_owners: AbstractSet[str] = frozenset(),
     ) -> None:
-        """`followed`: owners of whose alarms facts are wanted."""
+        """`observed_owners`: owners of members of systems, whose alarms become observations."""
         self._lane = lane
         self._partition = partition
-        self._seen = seen
+        self._stored = stored
         self._states: dict[Subject, RuleState] = {}
-        self._alarms: dict[uuid.UUID, _Held] = {}
+        self._alarms: dict[uuid.UUID, TouchedAlarm] = {}
         self._dropped: list[uuid.UUID] = []
         self._columns: dict[str, dict[str, Any]] = {}
-        self._gone = 0
-        self._followed = followed
+        self._cancelled = 0
+        self._observed_owners = observed_owners
         self.events: list[NewEvent] = []
-        """The edges, in the order in which they happened."""
+        """The transitions, in the order in which they happened."""
         self.facts: list[Fact] = []
 
-    def hear(self, rule: Rule, owner: str, given: Input, correlation_id: uuid.UUID | None = None) -> None:
-        """`correlation_id` is that of the event that is judged; an alarm over datapoints begins a chain of its own."""
-        self._turn((rule.name, owner), given.at, lambda state: step(rule, state, given), correlation_id)
+    def apply_input(
+        self, rule: Rule, owner: str, input: Input, correlation_id: uuid.UUID | None = None
+    ) -> None:
+        """Evaluate an input.
+
+        `correlation_id` is the one of an event. An alarm over datapoints begins a correlation of its own.
+        """
+        self._apply((rule.name, owner), input.at, lambda state: step(rule, state, input), correlation_id)
 
     def advance(self, subject: Subject, until: datetime) -> None:
-        """Realise the deadline that is due by then."""
-        self._turn(subject, until, lambda state: advance(state, until))
+        """Realise the deadline that is due at or before an instant."""
+        self._apply(subject, until, lambda state: advance(state, until))
 
-    def _turn(
-        self, subject: Subject, at: datetime, turn: Turn, correlation_id: uuid.UUID | None = None
+    def _apply(
+        self,
+        subject: Subject,
+        at: datetime,
+        function: StateFunction,
+        correlation_id: uuid.UUID | None = None,
     ) -> None:
         before = self._state(subject)
-        self.change(subject, turn, correlation_id)
-        if subject[1] in self._followed:
+        self.change(subject, function, correlation_id)
+        if subject[1] in self._observed_owners:
             self.facts += holding_facts(*subject, at, before, self._state(subject))
 
-    def switch(self, fates: Mapping[str, Fate], at: datetime) -> None:
-        """The rules changed at an instant of the lane: see `rules.alarms.rule_change`."""
-        for subject in sorted({*self._seen, *self._states}):
-            if subject[0] in fates:
-                self.change(subject, partial(switch, fate=fates[subject[0]], watermark=at, at=at))
+    def change_rules(self, changes: Mapping[str, StateChange], at: datetime) -> None:
+        """Apply the effect of an apply on states, at an instant of the lane."""
+        for subject in sorted({*self._stored, *self._states}):
+            if subject[0] in changes:
+                change = changes[subject[0]]
+                self.change(subject, partial(change_state, change=change, watermark=at, at=at))
 
-    def change(self, subject: Subject, turn: Turn, correlation_id: uuid.UUID | None = None) -> None:
+    def change(
+        self, subject: Subject, function: StateFunction, correlation_id: uuid.UUID | None = None
+    ) -> None:
         before = self._state(subject)
-        after, effects = turn(before)
+        after, effects = function(before)
         if after is not before:
             self._states[subject] = after
         for effect in effects:
-            self._note(subject, effect, correlation_id)
+            self._collect(subject, effect, correlation_id)
 
     def _state(self, subject: Subject) -> RuleState:
-        known = self._states.get(subject)
-        return known if known is not None else self._seen.get(subject, _NOT_SEEN).state
+        state = self._states.get(subject)
+        return state if state is not None else self._stored.get(subject, _NOT_STORED).state
 
-    def _note(self, subject: Subject, effect: Effect, correlation_id: uuid.UUID | None) -> None:
+    def _collect(self, subject: Subject, effect: Effect, correlation_id: uuid.UUID | None) -> None:
         if isinstance(effect, Pend):
-            self._hold(subject, effect.alarm, correlation_id)
+            self._touch(subject, effect.alarm, correlation_id)
         elif isinstance(effect, DropPending):
-            # One that the batch itself began never was; one that it began again has been dropped before.
+            # An alarm that began in this batch is not stored yet, so there is nothing to delete.
             if self._alarms.pop(effect.alarm_id, None) is None:
                 self._dropped.append(effect.alarm_id)
         elif isinstance(effect, Open):
-            held = self._hold(subject, effect.alarm, correlation_id)
-            held.state, held.opened_at = "open", effect.at
-            ref = held.alarm.ref(held.correlation_id)
+            touched = self._touch(subject, effect.alarm, correlation_id)
+            touched.state, touched.opened_at = "open", effect.at
+            ref = touched.alarm.ref(touched.correlation_id)
             self.events.append(transition_event(ref, "opened", effect.at, effect.payload))
         elif isinstance(effect, Resolve):
-            held = self._hold(subject, effect.alarm, correlation_id)
-            held.state, held.resolved_at, held.reason = "resolved", effect.at, effect.reason
-            ref = held.alarm.ref(held.correlation_id)
+            touched = self._touch(subject, effect.alarm, correlation_id)
+            touched.state, touched.resolved_at, touched.reason = "resolved", effect.at, effect.reason
+            ref = touched.alarm.ref(touched.correlation_id)
             self.events.append(transition_event(ref, "resolved", effect.at, effect.payload))
+        elif isinstance(effect, MessageFailed):
+            _log.warning("message cannot be filled", rule=subject[0], owner=subject[1], error=effect.error)
 
-    def _hold(self, subject: Subject, alarm: Alarm, correlation_id: uuid.UUID | None) -> _Held:
-        held = self._alarms.get(alarm.id)
-        if held is None:
-            seen = self._seen.get(subject, _NOT_SEEN)
-            stored = seen.state.alarm is not None and seen.state.alarm.id == alarm.id
-            known = seen.correlation_id if stored else correlation_id
-            held = self._alarms[alarm.id] = _Held(alarm, known or alarm.id, stored)
-        return held
+    def _touch(self, subject: Subject, alarm: Alarm, correlation_id: uuid.UUID | None) -> TouchedAlarm:
+        touched = self._alarms.get(alarm.id)
+        if touched is None:
+            stored = self._stored.get(subject, _NOT_STORED)
+            is_stored = stored.state.alarm is not None and stored.state.alarm.id == alarm.id
+            correlation_id = stored.correlation_id if is_stored else correlation_id
+            touched = TouchedAlarm(alarm, correlation_id or alarm.id, is_stored)
+            self._alarms[alarm.id] = touched
+        return touched
 
-    def prepare(self) -> Judgement:
-        """Everything has been heard: what is to be written, as columns."""
-        gone: list[Sustain] = []
-        armed: list[Sustain] = []
+    def freeze(self) -> AlarmBatch:
+        """Build the columns to write. No input may follow."""
+        cancelled: list[ArmedSustain] = []
+        armed: list[ArmedSustain] = []
         for subject, after in self._states.items():
-            was, now = _sustain(self._seen.get(subject, _NOT_SEEN).state), _sustain(after)
-            if was is not None and (now is None or (was.ref, was.key) != (now.ref, now.key)):
-                gone.append(was)
-            if now is not None and (was is None or was != now):
-                armed.append(now)
-        # An alarm that ends may be snoozed, or not: nothing depends on it.
-        ended = [str(id) for id, held in self._alarms.items() if held.state == "resolved" and held.stored]
-        self._gone = len(gone)
+            old, new = _sustain(self._stored.get(subject, _NOT_STORED).state), _sustain(after)
+            if old is not None and (new is None or (old.ref, old.key) != (new.ref, new.key)):
+                cancelled.append(old)
+            if new is not None and new != old:
+                armed.append(new)
+        # A resolved alarm may have a snooze. Its timer is deleted if there is one, and not counted.
+        ended = [
+            str(id) for id, alarm in self._alarms.items() if alarm.state == "resolved" and alarm.is_stored
+        ]
+        self._cancelled = len(cancelled)
         self._columns = {
-            "gone": {
-                "refs": column([*(one.ref for one in gone), *ended]),
-                "keys": column([*(one.key for one in gone), *("snooze" for _ in ended)]),
-            }
-            if gone or ended
-            else {},
-            "armed": _sustain_columns(armed) if armed else {},
+            "cancelled": _cancel_columns(cancelled, ended) if cancelled or ended else {},
+            "armed": _arm_columns(armed) if armed else {},
             "states": self._state_columns() if self._states else {},
-            "alarms": _alarm_columns(self._alarms.values()) if self._alarms else {},
+            "alarms": _alarm_columns(list(self._alarms.values())) if self._alarms else {},
         }
         return self
 
     async def timers(self, connection: Connection) -> None:
         if not self._columns:
-            self.prepare()
-        if self._columns["gone"]:
-            row = await fetch_one(connection, "rules.alarms/cancel_sustains", self._columns["gone"])
-            if row is None or row[0] != self._gone:
-                raise Conflict("a sustain fired while its end was being judged")
+            self.freeze()
+        if self._columns["cancelled"]:
+            row = await fetch_one(connection, "rules.alarms/cancel_sustains", self._columns["cancelled"])
+            if row is None or row[0] != self._cancelled:
+                raise Conflict("a sustain fired while its end was being decided")
         if self._columns["armed"]:
             await connection.execute(statement("rules.alarms/arm_sustains"), self._columns["armed"])
 
@@ -225,7 +246,7 @@ class Judgement(Writes):
         if self._columns["states"]:
             row = await fetch_one(connection, "rules.alarms/put_rule_states", self._columns["states"])
             if row is None or row[0] != len(self._states):
-                raise Conflict("the state of a rule changed while it was being judged")
+                raise Conflict("the state of a rule changed while the batch was being planned")
         if self._dropped:
             await connection.execute(statement("rules.alarms/drop_pending_alarms"), {"ids": self._dropped})
         if self._columns["alarms"]:
@@ -245,41 +266,48 @@ class Judgement(Writes):
             "phases": column(state.phase for state in states),
             "alarm_ids": column(None if state.alarm is None else state.alarm.id for state in states),
             "states": column(state.to_json() for state in states),
-            "versions": column(self._seen.get(subject, _NOT_SEEN).version for subject in subjects),
+            "versions": column(self._stored.get(subject, _NOT_STORED).version for subject in subjects),
         }
 
 
-def _sustain(state: RuleState) -> Sustain | None:
+def _sustain(state: RuleState) -> ArmedSustain | None:
     """The timer that a state has armed."""
     if state.alarm is None or state.due_at is None:
         return None
     if state.phase == "pending":
-        return Sustain(str(state.alarm.id), "open", state.due_at, state.alarm.payload)
-    return Sustain(str(state.alarm.id), "clear", state.due_at, state.resolution or {})
+        return ArmedSustain(str(state.alarm.id), "open", state.due_at, state.alarm.payload)
+    return ArmedSustain(str(state.alarm.id), "clear", state.due_at, state.resolution or {})
 
 
-def _sustain_columns(armed: Sequence[Sustain]) -> dict[str, Any]:
+def _cancel_columns(cancelled: Sequence[ArmedSustain], ended: Sequence[str]) -> dict[str, Any]:
     return {
-        "refs": column(one.ref for one in armed),
-        "keys": column(one.key for one in armed),
-        "at": column(one.at for one in armed),
-        "payloads": column(one.payload for one in armed),
+        "refs": column([*(sustain.ref for sustain in cancelled), *ended]),
+        "keys": column([*(sustain.key for sustain in cancelled), *("snooze" for _ in ended)]),
     }
 
 
-def _alarm_columns(alarms: Iterable[_Held]) -> dict[str, Any]:
-    held = list(alarms)
+def _arm_columns(armed: Sequence[ArmedSustain]) -> dict[str, Any]:
     return {
-        "ids": column(one.alarm.id for one in held),
-        "rules": column(one.alarm.rule for one in held),
-        "owners": column(one.alarm.owner for one in held),
-        "states": column(one.state for one in held),
-        "severities": column(one.alarm.severity for one in held),
-        "since": column(one.alarm.since for one in held),
-        "opened_at": column(one.opened_at for one in held),
-        "resolved_at": column(one.resolved_at for one in held),
-        "reasons": column(one.reason for one in held),
-        "payloads": column(one.alarm.payload for one in held),
-        "source_event_ids": column(one.alarm.source_event_id for one in held),
-        "correlation_ids": column(one.correlation_id for one in held),
+        "refs": column(sustain.ref for sustain in armed),
+        "keys": column(sustain.key for sustain in armed),
+        "at": column(sustain.at for sustain in armed),
+        "payloads": column(sustain.payload for sustain in armed),
+    }
+
+
+def _alarm_columns(touched: Sequence[TouchedAlarm]) -> dict[str, Any]:
+    alarms = [each.alarm for each in touched]
+    return {
+        "ids": column(alarm.id for alarm in alarms),
+        "rules": column(alarm.rule for alarm in alarms),
+        "owners": column(alarm.owner for alarm in alarms),
+        "states": column(each.state for each in touched),
+        "severities": column(alarm.severity for alarm in alarms),
+        "since": column(alarm.since for alarm in alarms),
+        "opened_at": column(each.opened_at for each in touched),
+        "resolved_at": column(each.resolved_at for each in touched),
+        "reasons": column(each.reason for each in touched),
+        "payloads": column(alarm.payload for alarm in alarms),
+        "source_event_ids": column(alarm.source_event_id for alarm in alarms),
+        "correlation_ids": column(each.correlation_id for each in touched),
     }

@@ -1,12 +1,13 @@
-"""Series about which nothing can be decided yet: remembered, so that most batches need not read them.
+"""Cache of series known to be fresh, so that most batches can skip reading them.
 
-Guarantee: a series is calm up to an instant if it is fresh and its watchdog, armed with the tolerance of its type, is
-due later; or if it is not watched at all. Until then nobody can find it stale, whoever holds its partition: a verdict
-needs a deadline that has passed, and a deadline only moves on. What else could change it is an apply: then everything
-is forgotten.
+Guarantee: the cache calls a series fresh up to an instant only if one of these holds: it is fresh
+and its watchdog, armed with the `stale_after` of its type, is due later; or it is not watched at
+all. Until then no worker can find it stale, whichever worker holds its partition: staleness needs a
+deadline that has passed, and a deadline only moves into the future. Only an apply can change that,
+and it empties the cache.
 
-Why it is worth it: reading a series costs more than storing a datapoint, and of a hundred arrivals ninety-nine change
-nothing but the value.
+Why: reading a series costs more than storing a datapoint, and 99 of 100 arrivals change nothing but
+the value.
 """
 
 from __future__ import annotations
@@ -14,39 +15,40 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from rules.alarms.staleness import Key, StoredSeries
+from rules.alarms.staleness import SeriesKey, StoredSeries
 from rules.engine import TypeIndex
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _MOST = 200_000
 
 
-class CalmSeries:
-    """What a worker remembers, of all its partitions."""
+class FreshCache:
+    """The cache of one worker, for all its partitions."""
 
     def __init__(self) -> None:
         self._rules_seq = -1
-        self._due_at: dict[Key, datetime] = {}
+        self._due_at: dict[SeriesKey, datetime] = {}
 
-    def under(self, rules_seq: int, types: TypeIndex) -> Calm:
-        """For a batch that is judged by the documents of this apply."""
+    def for_rules(self, rules_seq: int, types: TypeIndex) -> FreshSeries:
+        """The entries that are valid for a batch under the rules of this apply."""
         if rules_seq != self._rules_seq or len(self._due_at) > _MOST:
-            # Anew, not emptied: a batch under older rules may still be at work with what it has.
+            # A new dictionary: a batch under older rules may still use the former one.
             self._rules_seq, self._due_at = rules_seq, {}
-        return Calm(self._due_at, types)
+        return FreshSeries(self._due_at, types)
 
 
-class Calm:
-    def __init__(self, due_at: dict[Key, datetime], types: TypeIndex) -> None:
+class FreshSeries:
+    def __init__(self, due_at: dict[SeriesKey, datetime], types: TypeIndex) -> None:
         self._due_at = due_at
         self._types = types
 
-    def up_to(self, series: Iterable[Key], until: datetime) -> set[Key]:
-        """Those that are calm up to and including `until`."""
+    def fresh_until(self, series: Iterable[SeriesKey], until: datetime) -> set[SeriesKey]:
+        """Those of the series that are fresh up to and including `until`."""
         return {key for key in series if (due_at := self._due_at.get(key)) is not None and due_at > until}
 
-    def learn(self, stored: Iterable[StoredSeries]) -> None:
-        for one in stored:
-            due_at = _NEVER if one.within is None else one.nominal_at
-            if one.stale_since is None and one.within == self._types.deadline(one.key) and due_at is not None:
-                self._due_at[one.owner, one.key] = due_at
+    def remember(self, stored: Iterable[StoredSeries]) -> None:
+        for series in stored:
+            due_at = _NEVER if series.stale_after is None else series.nominal_at
+            is_armed_as_typed = series.stale_after == self._types.stale_after(series.key)
+            if series.stale_since is None and is_armed_as_typed and due_at is not None:
+                self._due_at[series.owner, series.key] = due_at

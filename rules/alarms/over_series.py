@@ -1,11 +1,13 @@
-"""Alarms and staleness over series: what the batches of the data lane mean.
+"""Alarms and staleness over series: the effect of a batch of the data lane.
 
-Guarantee: inputs of one owner are judged in the order of their instants: what is due before an arrival is realised
-first, at its nominal time, by whoever gets there first. The clock may have called a series stale; then the rules hear
-of it here, before anything later of the same owner. Where it has not, this batch does, and removes the watchdog: one
-that is gone means that the clock was quicker, and the batch is judged again. So verdicts depend on arrivals alone.
+Guarantee: the inputs of one owner are evaluated in the order of their instants. A deadline that is
+due before an arrival is realised first, at its nominal time, either by the clock or by the batch
+that reads the arrival. If the clock has recorded that a series is stale, the rules evaluate it here,
+before anything later of the same owner. If it has not, this batch records it and deletes the
+watchdog; a watchdog that is already gone means that the clock was faster, and the batch is planned
+again. So the results depend on arrivals alone.
 
-A verdict that comes through the stream is only a wake-up: what counts is what is stored.
+A calculated datapoint from the stream only triggers a batch. The stored series decide.
 """
 
 from __future__ import annotations
@@ -13,12 +15,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import Judgement, Subject, read_states
-from rules.alarms.fresh_cache import Calm, CalmSeries
-from rules.alarms.staleness import Key, Series, Silence, Silences, StoredSeries, is_watched
+from rules.alarms.batch_writes import AlarmBatch, Subject, read_states
+from rules.alarms.fresh_cache import FreshCache, FreshSeries
+from rules.alarms.staleness import (
+    SeriesKey,
+    StalenessTracker,
+    StoredSeries,
+    TrackedSeries,
+    fresh_datapoint,
+    stale_datapoint,
+)
 from rules.documents.compiled_rules import compiled_rule_book
 from rules.documents.members import Members
 from rules.engine import Arrival, CompiledRules, WentStale
@@ -26,247 +35,234 @@ from rules.health.observations import Fact, series_fact
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, Verdict
 from schemas.wire.subjects import token
-from timers.staleness_id import verdict_id
-from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.instant import MICROSECOND
 from tocsin.core.records import NewCalculated, Records
 
 _NO_MEMBERS = Members()
-# Inputs that are judged without giving way.
-_STRETCH = 100
+# Inputs that are evaluated before other tasks may run.
+_INPUTS_PER_SLICE = 100
 
 
 class SeriesAlarms:
     def __init__(self) -> None:
         self._book = compiled_rule_book()
-        self._calm = CalmSeries()
+        self._cache = FreshCache()
 
-    async def plan(self, connection: Connection, batch: DataBatch) -> SeriesJudgement:
+    async def plan(self, connection: Connection, batch: DataBatch) -> SeriesBatch:
         await self._book.refresh(connection, batch.rules_seq + 1)
         rules = self._book.at(batch.rules_seq + 1)
-        calm = self._calm.under(batch.rules_seq, rules.types)
-        return await judge(connection, batch.partition, batch.inputs, rules, rules.members, calm)
+        fresh = self._cache.for_rules(batch.rules_seq, rules.types)
+        return await plan_batch(connection, batch.partition, batch.inputs, rules, rules.members, fresh)
 
 
-class Due(NamedTuple):
-    """No input, but an instant up to which the silences of an owner, and the sustains of members, are decided."""
+class OwnerWatermark(NamedTuple):
+    """An instant up to which the deadlines of an owner can be decided: staleness, and sustains of members."""
 
     owner: str
     until: datetime
 
 
-Given = Arrival | Verdict | Due
+SeriesInput = Arrival | Verdict | OwnerWatermark
 
 
-async def judge(
+async def plan_batch(
     connection: Connection,
     partition: int,
-    inputs: Sequence[Given],
+    inputs: Sequence[SeriesInput],
     rules: CompiledRules,
     members: Members = _NO_MEMBERS,
-    calm: Calm | None = None,
-) -> SeriesJudgement:
-    """Read and decide, without a lock. Series that are `calm` are not read, only heard."""
-    dues = {_due(given) for given in inputs}
-    until = max((due.until for due in dues), default=None)
-    arrived = {(given.owner, given.key) for given in inputs if isinstance(given, Arrival)}
-    passed = calm.up_to(arrived, until) if calm is not None and until is not None else set()
-    stored = await _read_series(connection, dues, arrived - passed)
-    if calm is not None:
-        calm.learn(stored)
-    begun = _first_arrivals(inputs, {(one.owner, one.key) for one in stored} | passed)
-    silences = Silences(stored, rules.types)
-    timeline, calculated = _timeline(inputs, silences, passed)
-    settled = await _due_subjects(connection, inputs, members)
-    seen = await read_states(connection, (*_subjects(rules, timeline), *settled))
-    judgement = Judgement("data", partition, seen, members.owners)
-    for number, given in enumerate(timeline):
-        for rule in rules.for_key(given.key):
-            judgement.hear(rule, given.owner, given)
-        if number % _STRETCH == 0:
-            await asyncio.sleep(0)  # transactions of other partitions go on
-    for subject, due in settled.items():
-        judgement.advance(subject, due)
-    told = [Fact(one.owner, one.at, "fresh", one.key) for one in begun] + list(map(series_fact, calculated))
-    facts = [fact for fact in told if members.of_series(fact.owner, fact.subject, rules)]
-    facts += judgement.facts
-    records = Records(judgement.events, calculated=calculated, facts=[fact.told() for fact in facts])
-    return SeriesJudgement(judgement.prepare(), silences.changed(), records, facts)
+    fresh: FreshSeries | None = None,
+) -> SeriesBatch:
+    """Read and decide, without a lock. The rows of `fresh` series are not read."""
+    watermarks = {_watermark(input) for input in inputs}
+    until = max((watermark.until for watermark in watermarks), default=None)
+    arrived = {(input.owner, input.key) for input in inputs if isinstance(input, Arrival)}
+    skipped = fresh.fresh_until(arrived, until) if fresh is not None and until is not None else set()
+    stored = await _read_series(connection, watermarks, arrived - skipped)
+    if fresh is not None:
+        fresh.remember(stored)
+    first_arrivals = _first_arrivals(inputs, {(series.owner, series.key) for series in stored} | skipped)
+    tracker = StalenessTracker(stored, rules.types)
+    timeline, calculated = _timeline(inputs, tracker, skipped)
+    sustained = await _read_sustained(connection, inputs, members)
+    states = await read_states(connection, (*_subjects(rules, timeline), *sustained))
+    alarms = AlarmBatch("data", partition, states, members.owners)
+    await _evaluate(alarms, rules, timeline)
+    for subject, watermark in sustained.items():
+        alarms.advance(subject, watermark)
+    observed = [Fact(arrival.owner, arrival.at, "fresh", arrival.key) for arrival in first_arrivals]
+    observed += map(series_fact, calculated)
+    facts = [fact for fact in observed if members.of_series(fact.owner, fact.subject, rules)]
+    facts += alarms.facts
+    records = Records(alarms.events, calculated=calculated, facts=[fact.told() for fact in facts])
+    return SeriesBatch(alarms.freeze(), tracker.changed_series(), records, facts)
 
 
-class SeriesJudgement(Writes):
+class SeriesBatch(Writes):
     def __init__(
         self,
-        judgement: Judgement,
-        changed: Sequence[Series],
+        alarms: AlarmBatch,
+        changed: Sequence[TrackedSeries],
         records: Records,
         facts: Sequence[Fact] = (),
     ) -> None:
         self.facts = facts
-        self._judgement = judgement
+        self._alarms = alarms
         self._changed = changed
         self._records = records
 
     async def timers(self, connection: Connection) -> None:
-        await self._judgement.timers(connection)
-        gone = [one for one in self._changed if one.stored is not None and one.stored.within is not None]
-        gone = [one for one in gone if one.lapsed or not is_watched(one)]
-        if gone:
-            await self._disarm(connection, gone)
-        armed = [one for one in self._changed if is_watched(one)]
+        await self._alarms.timers(connection)
+        watched = [
+            series
+            for series in self._changed
+            if series.stored is not None and series.stored.stale_after is not None
+        ]
+        disarmed = [series for series in watched if series.is_watchdog_expired or not series.needs_watchdog]
+        if disarmed:
+            await _disarm(connection, disarmed)
+        armed = [series for series in self._changed if series.needs_watchdog]
         if armed:
-            await connection.execute(
-                statement("rules.alarms/arm_watchdogs"),
-                {
-                    "owners": [one.owner for one in armed],
-                    "refs": [token(one.owner) for one in armed],
-                    "keys": [one.key for one in armed],
-                    "deadlines": [one.deadline for one in armed],
-                    "within_us": [(one.within or timedelta(0)) // MICROSECOND for one in armed],
-                },
-            )
-
-    async def _disarm(self, connection: Connection, gone: Sequence[Series]) -> None:
-        row = await fetch_one(
-            connection,
-            "rules.alarms/disarm_watchdogs",
-            {
-                "refs": [token(one.owner) for one in gone],
-                "keys": [one.key for one in gone],
-                "lapsed": [one.lapsed for one in gone],
-            },
-        )
-        if row is None or row[0] != sum(one.lapsed for one in gone):
-            raise Conflict("a watchdog fired while its series was being judged")
+            await _arm(connection, armed)
 
     async def entities(self, connection: Connection) -> None:
-        known = [one for one in self._changed if one.stored is not None or one.stale_since is not None]
-        if known:
+        changed = [
+            series for series in self._changed if series.stored is not None or series.stale_since is not None
+        ]
+        if changed:
             await connection.execute(
                 statement("rules.alarms/put_freshness"),
                 {
-                    "owners": [one.owner for one in known],
-                    "keys": [one.key for one in known],
-                    "stale_since": [one.stale_since for one in known],
-                    "heard": [one.handled_stale_since for one in known],
+                    "owners": [series.owner for series in changed],
+                    "keys": [series.key for series in changed],
+                    "stale_since": [series.stale_since for series in changed],
+                    "handled_stale_since": [series.handled_stale_since for series in changed],
                 },
             )
-        await self._judgement.entities(connection)
+        await self._alarms.entities(connection)
 
     def records(self) -> Records:
         return self._records
 
 
+async def _disarm(connection: Connection, disarmed: Sequence[TrackedSeries]) -> None:
+    row = await fetch_one(
+        connection,
+        "rules.alarms/disarm_watchdogs",
+        {
+            "refs": [token(series.owner) for series in disarmed],
+            "keys": [series.key for series in disarmed],
+            "expired": [series.is_watchdog_expired for series in disarmed],
+        },
+    )
+    if row is None or row[0] != sum(series.is_watchdog_expired for series in disarmed):
+        raise Conflict("a watchdog fired while its series was being evaluated")
+
+
+async def _arm(connection: Connection, armed: Sequence[TrackedSeries]) -> None:
+    await connection.execute(
+        statement("rules.alarms/arm_watchdogs"),
+        {
+            "owners": [series.owner for series in armed],
+            "refs": [token(series.owner) for series in armed],
+            "keys": [series.key for series in armed],
+            "deadlines": [series.deadline for series in armed],
+            "within_us": [(series.stale_after or timedelta(0)) // MICROSECOND for series in armed],
+        },
+    )
+
+
+async def _evaluate(
+    alarms: AlarmBatch, rules: CompiledRules, timeline: Sequence[Arrival | WentStale]
+) -> None:
+    for number, input in enumerate(timeline):
+        for rule in rules.for_key(input.key):
+            alarms.apply_input(rule, input.owner, input)
+        if number % _INPUTS_PER_SLICE == 0:
+            await asyncio.sleep(0)  # Lets transactions of other partitions continue.
+
+
 def _timeline(
-    inputs: Sequence[Given], silences: Silences, passed: AbstractSet[Key]
+    inputs: Sequence[SeriesInput], tracker: StalenessTracker, skipped: AbstractSet[SeriesKey]
 ) -> tuple[list[Arrival | WentStale], list[NewCalculated]]:
-    """What the rules hear, in order, and the verdicts to record; there are none about series that are `passed`."""
-    heard: list[Arrival | WentStale] = []
+    """The inputs of the rules in order, and the calculated datapoints to append. `skipped` series have none."""
+    timeline: list[Arrival | WentStale] = []
     calculated: list[NewCalculated] = []
-    looked: Due | None = None
-    for given in inputs:
-        due = _due(given)
-        # Once is enough for all datapoints of a message: what arrives now is due later.
-        for silence in silences.until(*due) if due != looked else ():
-            heard.append(silence.given)
-            if silence.is_new:
-                calculated.append(_stale(silence))
-        looked = due
-        if isinstance(given, Arrival):
-            if (given.owner, given.key) not in passed and silences.arrive(given):
-                calculated.append(_fresh(given))
-            heard.append(given)
-    return heard, calculated
+    last: OwnerWatermark | None = None
+    for input in inputs:
+        watermark = _watermark(input)
+        # Once is enough for all datapoints of a message: the deadlines of later arrivals are later.
+        for passed in tracker.pass_deadlines(*watermark) if watermark != last else ():
+            timeline.append(passed.input)
+            if passed.is_new:
+                calculated.append(stale_datapoint(passed.input))
+        last = watermark
+        if isinstance(input, Arrival):
+            if (input.owner, input.key) not in skipped and tracker.arrive(input):
+                calculated.append(fresh_datapoint(input))
+            timeline.append(input)
+    return timeline, calculated
 
 
-def _first_arrivals(inputs: Sequence[Given], seen: set[Key]) -> list[Arrival]:
-    """Of series that were never seen before."""
-    found = []
-    for given in inputs:
-        if isinstance(given, Arrival) and (given.owner, given.key) not in seen:
-            seen.add((given.owner, given.key))
-            found.append(given)
-    return found
+def _first_arrivals(inputs: Sequence[SeriesInput], seen: set[SeriesKey]) -> list[Arrival]:
+    """The first arrival of each series that is not in `seen`."""
+    arrivals = []
+    for input in inputs:
+        if isinstance(input, Arrival) and (input.owner, input.key) not in seen:
+            seen.add((input.owner, input.key))
+            arrivals.append(input)
+    return arrivals
 
 
-def _due(given: Given) -> Due:
-    """Whose silences an input brings to light, and up to when."""
-    if isinstance(given, Arrival):
-        return Due(given.owner, given.at)
-    if isinstance(given, Verdict):
-        return Due(given.calculated.owner, given.calculated.time)
-    return given
+def _watermark(input: SeriesInput) -> OwnerWatermark:
+    if isinstance(input, Arrival):
+        return OwnerWatermark(input.owner, input.at)
+    if isinstance(input, Verdict):
+        return OwnerWatermark(input.calculated.owner, input.calculated.time)
+    return input
 
 
 def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[Subject]:
-    return ((rule.name, given.owner) for given in timeline for rule in rules.for_key(given.key))
+    return ((rule.name, input.owner) for input in timeline for rule in rules.for_key(input.key))
 
 
-async def _due_subjects(
-    connection: Connection, inputs: Sequence[Given], members: Members
+async def _read_sustained(
+    connection: Connection, inputs: Sequence[SeriesInput], members: Members
 ) -> dict[Subject, datetime]:
-    """Whose sustains an instant without an input may bring to light: those of members alone. Elsewhere it makes no
-    difference who realises them, and when."""
-    until = {one.owner: one.until for one in inputs if isinstance(one, Due) and one.owner in members.owners}
+    """The subjects whose sustains the watermarks decide, for owners of members only.
+
+    For other owners it makes no difference which process realises a sustain, and when.
+    """
+    until = {
+        input.owner: input.until
+        for input in inputs
+        if isinstance(input, OwnerWatermark) and input.owner in members.owners
+    }
     if not until:
         return {}
-    cursor = await connection.execute(
-        statement("rules.alarms/list_sustained_subjects"), {"owners": sorted(until)}
-    )
-    return {(rule, owner): until[owner] for rule, owner in await cursor.fetchall()}
-
-
-def _stale(silence: Silence) -> NewCalculated:
-    """To the letter as clock/append_staleness writes it: nobody can tell who came first."""
-    given = silence.given
-    return NewCalculated(
-        owner=given.owner,
-        key=given.key,
-        ts=given.at,
-        kind="stale",
-        payload={
-            "value": given.value,
-            "ts": _instant(given.ts),
-            "labels": dict(given.labels),
-            "arrived_at": _instant(given.last_arrival),
-            "age_s": (given.at - given.last_arrival).total_seconds(),
-        },
-        id=verdict_id("stale", given.owner, given.key, given.at),
-    )
-
-
-def _fresh(given: Arrival) -> NewCalculated:
-    return NewCalculated(
-        owner=given.owner,
-        key=given.key,
-        ts=given.at,
-        kind="fresh",
-        payload={"value": given.value, "ts": _instant(given.ts), "labels": dict(given.labels)},
-        id=verdict_id("fresh", given.owner, given.key, given.at),
-    )
-
-
-def _instant(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    rows = await fetch_all(connection, "rules.alarms/list_sustained_subjects", {"owners": sorted(until)})
+    return {(rule, owner): until[owner] for rule, owner in rows}
 
 
 async def _read_series(
-    connection: Connection, dues: AbstractSet[Due], arrived: AbstractSet[Key]
+    connection: Connection, watermarks: AbstractSet[OwnerWatermark], arrived: AbstractSet[SeriesKey]
 ) -> list[StoredSeries]:
-    if not dues:
+    if not watermarks:
         return []
     series = sorted(arrived)
-    owners = sorted({due.owner for due in dues})
-    places = {owner: place for place, owner in enumerate(owners, start=1)}
-    cursor = await connection.execute(
-        statement("rules.alarms/read_series"),
+    owners = sorted({watermark.owner for watermark in watermarks})
+    numbers = {owner: number for number, owner in enumerate(owners, start=1)}
+    rows = await fetch_all(
+        connection,
+        "rules.alarms/read_series",
         {
             "owners": owners,
             "refs": [token(owner) for owner in owners],
-            "places": [places[owner] for owner, _ in series],
+            "owner_numbers": [numbers[owner] for owner, _ in series],
             "keys": [key for _, key in series],
-            "until": max(due.until for due in dues),
+            "until": max(watermark.until for watermark in watermarks),
         },
     )
-    return [StoredSeries(*row) for row in await cursor.fetchall()]
+    return [StoredSeries(*row) for row in rows]

@@ -1,17 +1,21 @@
-"""What a change of the rules does to the alarms that hold: the one place that decides it. Pure.
+"""Effect of an apply on the states of rules and their alarms: the one place that decides it. Pure.
 
-Guarantee: a state whose conditions and timing stay as they are is left alone. Where they change, an open alarm is kept
-until the new rule clears it, and everything else is judged anew from the next input. Where the rule is removed or
-disabled, or no longer covers any series of the alarm, an open alarm is resolved with the reason and a pending one
-never was. Nothing is left that no rule would ever end.
+Guarantee:
 
-Deadlines that were decided (`watermark` of the partition) are realised first, at their nominal time. So
-verdicts do not depend on how late the clock was, and a replay that calls `switch` at the same place of the
-stream (`rules/apply/cutover.py`) comes to the same alarms.
+- A state stays as it is if the conditions and the timing of its rule stay the same.
+- If they change, an open alarm stays open until the new rule clears it. Everything else is
+  evaluated again from the next input on.
+- If the rule was removed or disabled, or no longer covers any series of the alarm, an open alarm is
+  resolved with the reason and a pending alarm is dropped. No alarm is left without a rule that can
+  resolve it.
 
-An apply does it to what it finds (`rules/apply/alarms.py`). In the record lane records are judged by the rules of
-their seq, which may be older than the apply: whoever drains that lane does it again when it passes the
-`rules-applied` event (`Judgement.switch`).
+Deadlines up to the watermark of the partition are realised first, at their nominal time. So the
+result does not depend on how late the clock was, and a replay that calls `change_state` at the same
+place of the stream (`rules/apply/cutover.py`) gets the same alarms.
+
+An apply changes the states that it finds (`rules/apply/alarms.py`). The record lane evaluates each
+record with the rules of its seq, which may be older than the apply. So the worker that drains this
+lane changes the states again when it reads the `rules-applied` event (`AlarmBatch.change_rules`).
 """
 
 from __future__ import annotations
@@ -22,53 +26,53 @@ from typing import NamedTuple
 from rules.engine import CompiledRules, Effects, Rule, RuleState, adopt, advance, end
 
 
-class Fate(NamedTuple):
-    """What becomes of the states of a rule: they go on under `rule`, or they end."""
+class StateChange(NamedTuple):
+    """Change of the states of one rule: they continue under `rule`, or they end."""
 
     rule: Rule | None
     reason: str = "rule-changed"
     why: str = "the rule was changed"
 
 
-def fates(before: CompiledRules, after: CompiledRules) -> dict[str, Fate]:
-    """By the name of every rule whose states do not simply go on."""
-    found: dict[str, Fate] = {}
+def state_changes(before: CompiledRules, after: CompiledRules) -> dict[str, StateChange]:
+    """The changes by the name of the rule. A rule whose states stay as they are has none."""
+    changes: dict[str, StateChange] = {}
     for name, rule in before.rules.items():
-        following = after.rules.get(name)
-        if following is None and name in after.disabled:
-            found[name] = Fate(None, "rule-disabled", "the rule was disabled")
-        elif following is None:
-            found[name] = Fate(None, "rule-removed", "the rule was removed")
-        elif _lane(rule) != _lane(following):
-            found[name] = Fate(None)
-        elif rule.fingerprint != following.fingerprint:
-            found[name] = Fate(following)
-    return found
+        successor = after.rules.get(name)
+        if successor is None and name in after.disabled:
+            changes[name] = StateChange(None, "rule-disabled", "the rule was disabled")
+        elif successor is None:
+            changes[name] = StateChange(None, "rule-removed", "the rule was removed")
+        elif _lane(rule) != _lane(successor):
+            changes[name] = StateChange(None)
+        elif rule.fingerprint != successor.fingerprint:
+            changes[name] = StateChange(successor)
+    return changes
 
 
-def judged_anew(before: CompiledRules, after: CompiledRules) -> frozenset[str]:
-    """The rules over series that are new, or that judge in another way than before."""
+def rules_to_reevaluate(before: CompiledRules, after: CompiledRules) -> frozenset[str]:
+    """The rules over series that are new, or whose conditions or timing changed."""
     return frozenset(
         name
         for name, rule in after.rules.items()
         if _lane(rule) == "data"
-        and ((known := before.rules.get(name)) is None or known.fingerprint != rule.fingerprint)
+        and ((earlier := before.rules.get(name)) is None or earlier.fingerprint != rule.fingerprint)
     )
 
 
-def switch(
-    state: RuleState, fate: Fate, watermark: datetime | None, at: datetime
+def change_state(
+    state: RuleState, change: StateChange, watermark: datetime | None, at: datetime
 ) -> tuple[RuleState, Effects]:
-    """Pure: a state at the moment when the rules change."""
+    """Apply the change to one state, at the instant at which the rules change."""
     effects: Effects = ()
     if watermark is not None:
         state, effects = advance(state, watermark)
-    # Arrivals are on another clock than applies, and no alarm ends before it opened.
+    # Arrivals are timed by another clock than applies, and no alarm may end before it opened.
     at = max(at, state.last_opened_at or at)
-    if fate.rule is None:
-        state, more = end(state, at, fate.reason, fate.why)
+    if change.rule is None:
+        state, more = end(state, at, change.reason, change.why)
     else:
-        state, more = adopt(fate.rule, state, at)
+        state, more = adopt(change.rule, state, at)
     return state, effects + more
 
 

@@ -1,29 +1,32 @@
-"""Silence, as data: which series of an owner went stale before an instant, and what that does to them.
+"""Staleness of series: when a series becomes stale, and the calculated datapoints that say so. Pure.
 
-Guarantee: pure, and a verdict depends on arrivals alone. A series that is watched is stale at its deadline, the arrival
-before it and the tolerance of its type, if nothing arrived until then; an arrival at the very deadline comes after it.
-Silences of an owner come out in the order of their deadlines, each once: those that nobody has realised yet, and those
-that the clock has and the rules have not heard of.
+This is the one definition. Workers, rule tests and backtests call it. The clock does the same in
+SQL (`clock/sql/lock_due_watchdogs.sql`, `clock/sql/append_staleness.sql`); a test holds both equal.
 
-`Silences` is given the series that a batch can concern as they are stored, follows the batch's arrivals, and says in
-the end how the series differ from what is stored.
+Guarantee: staleness depends on arrivals alone. A watched series is stale at its deadline, which is
+the last arrival plus the `stale_after` of its type, if nothing arrived before. An arrival at the
+very instant of the deadline comes after it. The deadlines of an owner pass in order, each once:
+those that the clock has not recorded yet, and those that it has recorded and the rules have not
+processed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from rules.engine import Arrival, TypeIndex, Value, WentStale
+from timers.staleness_id import staleness_id
+from tocsin.core.records import NewCalculated
 
-Key = tuple[str, str]
+SeriesKey = tuple[str, str]
 """Owner and key of a series."""
 
 
 class StoredSeries(NamedTuple):
-    """A series as rules/read_series returns it: without value and labels if it cannot be stale in this batch."""
+    """A row of rules.alarms/read_series. A series that cannot become stale in the batch has no value and no labels."""
 
     owner: str
     key: str
@@ -33,18 +36,18 @@ class StoredSeries(NamedTuple):
     labels: dict[str, str]
     stale_since: datetime | None
     handled_stale_since: datetime | None
-    within: timedelta | None
-    """The tolerance that its watchdog is armed with; None if there is none."""
+    stale_after: timedelta | None
+    """The duration that its watchdog is armed with; None: it has no watchdog."""
     nominal_at: datetime | None
-    """When that watchdog is due, as far as it knows: never later than the deadline."""
+    """When the watchdog is due, which is never later than the deadline."""
 
 
 @dataclass(slots=True)
-class Series:
+class TrackedSeries:
     owner: str
     key: str
-    within: timedelta | None
-    """The tolerance by its type; None: it is not watched."""
+    stale_after: timedelta | None
+    """The duration of its type; None: the series is not watched."""
     stored: StoredSeries | None
     arrived_at: datetime
     value: Value
@@ -52,130 +55,177 @@ class Series:
     labels: dict[str, str]
     stale_since: datetime | None = None
     handled_stale_since: datetime | None = None
-    lapsed: bool = False
-    """A deadline that the clock had not realised was realised here."""
+    is_watchdog_expired: bool = False
+    """A deadline passed here that the clock had not recorded."""
 
     @property
     def deadline(self) -> datetime | None:
-        """When it is, or was, due to be called stale; None if that has happened and was heard, or never will."""
+        """When the series becomes stale, or became stale without the rules having processed it; None: never."""
         if self.stale_since is not None:
             return None if self.handled_stale_since == self.stale_since else self.stale_since
-        if self.within is None:
+        if self.stale_after is None:
             return None
-        lapses_at = self.arrived_at + self.within
-        known = self.stored
-        if known is None or known.within != self.within or known.nominal_at is None:
-            return lapses_at
-        # The tolerance may be younger than the arrival: then it counts from the change, and the watchdog knows.
-        return max(lapses_at, known.nominal_at)
+        deadline = self.arrived_at + self.stale_after
+        stored = self.stored
+        if stored is None or stored.stale_after != self.stale_after or stored.nominal_at is None:
+            return deadline
+        # An apply may have changed `stale_after` since the arrival. It then counts from the change,
+        # and only the watchdog has that instant.
+        return max(deadline, stored.nominal_at)
 
-    def follow(self, given: Arrival) -> None:
-        """An arrival: the newest `ts` has the current value, whichever came last."""
-        self.arrived_at = given.at
-        if given.ts >= self.ts:
-            self.value, self.ts, self.labels = given.value, given.ts, given.labels
+    @property
+    def needs_watchdog(self) -> bool:
+        return self.stale_after is not None and self.stale_since is None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether its freshness or its watchdog differs from what is stored."""
+        stored = self.stored
+        if stored is None:
+            return True
+        if (self.stale_since, self.handled_stale_since) != (stored.stale_since, stored.handled_stale_since):
+            return True
+        armed_with = self.stale_after if self.needs_watchdog else None
+        return self.is_watchdog_expired or armed_with != stored.stale_after
+
+    def arrive(self, arrival: Arrival) -> None:
+        """Follow an arrival. The newest `ts` has the current value, even if it did not arrive last."""
+        self.arrived_at = arrival.at
+        if arrival.ts >= self.ts:
+            self.value, self.ts, self.labels = arrival.value, arrival.ts, arrival.labels
+
+    def pass_deadline(self, deadline: datetime) -> PassedDeadline:
+        is_new = self.stale_since is None
+        self.stale_since = self.handled_stale_since = deadline
+        self.is_watchdog_expired = self.is_watchdog_expired or is_new
+        went_stale = WentStale(
+            deadline, self.owner, self.key, self.arrived_at, self.value, self.ts, self.labels
+        )
+        return PassedDeadline(went_stale, is_new)
 
 
-class Silence(NamedTuple):
-    series: Series
-    given: WentStale
+class PassedDeadline(NamedTuple):
+    input: WentStale
     is_new: bool
-    """Nobody has recorded it yet."""
+    """The clock has not recorded it."""
 
 
-class Silences:
-    def __init__(self, stored: Iterable[StoredSeries], types: TypeIndex, *, every: bool = False) -> None:
-        """`every`: follow series that are not watched, too; in a replay their type may begin to watch them."""
+class StalenessTracker:
+    """Series of a batch or of a replay. It starts from stored series and follows arrivals and deadlines."""
+
+    def __init__(
+        self, stored: Iterable[StoredSeries], types: TypeIndex, *, track_unwatched: bool = False
+    ) -> None:
+        """`track_unwatched`: track series that are not watched, too. In a replay a type may begin to watch them."""
         self._types = types
-        self._every = every
-        self._series: dict[Key, Series] = {}
-        self._owners: dict[str, list[Series]] = {}
-        for one in stored:
+        self._track_unwatched = track_unwatched
+        self._series: dict[SeriesKey, TrackedSeries] = {}
+        self._by_owner: dict[str, list[TrackedSeries]] = {}
+        for row in stored:
             self._add(
-                Series(
-                    one.owner,
-                    one.key,
-                    types.deadline(one.key),
-                    one,
-                    one.arrived_at,
-                    one.value,
-                    one.ts,
-                    one.labels,
-                    one.stale_since,
-                    one.handled_stale_since,
+                TrackedSeries(
+                    row.owner,
+                    row.key,
+                    types.stale_after(row.key),
+                    row,
+                    row.arrived_at,
+                    row.value,
+                    row.ts,
+                    row.labels,
+                    row.stale_since,
+                    row.handled_stale_since,
                 )
             )
 
-    def until(self, owner: str, at: datetime) -> list[Silence]:
-        """What went stale for an owner at or before an instant, in order; from now on it is realised and heard."""
-        found: list[Silence] = []
+    def pass_deadlines(self, owner: str, until: datetime) -> list[PassedDeadline]:
+        """Pass the deadlines of an owner at or before an instant, and return them in order."""
+        passed: list[PassedDeadline] = []
         while True:
             due = [
                 (deadline, series.key, series)
-                for series in self._owners.get(owner, ())
-                if (deadline := series.deadline) is not None and deadline <= at
+                for series in self._by_owner.get(owner, ())
+                if (deadline := series.deadline) is not None and deadline <= until
             ]
             if not due:
-                return found
-            for deadline, _, series in sorted(due, key=lambda one: one[:2]):
-                found.append(_realised(series, deadline))
-
-    def arrive(self, given: Arrival) -> bool:
-        """Follow an arrival; true if the series is fresh again."""
-        series = self._series.get((given.owner, given.key))
-        if series is None:
-            within = self._types.deadline(given.key)
-            if within is None and not self._every:
-                return False
-            self._add(
-                Series(given.owner, given.key, within, None, given.at, given.value, given.ts, given.labels)
+                return passed
+            passed += (
+                series.pass_deadline(deadline)
+                for deadline, _, series in sorted(due, key=lambda item: item[:2])
             )
+
+    def arrive(self, arrival: Arrival) -> bool:
+        """Follow an arrival; true if the series was stale and is fresh again."""
+        series = self._series.get((arrival.owner, arrival.key))
+        if series is None:
+            self._begin(arrival)
             return False
-        series.follow(given)
+        series.arrive(arrival)
         was_stale = series.stale_since is not None
         series.stale_since = None
         return was_stale
 
-    def knows(self, owner: str, key: str) -> bool:
-        return (owner, key) in self._series
+    def find(self, owner: str, key: str) -> TrackedSeries | None:
+        return self._series.get((owner, key))
 
-    def find(self, owner: str, key: str) -> Series:
-        return self._series[owner, key]
+    def series_of(self, owner: str) -> Sequence[TrackedSeries]:
+        return self._by_owner.get(owner, ())
 
-    def of(self, owner: str) -> Sequence[Series]:
-        return self._owners.get(owner, ())
+    def stale_series(self) -> list[TrackedSeries]:
+        """The series that are stale, by owner and key."""
+        return self._sorted(series for series in self._series.values() if series.stale_since is not None)
 
-    def changed(self) -> list[Series]:
-        """The series whose freshness or watchdog is not what is stored, in key order."""
-        return sorted(
-            (series for series in self._series.values() if _differs(series)),
-            key=lambda one: (one.owner, one.key),
-        )
+    def changed_series(self) -> list[TrackedSeries]:
+        """The series that differ from what is stored, by owner and key."""
+        return self._sorted(series for series in self._series.values() if series.is_changed)
 
-    def _add(self, series: Series) -> None:
+    def _begin(self, arrival: Arrival) -> None:
+        stale_after = self._types.stale_after(arrival.key)
+        if stale_after is not None or self._track_unwatched:
+            at, _, owner, key, value, ts, labels = arrival
+            self._add(TrackedSeries(owner, key, stale_after, None, at, value, ts, labels))
+
+    def _add(self, series: TrackedSeries) -> None:
         self._series[series.owner, series.key] = series
-        self._owners.setdefault(series.owner, []).append(series)
+        self._by_owner.setdefault(series.owner, []).append(series)
+
+    @staticmethod
+    def _sorted(series: Iterable[TrackedSeries]) -> list[TrackedSeries]:
+        return sorted(series, key=lambda one: (one.owner, one.key))
 
 
-def _realised(series: Series, deadline: datetime) -> Silence:
-    is_new = series.stale_since is None
-    series.stale_since = series.handled_stale_since = deadline
-    series.lapsed = series.lapsed or is_new
-    given = WentStale(
-        deadline, series.owner, series.key, series.arrived_at, series.value, series.ts, series.labels
+def stale_datapoint(went_stale: WentStale) -> NewCalculated:
+    """The calculated datapoint of a series that became stale, equal to the one of clock/append_staleness."""
+    return NewCalculated(
+        owner=went_stale.owner,
+        key=went_stale.key,
+        ts=went_stale.at,
+        kind="stale",
+        payload={
+            "value": went_stale.value,
+            "ts": _instant_text(went_stale.ts),
+            "labels": dict(went_stale.labels),
+            "arrived_at": _instant_text(went_stale.last_arrival),
+            "age_s": (went_stale.at - went_stale.last_arrival).total_seconds(),
+        },
+        id=staleness_id("stale", went_stale.owner, went_stale.key, went_stale.at),
     )
-    return Silence(series, given, is_new)
 
 
-def is_watched(series: Series) -> bool:
-    """Whether a watchdog belongs to it: while it is fresh, and its type has a cadence."""
-    return series.within is not None and series.stale_since is None
+def fresh_datapoint(arrival: Arrival) -> NewCalculated:
+    """The calculated datapoint of a stale series for which a datapoint arrived."""
+    return NewCalculated(
+        owner=arrival.owner,
+        key=arrival.key,
+        ts=arrival.at,
+        kind="fresh",
+        payload={
+            "value": arrival.value,
+            "ts": _instant_text(arrival.ts),
+            "labels": dict(arrival.labels),
+        },
+        id=staleness_id("fresh", arrival.owner, arrival.key, arrival.at),
+    )
 
 
-def _differs(series: Series) -> bool:
-    stored = series.stored
-    if stored is None:
-        return True
-    if (series.stale_since, series.handled_stale_since) != (stored.stale_since, stored.handled_stale_since):
-        return True
-    return series.lapsed or (series.within if is_watched(series) else None) != stored.within
+def _instant_text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

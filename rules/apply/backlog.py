@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from rules.alarms.over_series import Due, judge
+from rules.alarms.over_series import OwnerWatermark, plan_batch
 from rules.apply.impact import Decided
 from rules.documents.rule_book import newest_rules
 from tocsin.core.db import Connection, fetch_all, retrying, statement
@@ -108,8 +108,8 @@ async def _settle(
             assert row is not None, "a partition is never removed"
             if await newest_rules(connection) != newest:
                 raise Conflict("another apply was quicker")
-            inputs = [Due(one.owner, row[0]) for one in page]
-            work = await judge(connection, partition, inputs, decided.before, decided.members)
+            inputs = [OwnerWatermark(one.owner, row[0]) for one in page]
+            work = await plan_batch(connection, partition, inputs, decided.before, decided.members)
             await work.timers(connection)
             await work.entities(connection)
             await append_records(connection, work.records())

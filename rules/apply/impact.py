@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rules.alarms.rule_change import Fate, fates
+from rules.alarms.rule_change import StateChange, state_changes
 from rules.apply.plan import Key, Plan, Stored
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.members import Members
@@ -27,7 +27,7 @@ _NO_MEMBERS = Members()
 class Decided(NamedTuple):
     """What a plan means for what the rules have begun."""
 
-    fates: Mapping[str, Fate]
+    state_changes: Mapping[str, StateChange]
     """By the name of every rule whose states do not simply go on."""
     before: CompiledRules = _NO_RULES
     after: CompiledRules = _NO_RULES
@@ -59,7 +59,7 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
                 f"event_rule {name!r}, which is applied already, would not hold any more ({error})",
                 remedy="change it in the same apply",
             )
-    return Decided(fates(former, latter), former, latter, systems, former.members)
+    return Decided(state_changes(former, latter), former, latter, systems, former.members)
 
 
 def _rule_set(documents: Mapping[Key, Any]) -> RuleSet:

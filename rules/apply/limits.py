@@ -7,7 +7,7 @@ as a whole or not at all; that takes about a third of a millisecond each.
 
 from __future__ import annotations
 
-from rules.alarms.rule_change import judged_anew
+from rules.alarms.rule_change import rules_to_reevaluate
 from rules.apply.impact import Decided
 from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import Refused
@@ -29,11 +29,11 @@ async def refuse_large(connection: Connection, decided: Decided) -> None:
 async def count_changes(connection: Connection, decided: Decided) -> int:
     """Alarms that are held by rules that change, and stale series that new rules hear of."""
     held = 0
-    if decided.fates:
-        given = {"rules": sorted(decided.fates)}
+    if decided.state_changes:
+        given = {"rules": sorted(decided.state_changes)}
         row = await fetch_one(connection, "rules.apply/count_held_states", given)
         held = int(row[0]) if row else 0
-    anew = judged_anew(decided.before, decided.after)
+    anew = rules_to_reevaluate(decided.before, decided.after)
     if not anew:
         return held
     stale = await fetch_all(connection, "rules.apply/count_stale_series")

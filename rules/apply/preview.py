@@ -1,7 +1,7 @@
 """What applying a plan would do beyond the documents: fires that move, alarms that close, actions that go on.
 
-Guarantee: reads only, and decides by the functions that apply uses: `switch` for alarms, the recurrence that would be
-armed for schedules. What it says is true of the moment in which it looked.
+Guarantee: reads only, and decides by the functions that apply uses: `change_state` for alarms, the recurrence that
+would be armed for schedules. What it says is true of the moment in which it looked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from rules.alarms.rule_change import Fate, switch
+from rules.alarms.rule_change import StateChange, change_state
 from rules.apply.actions import UnderWay, count_under_way
 from rules.apply.alarms import Held, read_held
 from rules.apply.impact import decide
@@ -48,23 +48,23 @@ async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prun
     fires = {change.key: await foresee(connection, change, now) for change in planned.of_kind("schedule")}
     rows = await fetch_all(connection, "rules.apply/read_partitions")
     complete = {(lane, partition): until for lane, partition, until in rows}
-    fates = decide(stored, planned).fates
+    changes = decide(stored, planned).state_changes
     alarms = [
         end
-        async for held in read_held(connection, fates, complete)
+        async for held in read_held(connection, changes, complete)
         for (rule, _), one in held.items()
-        if (end := _end(one, fates[rule], now)) is not None
+        if (end := _end(one, changes[rule], now)) is not None
     ]
     return Preview(planned, fires, tuple(alarms), await count_under_way(connection, planned.effective))
 
 
-def _end(held: Held, fate: Fate, at: datetime) -> AlarmEnd | None:
-    alarm = held.seen.state.alarm
+def _end(held: Held, change: StateChange, at: datetime) -> AlarmEnd | None:
+    alarm = held.stored.state.alarm
     assert alarm is not None, "only such states are read"
-    _, effects = switch(held.seen.state, fate, held.watermark, at)
+    _, effects = change_state(held.stored.state, change, held.watermark, at)
     for effect in effects:
         if isinstance(effect, Resolve):
             return AlarmEnd(alarm.rule, alarm.owner, alarm.since, "resolved", effect.reason)
         if isinstance(effect, DropPending):
-            return AlarmEnd(alarm.rule, alarm.owner, alarm.since, "dropped", fate.reason)
+            return AlarmEnd(alarm.rule, alarm.owner, alarm.since, "dropped", change.reason)
     return None

@@ -20,9 +20,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import Judgement, read_states
-from rules.alarms.over_series import Due, judge
-from rules.alarms.rule_change import judged_anew
+from rules.alarms.batch_writes import AlarmBatch, read_states
+from rules.alarms.over_series import OwnerWatermark, plan_batch
+from rules.alarms.rule_change import rules_to_reevaluate
 from rules.apply.alarms import Complete
 from rules.apply.backlog import MOST, Behind, count_silences, pages, read_backlog
 from rules.apply.impact import Decided
@@ -66,10 +66,10 @@ async def settle(connection: Connection, complete: Complete, decided: Decided) -
         until = complete["data", partition]
         assert until is not None, "nothing was read, so nothing is due"
         for page in pages(owners):
-            inputs = [Due(one.owner, until) for one in page]
-            judgement = await judge(connection, partition, inputs, decided.before, decided.members)
-            parts.append(await _written(connection, judgement))
-            facts += judgement.facts
+            inputs = [OwnerWatermark(one.owner, until) for one in page]
+            batch = await plan_batch(connection, partition, inputs, decided.before, decided.members)
+            parts.append(await _written(connection, batch))
+            facts += batch.facts
     return replace(Records.joined(parts), facts=None), facts
 
 
@@ -77,7 +77,7 @@ async def hear_silences(
     connection: Connection, complete: Complete, decided: Decided, at: datetime
 ) -> Records:
     """Under the rules that hold from now on; what is left to append."""
-    anew = judged_anew(decided.before, decided.after)
+    anew = rules_to_reevaluate(decided.before, decided.after)
     parts = []
     async for page in _stale_series(connection, complete, decided.after, anew, at):
         for partition, pairs in sorted(page.items()):
@@ -106,12 +106,14 @@ async def _stale_series(
         after = rows[-1].owner, rows[-1].key
 
 
-async def _heard(connection: Connection, partition: int, page: Sequence[tuple[Rule, WentStale]]) -> Judgement:
+async def _heard(
+    connection: Connection, partition: int, page: Sequence[tuple[Rule, WentStale]]
+) -> AlarmBatch:
     subjects = ((rule.name, given.owner) for rule, given in page)
-    judgement = Judgement("data", partition, await read_states(connection, subjects))
+    batch = AlarmBatch("data", partition, await read_states(connection, subjects))
     for rule, given in page:
-        judgement.hear(rule, given.owner, given)
-    return judgement
+        batch.apply_input(rule, given.owner, given)
+    return batch
 
 
 async def _written(connection: Connection, work: Writes) -> Records:

@@ -135,7 +135,7 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     works: tuple[Writes, ...] = (actions, ChangedWatchdogs(tolerances))
     for work in works:
         await work.timers(connection)
-    edges = await change_alarms(connection, decided.fates, complete, actor.now)
+    edges = await change_alarms(connection, decided.state_changes, complete, actor.now)
     for work in works:
         await work.entities(connection)
     heard = await hear_silences(connection, complete, decided, actor.now)

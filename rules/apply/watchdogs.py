@@ -43,4 +43,6 @@ async def read_tolerances(
     if before.types == after.types:
         return {}
     rows = await fetch_all(connection, "rules.alarms/list_keys")
-    return {key: after.deadline(key) for (key,) in rows if before.deadline(key) != after.deadline(key)}
+    return {
+        key: after.stale_after(key) for (key,) in rows if before.stale_after(key) != after.stale_after(key)
+    }

@@ -83,5 +83,5 @@ def unmet(row: MemberRow) -> MemberRow:
 def _of_key(row: MemberRow, key: str, rules: CompiledRules) -> MemberRow:
     """Covered: something could ever say that the series is ill."""
     holds = rules.types.holds(key)
-    is_watched = rules.types.deadline(key) is not None
+    is_watched = rules.types.stale_after(key) is not None
     return row._replace(key=key, covered=bool(rules.for_key(key)) or (is_watched and not holds), holds=holds)

@@ -94,7 +94,14 @@ class Resolve:
         return str(self.payload["reason"])
 
 
-Effect = Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve
+@dataclass(frozen=True, slots=True)
+class MessageFailed:
+    """The `message` of the rule could not be filled for a new alarm, which has the default text."""
+
+    error: str
+
+
+Effect = Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve | MessageFailed
 Effects = tuple[Effect, ...]
 
 

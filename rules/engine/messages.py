@@ -11,8 +11,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
+from rules.engine.effects import MessageFailed
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
 from rules.engine.shorthands import number_text
@@ -24,10 +23,12 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 
 _LONGEST_SHOWN = 100
-_log = structlog.get_logger("rules.engine")
 
 
-def opened_payload(rule: Rule, owner: str, key: str, current: FiringSeries) -> dict[str, Any]:
+def opened_payload(
+    rule: Rule, owner: str, key: str, current: FiringSeries
+) -> tuple[dict[str, Any], MessageFailed | None]:
+    """The payload of `alarm-opened`. A `message` that cannot be filled is replaced by the default text."""
     threshold = "silent" if current.cause == "no_data" else rule.threshold
     payload: dict[str, Any] = {
         "threshold": threshold,
@@ -38,8 +39,13 @@ def opened_payload(rule: Rule, owner: str, key: str, current: FiringSeries) -> d
         payload |= {"key": key, "value": current.value, "unit": _unit(rule, key)}
     if current.event_id:
         payload |= {"event_id": current.event_id, "event_type": current.event_type}
-    payload["message"] = _worded(rule, owner, payload) or _opened_text(rule, owner, key, current, threshold)
-    return payload
+    message, failed = None, None
+    try:
+        message = _custom_text(rule, owner, payload)
+    except InvalidInput as error:
+        failed = MessageFailed(str(error))
+    payload["message"] = message or _opened_text(rule, owner, key, current, threshold)
+    return payload, failed
 
 
 def resolved_payload(
@@ -70,16 +76,12 @@ def ended_text(rule: str, owner: str, why: str) -> str:
     return f"{rule}{_of(owner)}: {why}"
 
 
-def _worded(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
-    """The author's own text; None when there is none, or when the facts do not fit it: no alarm is lost to its text."""
+def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
+    """The text of the document's `message`; None if it has none."""
     if rule.document.message is None:
         return None
     facts = {"key": "", "value": None, "unit": "", **payload, "rule": rule.name, "owner": owner}
-    try:
-        return fill_text(rule.document.message, {**facts, "severity": level_name(rule.severity)})
-    except InvalidInput as error:
-        _log.warning("message-failed", rule=rule.name, owner=owner, error=error)
-        return None
+    return fill_text(rule.document.message, {**facts, "severity": level_name(rule.severity)})
 
 
 def _opened_text(rule: Rule, owner: str, key: str, current: FiringSeries, threshold: str) -> str:

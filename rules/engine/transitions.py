@@ -19,6 +19,7 @@ from rules.engine.effects import (
     CancelSustain,
     DropPending,
     Effects,
+    MessageFailed,
     Open,
     Pend,
     Resolve,
@@ -107,7 +108,9 @@ def _settle_beginning(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleSta
     if state.last_opened_at is not None:
         due_at = max(due_at, state.last_opened_at + rule.cooldown)
     again = state.again + 1 if state.last_since == first.since else 0
-    alarm = _alarm(rule, turn.owner, key, first, again)
+    alarm, failed = _alarm(rule, turn.owner, key, first, again)
+    if failed is not None:
+        effects = (*effects, failed)
     state = state._replace(alarm=alarm, last_since=first.since, again=again)
     if due_at <= turn.at:
         return state._replace(phase="open", last_opened_at=turn.at), (*effects, Open(alarm, turn.at))
@@ -142,16 +145,20 @@ def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, E
     return state, (ArmSustain(alarm.id, "clear", due_at, payload),)
 
 
-def _alarm(rule: Rule, owner: str, key: str, current: FiringSeries, again: int) -> Alarm:
-    return Alarm(
+def _alarm(
+    rule: Rule, owner: str, key: str, current: FiringSeries, again: int
+) -> tuple[Alarm, MessageFailed | None]:
+    payload, failed = messages.opened_payload(rule, owner, key, current)
+    alarm = Alarm(
         id=alarm_id(rule.name, owner, current.since, again, current.told_at, current.event_id),
         rule=rule.name,
         owner=owner,
         severity=rule.severity,
         since=current.since,
-        payload=messages.opened_payload(rule, owner, key, current),
+        payload=payload,
         source_event_id=uuid.UUID(current.event_id) if current.event_id else None,
     )
+    return alarm, failed
 
 
 def _dropped(state: RuleState) -> tuple[RuleState, Effects]:

@@ -29,10 +29,10 @@ class TypeIndex:
 
         self.of = of
 
-    def deadline(self, key: str) -> timedelta | None:
+    def stale_after(self, key: str) -> timedelta | None:
         """How long after an arrival the series is stale; None: it is not watched."""
         found = self.of(key)
-        return None if found is None else found.deadline
+        return None if found is None else found.stale_after
 
     def holds(self, key: str) -> bool:
         """Whether the last value of a silent series still holds."""
@@ -51,7 +51,7 @@ class TypeIndex:
 
     def is_watched(self, pattern: str) -> bool:
         """Whether some series that the pattern covers can ever be stale."""
-        return any(one.deadline is not None for one in self._covering(pattern))
+        return any(one.stale_after is not None for one in self._covering(pattern))
 
     def _covering(self, pattern: str) -> list[DatapointTypeDocument]:
         if "*" not in pattern:

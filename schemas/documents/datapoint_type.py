@@ -67,7 +67,7 @@ class DatapointTypeDocument(BaseModel):
     )
 
     @property
-    def deadline(self) -> timedelta | None:
+    def stale_after(self) -> timedelta | None:
         """How long after an arrival the series is stale; None: it is never watched."""
         cadence = self.interval or self.heartbeat
         return None if cadence is None else cadence * self.tolerance
@@ -76,7 +76,7 @@ class DatapointTypeDocument(BaseModel):
     def _has_one_cadence(self) -> Self:
         if self.interval is not None and self.heartbeat is not None:
             raise _refusal("has both 'interval' and 'heartbeat': keep one", "heartbeat")
-        if self.on_stale == "alarm" and self.deadline is None:
+        if self.on_stale == "alarm" and self.stale_after is None:
             raise _refusal("has 'on_stale: alarm' and is never watched: add 'interval'", "on_stale")
         if self.on_stale != "alarm":
             for field in _OF_THE_ALARM:

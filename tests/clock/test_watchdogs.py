@@ -9,7 +9,7 @@ from tests.clock.alarms import ALARM, alarm_row, hold_alarm, read_until, sustain
 from tests.clock.heartbeats import at, drain
 from tests.clock.series import KEY, put_series, series_row, verdicts, watch_series
 from tests.sessions import Sessions
-from timers.staleness_id import verdict_id
+from timers.staleness_id import staleness_id
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed
 
@@ -40,7 +40,7 @@ async def test_a_deadline_that_passes_makes_the_series_stale(connection: Connect
         "stale",
         at(10),
     )
-    assert verdict["id"] == verdict_id("stale", "plant-7", KEY, at(10))
+    assert verdict["id"] == staleness_id("stale", "plant-7", KEY, at(10))
     assert (verdict["payload"]["value"], verdict["payload"]["age_s"]) == (71.2, 10)
     assert verdict["epoch"] == term.epoch
     assert await timers(connection) == []

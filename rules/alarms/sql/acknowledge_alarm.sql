@@ -1,4 +1,4 @@
--- The first acknowledgement of an alarm that is held. No row: it is acknowledged already, or resolved.
+-- Acknowledges an open alarm. No row: it is already acknowledged, or not open.
 update tocsin.alarm
 set acknowledged_at = %(at)s, acknowledged_by = %(who)s, acknowledged_note = %(note)s, version = version + 1
 where id = %(id)s and state = 'open' and acknowledged_at is null

@@ -1,19 +1,19 @@
--- Delete watchdogs in key order. How many of those marked as lapsed were there: fewer than given means that the clock was
--- first, and the caller judges again.
+-- Deletes watchdogs in key order, and returns how many of the expired ones existed. Fewer than given: the clock was
+-- faster, and the caller plans again.
 with given as (
-    select g.ref, g.key, g.lapsed
-    from unnest(%(refs)s::text[], %(keys)s::text[], %(lapsed)s::boolean[]) as g (ref, key, lapsed)
+    select g.ref, g.key, g.expired
+    from unnest(%(refs)s::text[], %(keys)s::text[], %(expired)s::boolean[]) as g (ref, key, expired)
 ),
-victims as materialized (
-    select t.ref, t.key, g.lapsed
+locked as materialized (
+    select t.ref, t.key, g.expired
     from given g
     join tocsin.timer t on t.kind = 'watchdog' and t.ref = g.ref and t.key = g.key
     order by t.ref, t.key
     for update of t
 ),
-gone as (
-    delete from tocsin.timer t using victims v
-    where t.kind = 'watchdog' and t.ref = v.ref and t.key = v.key
-    returning v.lapsed
+deleted as (
+    delete from tocsin.timer t using locked l
+    where t.kind = 'watchdog' and t.ref = l.ref and t.key = l.key
+    returning l.expired
 )
-select count(*) filter (where lapsed) from gone
+select count(*) filter (where expired) from deleted

@@ -1,2 +1,2 @@
--- Pending alarms whose condition ended before its `for`: they never were.
+-- Deletes pending alarms whose condition ended before its `for`.
 delete from tocsin.alarm where id = any(%(ids)s) and state = 'pending'

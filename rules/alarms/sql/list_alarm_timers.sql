@@ -1,4 +1,4 @@
--- The sustains of an alarm that are armed, with how far its partition has been read. Index: timer's key.
+-- The armed sustains of an alarm, with the watermark of its partition. Index: the key of timer.
 select t.key, t.fire_at, t.nominal_at, t.parked_at, t.last_error, p.lane, p.partition, p.watermark
 from tocsin.timer t
 join tocsin.alarm a on a.id = %(alarm_id)s

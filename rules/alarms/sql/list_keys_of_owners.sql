@@ -1,2 +1,2 @@
--- The keys of the series of some owners. Index: current_value's key.
+-- The keys of the series of some owners. Index: the key of current_value.
 select owner, key from tocsin.current_value where owner = any (%(owners)s::text[])

@@ -1,4 +1,4 @@
--- Alarms as they are after a batch: those that ended first, because an (event_rule, owner) has one that is held.
+-- Stores the alarms of a batch, resolved ones first: an (event_rule, owner) has at most one that is pending or open.
 insert into tocsin.alarm as a (id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason,
                                payload, source_event_id, correlation_id)
 select g.*

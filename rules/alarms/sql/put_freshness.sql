@@ -1,12 +1,12 @@
--- Freshness after a batch, in key order: stale since when, and up to which staleness the rules have heard. The clock cannot have
--- changed it meanwhile: it would have consumed the watchdog that disarm_watchdogs counts.
+-- Stores the freshness of series after a batch, in key order, and up to which staleness the rules have processed it. The
+-- clock cannot have changed it since: it would have deleted the watchdog that disarm_watchdogs counts.
 update tocsin.current_value c
 set freshness = case when d.stale_since is null then 'fresh' else 'stale' end,
-    stale_since = d.stale_since, handled_stale_since = d.heard, version = c.version + 1
+    stale_since = d.stale_since, handled_stale_since = d.handled_stale_since, version = c.version + 1
 from (
     select g.*
-    from unnest(%(owners)s::text[], %(keys)s::text[], %(stale_since)s::timestamptz[], %(heard)s::timestamptz[])
-        as g (owner, key, stale_since, heard)
+    from unnest(%(owners)s::text[], %(keys)s::text[], %(stale_since)s::timestamptz[], %(handled_stale_since)s::timestamptz[])
+        as g (owner, key, stale_since, handled_stale_since)
     join tocsin.current_value locked on locked.owner = g.owner and locked.key = g.key
     order by locked.owner, locked.key
     for update of locked

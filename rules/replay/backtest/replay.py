@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from rules.alarms.rule_change import switch
+from rules.alarms.rule_change import change_state
 from rules.engine import (
     BLANK,
     Alarm,
@@ -69,11 +69,11 @@ class _Replay:
             self._keep(name, *advance(state, until))
 
     def _meet_fates(self, change: Change) -> None:
-        for name in sorted(change.fates.keys() & self._states.keys()):
-            fate, state = change.fates[name], self._states[name]
+        for name in sorted(change.state_changes.keys() & self._states.keys()):
+            state_change, state = change.state_changes[name], self._states[name]
             if state.phase != "ok":
-                self._keep(name, *switch(state, fate, change.watermark, change.at))
-            if fate.rule is None and change.forgets:
+                self._keep(name, *change_state(state, state_change, change.watermark, change.at))
+            if state_change.rule is None and change.forgets:
                 del self._states[name]
 
     def _keep(self, name: str, state: RuleState, effects: Effects) -> None:
@@ -182,8 +182,8 @@ class SeriesReplay(_Replay):
             self.noted.append(Noted(self._rules_seq, False, Fact(self.owner, given.at, "fresh", given.key)))
 
     def _fall_silent(self, until: datetime) -> None:
-        for silence in self._series.due(until):
-            given = silence.given
+        for passed in self._series.due(until):
+            given = passed.input
             self.staleness.append(Staleness(given.owner, given.key, "stale", given.at, given.value))
             if self._is_member:
                 fact = Fact(self.owner, given.at, "stale", given.key)

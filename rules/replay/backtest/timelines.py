@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple, Protocol
 
-from rules.alarms.rule_change import Fate, fates, judged_anew
+from rules.alarms.rule_change import StateChange, rules_to_reevaluate, state_changes
 from rules.apply.cutover import Cutover, Cutovers
 from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
@@ -33,7 +33,7 @@ class Change(NamedTuple):
     place: tuple[datetime, float]
     watermark: datetime | None
     at: datetime
-    fates: Mapping[str, Fate]
+    state_changes: Mapping[str, StateChange]
     after: CompiledRuleSet
     anew: frozenset[str] = frozenset()
     """Rules that hear of series that are stale already."""
@@ -134,17 +134,17 @@ class History:
             changes.append(Change(place, switch.watermark, one.at, decided, after))
             before = self._rules.at(one.seq)
             of_lane = {
-                name: fate
-                for name, fate in fates(before, after).items()
+                name: change
+                for name, change in state_changes(before, after).items()
                 if before.rules[name].document.event is not None
             }
             place = (one.recorded_at, float(one.seq))
             changes.append(Change(place, one.recorded_at, one.recorded_at, of_lane, after, forgets=False))
         return sorted(changes, key=lambda change: change.place[1])
 
-    def _changed(self, rules_seq: int) -> tuple[Mapping[str, Fate], frozenset[str]]:
+    def _changed(self, rules_seq: int) -> tuple[Mapping[str, StateChange], frozenset[str]]:
         before, after = self._rules.at(rules_seq), self._rules.at(rules_seq + 1)
-        return fates(before, after), judged_anew(before, after)
+        return state_changes(before, after), rules_to_reevaluate(before, after)
 
 
 class Candidate:

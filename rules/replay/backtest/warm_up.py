@@ -35,7 +35,7 @@ def _spans(version: Version) -> Iterator[timedelta]:
     with suppress(ValidationError):
         if version.kind == "datapoint_type":
             one = DatapointTypeDocument.model_validate(version.document)
-            yield one.deadline or _LEAST
+            yield one.stale_after or _LEAST
         elif version.kind == "event_rule":
             rule = EventRuleDocument.model_validate(version.document)
             spans = (rule.for_, rule.keep_firing_for, rule.cooldown, rule.no_data_for)

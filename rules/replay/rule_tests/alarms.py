@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+import structlog
+
+from rules.alarms.staleness import StalenessTracker
 from rules.engine import (
     BLANK,
     Alarm,
@@ -17,6 +20,7 @@ from rules.engine import (
     Effects,
     EventSeen,
     Input,
+    MessageFailed,
     Open,
     Resolve,
     Rule,
@@ -33,6 +37,8 @@ from schemas.fields import ALARM_FIELDS
 from schemas.values.severities import level_name
 from schemas.wire.alarm_events import AlarmRef, RuleTransition, transition_event
 from tocsin.core.records import NewEvent
+
+_log = structlog.get_logger()
 
 
 @dataclass
@@ -94,36 +100,27 @@ class Alarms:
         self._append = append
         self._note = note
         self._states: dict[tuple[str, str], RuleState] = {}
-        self._series: dict[tuple[str, str], Arrival] = {}
-        self._stale: dict[tuple[str, str], datetime] = {}
+        self._staleness = StalenessTracker((), rules.types, track_unwatched=True)
         self.held: dict[UUID, Held] = {}
 
     def arrive(self, given: Arrival) -> None:
-        series = (given.owner, given.key)
-        before = self._series.get(series)
-        was_stale = self._stale.pop(series, None) is not None
+        is_new = self._staleness.find(given.owner, given.key) is None
+        was_stale = self._staleness.arrive(given)
         if was_stale:
             self._note(Happening(given.at, "fresh", given.key, given.owner, "fresh", {"value": given.value}))
-        if was_stale or before is None:
+        if was_stale or is_new:
             self._health.hear([Fact(given.owner, given.at, "fresh", given.key)])
-        self._series[series] = given
-        within = self._rules.types.deadline(given.key)
-        if within is not None:
-            self._agenda.add(given.at + within, SILENCE, partial(self._lapse, series, given.at))
+        series = self._staleness.find(given.owner, given.key)
+        if series is not None and series.deadline is not None:
+            pass_deadlines = partial(self._pass_deadlines, given.owner, series.deadline)
+            self._agenda.add(series.deadline, SILENCE, pass_deadlines)
         self._hear(given.key, given)
 
-    def _lapse(self, series: tuple[str, str], arrived_at: datetime) -> None:
-        last = self._series[series]
-        within = self._rules.types.deadline(last.key)
-        if last.at != arrived_at or within is None or series in self._stale:
-            return
-        deadline = last.at + within
-        self._stale[series] = deadline
-        self._note(Happening(deadline, "stale", last.key, last.owner, "stale", {"value": last.value}))
-        self._health.hear([Fact(last.owner, deadline, "stale", last.key)])
-        self._hear(
-            last.key, WentStale(deadline, last.owner, last.key, last.at, last.value, last.ts, last.labels)
-        )
+    def _pass_deadlines(self, owner: str, at: datetime) -> None:
+        for given, _ in self._staleness.pass_deadlines(owner, at):
+            self._note(Happening(given.at, "stale", given.key, owner, "stale", {"value": given.value}))
+            self._health.hear([Fact(owner, given.at, "stale", given.key)])
+            self._hear(given.key, given)
 
     def see(self, at: datetime, facts: Mapping[str, Any], correlation_id: UUID) -> None:
         for rule in self._rules.for_event(facts["type"]):
@@ -163,6 +160,10 @@ class Alarms:
             elif isinstance(effect, Resolve):
                 self.held[effect.alarm.id].state = "resolved"
                 self._record_transition(effect.alarm, "resolved", effect.at, effect.payload)
+            elif isinstance(effect, MessageFailed):
+                _log.warning(
+                    "message cannot be filled", rule=subject[0], owner=subject[1], error=effect.error
+                )
 
     def _record_transition(
         self, alarm: Alarm, transition: RuleTransition, at: datetime, payload: Mapping[str, Any]
@@ -183,6 +184,6 @@ class Alarms:
     def stale(self) -> list[dict[str, Any]]:
         """Series that are stale now, as a digest lists them."""
         return [
-            {"owner": owner, "key": key, "stale_since": since, "value": self._series[owner, key].value}
-            for (owner, key), since in sorted(self._stale.items())
+            {"owner": one.owner, "key": one.key, "stale_since": one.stale_since, "value": one.value}
+            for one in self._staleness.stale_series()
         ]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from rules.alarms.batch_writes import Judgement, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_states
 from rules.documents.load import load_text
 from rules.engine import Arrival, CompiledRules, TypeIndex, compile_rule
 from rules.lanes.batch import PhasedPlan
@@ -47,10 +47,10 @@ async def judged(
     """How often it took; the partition is complete up to the last arrival afterwards."""
     for attempt in range(1, 10):
         subjects = [(rule.name, one.owner) for one in arrivals for rule in rules.for_key(one.key)]
-        judgement = Judgement("data", 0, await read_states(connection, subjects))
+        batch = AlarmBatch("data", 0, await read_states(connection, subjects))
         for one in arrivals:
             for rule in rules.for_key(one.key):
-                judgement.hear(rule, one.owner, one)
+                batch.apply_input(rule, one.owner, one)
         if before_write is not None and attempt == 1:
             await before_write()
         try:
@@ -59,7 +59,7 @@ async def judged(
                     "update tocsin.lane_partition set watermark = greatest(watermark, %s)",
                     (arrivals[-1].at,),
                 )
-                await PhasedPlan([judgement]).write(connection)
+                await PhasedPlan([batch]).write(connection)
         except Conflict:
             continue
         return attempt

@@ -7,13 +7,14 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from clock.term import Term, begin_term
 from rules.engine import BLANK, Open, Resolve, RuleState, advance, step
 from tests.clock.alarms import read_until
 from tests.clock.heartbeats import at, drain
 from tests.records import events
-from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, edges, judged, virtual_now
+from tests.rules.alarms.alarm_batches import HOT, alarms, arrival, compiled, edges, judged, virtual_now
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.waiting import eventually
@@ -264,3 +265,11 @@ async def test_live_and_pure_agree_whoever_realises_the_deadlines(
     await read_until(connection, at(now + 60))
     await drain(clock, at(now + 60))
     assert await edges(connection) == pure(heard, now + 60)
+
+
+async def test_a_message_that_cannot_be_filled_is_logged(connection: Connection) -> None:
+    rules = compiled(HOT.replace("severity", "message: '{{ labels.zone }}'\n  severity"))
+    with capture_logs() as logs:
+        await judged(connection, rules, [arrival(1, 70)])
+    (entry,) = [entry for entry in logs if entry["event"] == "message cannot be filled"]
+    assert (entry["rule"], entry["owner"]) == ("dsp-hot", "plant-7")

@@ -1,4 +1,4 @@
-"""What is remembered about a series is right until its deadline, and forgotten with the rules."""
+"""The cache of fresh series is right until the deadline of a series, and emptied when rules change."""
 
 from __future__ import annotations
 
@@ -7,69 +7,71 @@ from typing import Any
 
 import pytest
 
-from rules.alarms.fresh_cache import CalmSeries
+from rules.alarms.fresh_cache import FreshCache
 from rules.alarms.staleness import StoredSeries
 from rules.engine import TypeIndex
 from schemas.documents.datapoint_type import DatapointTypeDocument
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-WITHIN = timedelta(seconds=75)
+STALE_AFTER = timedelta(seconds=75)
 TYPES = TypeIndex(
     [DatapointTypeDocument.model_validate({"name": "t", "key": "watched", "interval": timedelta(seconds=30)})]
 )
-SERIES = {("plant", "watched"), ("plant", "free")}
+SERIES = {("plant", "watched"), ("plant", "unwatched")}
 
 
 def stored(key: str = "watched", **changed: Any) -> StoredSeries:
-    one = StoredSeries("plant", key, T0, 1, T0, {}, None, None, WITHIN, T0 + WITHIN)
-    return one._replace(**changed)
+    series = StoredSeries("plant", key, T0, 1, T0, {}, None, None, STALE_AFTER, T0 + STALE_AFTER)
+    return series._replace(**changed)
 
 
-def test_a_watched_series_is_calm_until_just_before_its_watchdog_is_due() -> None:
-    memory = CalmSeries()
-    calm = memory.under(1, TYPES)
-    assert calm.up_to(SERIES, T0) == set()
-    calm.learn([stored()])
-    assert memory.under(1, TYPES).up_to(SERIES, T0 + WITHIN - timedelta(microseconds=1)) == {
+def test_a_watched_series_is_fresh_until_just_before_its_watchdog_is_due() -> None:
+    cache = FreshCache()
+    fresh = cache.for_rules(1, TYPES)
+    assert fresh.fresh_until(SERIES, T0) == set()
+    fresh.remember([stored()])
+    assert cache.for_rules(1, TYPES).fresh_until(SERIES, T0 + STALE_AFTER - timedelta(microseconds=1)) == {
         ("plant", "watched")
     }
-    assert calm.up_to(SERIES, T0 + WITHIN) == set()
+    assert fresh.fresh_until(SERIES, T0 + STALE_AFTER) == set()
 
 
-def test_a_series_that_no_type_watches_is_calm_for_ever() -> None:
-    calm = CalmSeries().under(1, TYPES)
-    calm.learn([stored("free", within=None, nominal_at=None)])
-    assert calm.up_to(SERIES, T0 + timedelta(days=3650)) == {("plant", "free")}
+def test_a_series_that_no_type_watches_is_always_fresh() -> None:
+    fresh = FreshCache().for_rules(1, TYPES)
+    fresh.remember([stored("unwatched", stale_after=None, nominal_at=None)])
+    assert fresh.fresh_until(SERIES, T0 + timedelta(days=3650)) == {("plant", "unwatched")}
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         {"stale_since": T0},
-        {"within": None, "nominal_at": None},
-        {"within": WITHIN * 2},
+        {"stale_after": None, "nominal_at": None},
+        {"stale_after": STALE_AFTER * 2},
     ],
-    ids=["stale", "not armed", "armed with another tolerance"],
+    ids=["stale", "not armed", "armed with another duration"],
 )
-def test_a_series_that_needs_something_is_not_calm(changed: dict[str, Any]) -> None:
-    calm = CalmSeries().under(1, TYPES)
-    calm.learn([stored(**changed)])
-    assert calm.up_to(SERIES, T0) == set()
+def test_a_series_that_must_be_read_is_not_cached(changed: dict[str, Any]) -> None:
+    fresh = FreshCache().for_rules(1, TYPES)
+    fresh.remember([stored(**changed)])
+    assert fresh.fresh_until(SERIES, T0) == set()
 
 
-def test_an_apply_makes_everything_uncertain_and_old_batches_teach_nothing_new() -> None:
-    memory = CalmSeries()
-    old = memory.under(1, TYPES)
-    old.learn([stored()])
-    new = memory.under(2, TYPES)
-    assert new.up_to(SERIES, T0) == set()
-    old.learn([stored()])
-    assert memory.under(2, TYPES).up_to(SERIES, T0) == set()
+def test_an_apply_empties_the_cache_and_older_batches_add_nothing() -> None:
+    cache = FreshCache()
+    old = cache.for_rules(1, TYPES)
+    old.remember([stored()])
+    new = cache.for_rules(2, TYPES)
+    assert new.fresh_until(SERIES, T0) == set()
+    old.remember([stored()])
+    assert cache.for_rules(2, TYPES).fresh_until(SERIES, T0) == set()
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rules.alarms.fresh_cache._MOST", 10)
-    memory = CalmSeries()
+    cache = FreshCache()
     for number in range(100):
-        memory.under(1, TYPES).learn([stored("free", owner=str(number), within=None, nominal_at=None)])
-        assert len(memory._due_at) <= 11
+        cache.for_rules(1, TYPES).remember(
+            [stored("unwatched", owner=str(number), stale_after=None, nominal_at=None)]
+        )
+        assert len(cache._due_at) <= 11

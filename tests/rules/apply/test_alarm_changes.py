@@ -24,9 +24,9 @@ from tests.rules.lanes.arrivals import (
     arrive,
     assert_nothing_is_orphaned,
     emit,
+    evaluate,
     holding_rules,
     hot,
-    judge,
     make_partition,
     minute,
     timers,
@@ -166,7 +166,7 @@ async def test_what_does_not_concern_conditions_or_timing_leaves_a_sustain_runni
     assert (await alarm(connection))["opened_at"] == minute(11)
 
 
-async def test_a_pending_alarm_of_a_changed_rule_is_judged_anew(connection: Connection) -> None:
+async def test_a_pending_alarm_of_a_changed_rule_is_evaluated_again(connection: Connection) -> None:
     await put(connection, hot(extra=FOR))
     await arrive(connection, minute(1), 70)
     await only(connection, hot("value > 80.0", FOR), at_minute(5))
@@ -276,7 +276,7 @@ async def test_the_alarm_of_a_type_that_asks_for_it_no_more_is_resolved(connecti
 
 async def _silence(connection: Connection) -> None:
     rules = (await holding_rules(connection)).for_key(KEY)
-    await judge(connection, rules, WentStale(minute(5), PLANT, KEY, minute(2), 1.0, minute(2), {}), "data")
+    await evaluate(connection, rules, WentStale(minute(5), PLANT, KEY, minute(2), 1.0, minute(2), {}), "data")
 
 
 async def test_a_type_that_would_break_a_rule_is_refused(connection: Connection) -> None:

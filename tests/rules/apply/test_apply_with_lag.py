@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rules.alarms.over_series import Due, SeriesJudgement, judge
+from rules.alarms.over_series import OwnerWatermark, SeriesBatch, plan_batch
 from rules.apply import Applied, alarms, apply, backlog, preview, transaction
 from rules.apply import limits as extent
 from rules.apply import staleness as silences
@@ -100,12 +100,14 @@ async def test_a_page_is_of_so_many_silences_and_those_of_one_owner_are_never_di
     told: list[tuple[int, int]] = []
     patience: list[tuple[int, str]] = []
 
-    async def judging(session: Connection, partition: int, inputs: list[Due], *rules: Any) -> SeriesJudgement:
+    async def plan(
+        session: Connection, partition: int, inputs: list[OwnerWatermark], *rules: Any
+    ) -> SeriesBatch:
         row = await one_row(session, "show idle_in_transaction_session_timeout")
         patience.append((len(inputs), str(*row.values())))
-        return await judge(session, partition, inputs, *rules)
+        return await plan_batch(session, partition, inputs, *rules)
 
-    monkeypatch.setattr(backlog, "judge", judging)
+    monkeypatch.setattr(backlog, "plan_batch", plan)
     await change(connection, tell=lambda done, total: told.append((done, total)))
     # In the order of their names: 0, 1, 10; 11, 2; 3, 4; 5; 6, 7, 8; 9.
     assert told == [(3, 16), (5, 16), (8, 16), (12, 16), (15, 16), (16, 16)]

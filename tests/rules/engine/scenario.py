@@ -12,7 +12,7 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from rules.alarms.rule_change import judged_anew
+from rules.alarms.rule_change import rules_to_reevaluate
 from rules.documents.load import load_text
 from rules.engine import (
     BLANK,
@@ -89,7 +89,7 @@ class Scenario:
             else:
                 self._keep(name, owner, *end(state, self.now, "rule-removed", "the rule was removed"))
                 del self.states[name, owner]
-        anew = judged_anew(before, self._rules)
+        anew = rules_to_reevaluate(before, self._rules)
         for _, last in sorted(self._stale.items()):
             for rule in self._rules.for_key(last.key):
                 if rule.name in anew:
@@ -149,7 +149,7 @@ class Scenario:
         return [effect for effect in self.effects if isinstance(effect, Open | Resolve)]
 
     def _deadline(self, last: Arrival) -> datetime | None:
-        deadline = self._rules.types.deadline(last.key)
+        deadline = self._rules.types.stale_after(last.key)
         # A tolerance that is younger than the arrival counts from the apply.
         return None if deadline is None else max(last.at + deadline, self._applied_at)
 

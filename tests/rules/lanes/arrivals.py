@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from rules.alarms.batch_writes import Judgement, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_states
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, EventSeen, Input, Rule
@@ -55,23 +55,23 @@ async def arrive(
     """A datapoint arrives, and its partition is complete until then."""
     await make_partition(connection, "data", at)
     rules = (await holding_rules(connection)).for_key(key)
-    await judge(connection, rules, Arrival(at, 1, owner, key, value, at, {}), "data")
+    await evaluate(connection, rules, Arrival(at, 1, owner, key, value, at, {}), "data")
 
 
 async def emit(connection: Connection, at: datetime, type: str, owner: str = PLANT) -> None:
     await make_partition(connection, "record", at)
     facts = {"id": "11111111-0000-4000-8000-000000000001", "type": type, "owner": owner, "origin": "external"}
     rules = (await holding_rules(connection)).for_event(type)
-    await judge(connection, rules, EventSeen(at, facts), "record")
+    await evaluate(connection, rules, EventSeen(at, facts), "record")
 
 
-async def judge(connection: Connection, rules: Sequence[Rule], given: Input, lane: str) -> None:
-    subjects = [(rule.name, given.owner) for rule in rules]
-    judgement = Judgement(lane, 0, await read_states(connection, subjects))
+async def evaluate(connection: Connection, rules: Sequence[Rule], input: Input, lane: str) -> None:
+    subjects = [(rule.name, input.owner) for rule in rules]
+    batch = AlarmBatch(lane, 0, await read_states(connection, subjects))
     for rule in rules:
-        judgement.hear(rule, given.owner, given)
+        batch.apply_input(rule, input.owner, input)
     async with connection.transaction():
-        await PhasedPlan([judgement]).write(connection)
+        await PhasedPlan([batch]).write(connection)
 
 
 async def alarms(connection: Connection) -> list[tuple[str, str, str | None]]:
