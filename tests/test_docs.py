@@ -21,8 +21,10 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "ARCHITECTURE.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+DEPLOYMENT_PAGES = sorted((ROOT / "deploy").rglob("*.md"))
 _FENCED = re.compile(r"^```(\w+(?: \w+)?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -69,7 +71,12 @@ def test_every_command_named_in_the_docs_exists() -> None:
 
 @pytest.mark.parametrize(
     ("page", "target"),
-    [(page, target) for page in PAGES for target in _LINK.findall(page.read_text()) if "://" not in target],
+    [
+        (page, target)
+        for page in (*PAGES, *DEPLOYMENT_PAGES)
+        for target in _LINK.findall(page.read_text())
+        if "://" not in target
+    ],
     ids=lambda value: value.name if isinstance(value, Path) else value,
 )
 def test_every_link_leads_somewhere(page: Path, target: str) -> None:
