@@ -11,7 +11,7 @@ import asyncio
 from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import Performer
 from rules.actions.queue import QueueBackstop
-from rules.actions.reports import Reports
+from rules.actions.reports import ReportConsumer
 from rules.alarms.over_events import EventAlarms
 from rules.alarms.over_series import SeriesAlarms
 from rules.dispatch.dispatcher import Dispatcher
@@ -47,7 +47,7 @@ class Worker:
         parts = [
             asyncio.create_task(lanes.run(), name="lanes"),
             asyncio.create_task(Performer(self._settings).run(), name="perform"),
-            asyncio.create_task(Reports(self._settings).run(), name="reports"),
+            asyncio.create_task(ReportConsumer(self._settings).run(), name="reports"),
             asyncio.create_task(Catcher(self._settings).run(), name="catch"),
             asyncio.create_task(HealthDecider(self._settings).run(), name="health"),
         ]

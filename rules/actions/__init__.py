@@ -1,9 +1,11 @@
-"""Actions in Postgres: what a step's outcome writes, what wakes a step, what ends an action before its time.
+"""Runs of actions in Postgres: performing steps, committing outcomes, cancelling and retrying runs.
 
-Guarantees: an outcome is committed together with what follows from it, once per (action, step, attempt): whoever comes
-second finds the action moved on, and changes nothing. A cancelled action takes no outcome, and none of its
-timers and waits is left. Every transaction goes through the phases of the house: timers, entities, one append.
+Guarantees: an outcome is committed together with everything that follows from it, once per (run, step,
+attempt). A second commit finds that the run has changed, and writes nothing. A cancelled run takes no
+outcome and has no timers and no event waits left. Every transaction locks in the global order: timers,
+entities, one append.
 
-Why the version decides: branches of a `parallel` end at the same moment on different workers. What was read is the
-base of what is written, and a row that has moved on refuses it; the second one reads again.
+Why a version decides: branches of a `parallel` end at the same moment on different workers. A commit is
+based on the run as it was read, and Postgres rejects it if the version has changed; the worker then reads
+the run again.
 """

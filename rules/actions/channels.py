@@ -1,7 +1,7 @@
-"""A channel as it is applied, and a message to try it with.
+"""Reads a channel, and sends a test message through it.
 
-Guarantee: `send_test` goes the way that every notification goes, from this host, with the secrets of this process; the
-message says that it is a test.
+Guarantee: `send_test` delivers like a notification, from this host and with the secrets of this process.
+The message states that it is a test.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tocsin.core.errors import InvalidInput
 
 
 async def read_channel(connection: Connection, name: str) -> ChannelDocument:
-    """`InvalidInput` if none of this name is applied, or it is of another version."""
+    """The current document of a channel. `InvalidInput` if there is none, or if this version of Tocsin
+    cannot read it."""
     row = await fetch_one(connection, "rules.actions/read_channel", {"name": name})
     if row is None:
         raise InvalidInput(f"there is no channel {name!r}", remedy="apply one, then try again")

@@ -1,8 +1,8 @@
-"""Reports over NATS: whoever took a dispatched message says what came of it.
+"""Takes the reports of services about dispatched messages from NATS.
 
-Guarantee: a report is kept by its stream until it is in Postgres, by the same function that services call inside their
-own transactions (`tocsin.report`). One that comes twice counts once. One that can never count (unreadable, no such
-step) is a dead letter with its reason.
+Guarantee: the stream keeps a report until it is committed to Postgres, by the function that services can
+also call in their own transactions (`tocsin.report`). A report that is delivered twice counts once. A
+report that can never count (unreadable, no such step) becomes a dead letter with the reason.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def report_stream_config(settings: Settings) -> StreamConfig:
     )
 
 
-class Reports:
+class ReportConsumer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
@@ -72,17 +72,17 @@ class Reports:
         try:
             counts = await take_report(connection, message.subject, message.data)
         except InvalidInput as error:
-            _log.error("report refused", subject=message.subject, error=error)
+            _log.error("report rejected", subject=message.subject, error=error)
             sequence = message.metadata.sequence.stream
             letter = dead_letter(str(error), message.subject, message.metadata.timestamp, message.data)
             await send_dead_letter(js, self._settings, "report", letter, f"report/{sequence}")
             return
         if not counts:
-            _log.info("report of a step that is completed already", subject=message.subject)
+            _log.info("report about a completed step ignored", subject=message.subject)
 
 
 async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
-    """False if the step was completed before; `InvalidInput` if it can never count."""
+    """Record a report. False if the step was completed before; `InvalidInput` if the report can never count."""
     *_, action_id, step = subject.split(".")
     try:
         report = Report.model_validate_json(body)
@@ -92,7 +92,8 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
         raise InvalidInput(refusal(error)) from None
     except ValueError:
         raise InvalidInput(
-            f"the subject {subject!r} names no step", remedy="publish on the one in the header Tocsin-Report"
+            f"the subject {subject!r} names no step",
+            remedy="publish on the subject in the header Tocsin-Report",
         ) from None
     try:
         row = await fetch_one(connection, "rules.actions/report", {**values, "result": Jsonb(report.result)})

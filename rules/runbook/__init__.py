@@ -1,12 +1,12 @@
-"""Runbooks: what an action does next, as a pure function of what has happened.
+"""Runbooks: the next steps of a run, as a pure function of its active steps and an outcome.
 
-Guarantees: `compile_runbook` numbers the steps of a document; `advance` takes the steps under way and the outcome of
-one of them, and gives the steps under way after it, with everything that must be written as data. Every runbook ends,
-whatever the outcomes and their order: steps only lead forward, and attempts are counted. A `parallel` joins exactly
-once. The state is plain JSON, small enough to live in the action's row.
+Guarantees: `compile_runbook` numbers the steps of a document. `advance` takes the active steps and the
+outcome of one of them, and returns the active steps after it and the effects to write, as data. Every
+runbook ends, whatever the outcomes and their order: steps only lead forward, and attempts are counted. A
+`parallel` joins exactly once. The state is plain JSON, small enough for the row of the run.
 
-Why pure: the performer commits effects, tests and simulations collect them. No clock, no random number, no I/O: the
-jitter of a back-off is a hash of the attempt.
+Why pure: the performer commits the effects, rule tests and backtests collect them. There is no clock, no
+random number and no I/O: the jitter of a delay is a hash of the attempt.
 """
 
 from rules.runbook.advance import Advance, advance, revive

@@ -1,11 +1,19 @@
-"""What follows from the outcome of a step. Pure.
+"""Applies the outcome of a step to the active steps of a run. Pure.
 
-State: `active` maps the number of a step under way to {"attempt", "state"}. States are `due` (with the workers),
-`waiting` (for a timer, an event, a report, or its branches), and `failed` or `timed_out`: such a step stays, so that it
-can be tried again when a person says so. An action without an entry that is due or waiting has ended.
+`active` maps the number of a step to {"attempt", "state"} and flags. The states are `due` (a worker performs
+it), `waiting` (for a timer, an event, a report, or its branches), and `failed` or `timed_out`: such a step
+keeps its entry, so that an operator can retry it. A run without an entry that is due or waiting has ended.
 
-A failure inside a `parallel` ends its own branch only: the others run to their end, because a message that cannot
-be sent must not keep the next one from being sent. The `parallel` has failed when all have ended and one has failed.
+| flag | meaning |
+|---|---|
+| `lapsed` | the timer of the step fired: its wait is over, or its report is late |
+| `met` | seq of the event that ended its wait |
+| `report` | the report about a `dispatch` |
+| `last` | number of the last attempt, after an operator granted more of them |
+
+A failure inside a `parallel` ends its own branch only. The others run to their end, because a message that
+cannot be sent must not keep the next one from being sent. The `parallel` has failed when all branches have
+ended and one has failed.
 """
 
 from __future__ import annotations
@@ -27,7 +35,7 @@ Active = Mapping[str, Mapping[str, Any]]
 
 @dataclass
 class Advance:
-    """The steps under way afterwards, and what to write."""
+    """The active steps afterwards, and the effects to write."""
 
     active: dict[str, Entry]
     effects: list[Effect] = field(default_factory=list)
@@ -40,23 +48,23 @@ class Advance:
 def advance(
     program: Program, active: Active, number: int, outcome: Outcome, at: datetime, salt: str
 ) -> Advance:
-    """The step is due: whoever wakes one that waits makes it so first. `salt` names the action, for its jitter."""
+    """Apply the outcome of a step that is due. `salt` names the run, for the jitter of its delays."""
     node = program.nodes[number]
     entry = active[str(number)]
-    result = Advance({step: dict(one) for step, one in active.items()})
+    result = Advance({step: dict(value) for step, value in active.items()})
     if isinstance(outcome, Completed):
         _completed(program, node, entry, outcome, result)
     elif isinstance(outcome, Paused):
         _paused(node, entry, outcome, result)
     else:
-        _tried(program, node, entry, outcome, _Retry(at, f"{salt}/{number}"), result)
+        _failed(program, node, entry, outcome, _Retry(at, f"{salt}/{number}"), result)
     return result
 
 
 def revive(program: Program, active: Active) -> Advance:
-    """Another round of attempts for every step that ended the action; a `parallel` waits for its branches again."""
-    result = Advance({step: dict(one) for step, one in active.items()})
-    for step, entry in sorted(active.items(), key=lambda one: int(one[0])):
+    """Grant another round of attempts to every dead step. A `parallel` waits for its branches again."""
+    result = Advance({step: dict(entry) for step, entry in active.items()})
+    for step, entry in _by_number(active):
         node = program.nodes[int(step)]
         if entry["state"] not in DEAD:
             continue
@@ -78,7 +86,7 @@ def _completed(
     program: Program, node: Node, entry: Mapping[str, Any], outcome: Completed, result: Advance
 ) -> None:
     if node.kind == "parallel":
-        # It is reached: its branches begin, and it waits for them.
+        # The branches begin, and the step waits for them.
         result.active[str(node.number)] = {"attempt": entry["attempt"], "state": "waiting"}
         result.effects.append(Recorded(node.number, entry["attempt"], "waiting", outcome.answer))
         for head in node.heads:
@@ -91,21 +99,21 @@ def _completed(
     result.effects.append(Recorded(node.number, entry["attempt"], "completed", outcome.answer))
     result.effects.append(Answered(node.name, {"state": "completed", **outcome.answer}))
     following = node.following if outcome.way is None else node.heads[outcome.way]
-    _go_on(program, node, following, result)
+    _continue(program, node, following, result)
 
 
 def _paused(node: Node, entry: Mapping[str, Any], outcome: Paused, result: Advance) -> None:
     attempt = entry["attempt"]
     result.active[str(node.number)] = {**_kept(entry), "attempt": attempt, "state": "waiting"}
-    shown = {"until": outcome.until.isoformat()} if outcome.until is not None else {}
-    result.effects.append(Recorded(node.number, attempt, "waiting", {**outcome.answer, **shown}))
+    until = {"until": outcome.until.isoformat()} if outcome.until is not None else {}
+    result.effects.append(Recorded(node.number, attempt, "waiting", {**outcome.answer, **until}))
     if outcome.condition is not None:
         result.effects.append(Awaited(node.number, attempt, outcome.condition))
     if outcome.until is not None:
         result.effects.append(Armed(node.number, outcome.until, {"attempt": attempt, "lapsed": True}))
 
 
-def _tried(
+def _failed(
     program: Program,
     node: Node,
     entry: Mapping[str, Any],
@@ -115,39 +123,39 @@ def _tried(
 ) -> None:
     attempt = entry["attempt"]
     state = "timed_out" if isinstance(outcome, TimedOut) else "failed"
-    said = {"error": outcome.error, **(outcome.answer if isinstance(outcome, Failed) else {})}
+    answer = {"error": outcome.error, **(outcome.answer if isinstance(outcome, Failed) else {})}
     permanent = isinstance(outcome, Failed) and outcome.permanent
     last = entry.get("last", node.attempts)
     if not permanent and attempt < last:
-        # Counted from the beginning of this round of attempts.
+        # Delays start again with each round of attempts.
         next_in_round = attempt + 1 - (last - node.attempts)
         delay = delay_before(node.step.retry_policy, next_in_round, retry.salt)
         if isinstance(outcome, Failed) and outcome.retry_after is not None:
             delay = max(delay, outcome.retry_after)
-        again_at = retry.at + delay
+        retry_at = retry.at + delay
         result.active[str(node.number)] = {**_kept(entry), "attempt": attempt + 1, "state": "waiting"}
-        shown = {**said, "outcome": state, "until": again_at.isoformat()}
-        result.effects.append(Recorded(node.number, attempt, "waiting", shown))
-        result.effects.append(Armed(node.number, again_at, {"attempt": attempt + 1}))
+        waiting = {**answer, "outcome": state, "until": retry_at.isoformat()}
+        result.effects.append(Recorded(node.number, attempt, "waiting", waiting))
+        result.effects.append(Armed(node.number, retry_at, {"attempt": attempt + 1}))
         return
-    result.effects.append(Recorded(node.number, attempt, state, said))
-    result.effects.append(Answered(node.name, {"state": state, **said}))
-    _dead(program, node, {"attempt": attempt, "state": state, "error": outcome.error}, result)
+    result.effects.append(Recorded(node.number, attempt, state, answer))
+    result.effects.append(Answered(node.name, {"state": state, **answer}))
+    _give_up(program, node, {"attempt": attempt, "state": state, "error": outcome.error}, result)
 
 
-def _dead(program: Program, node: Node, entry: Entry, result: Advance) -> None:
-    """A step, or a whole `parallel`, has failed for good."""
+def _give_up(program: Program, node: Node, entry: Entry, result: Advance) -> None:
+    """End a step, or a whole `parallel`, that has failed for good."""
     if node.step.on_failure == "continue":
         for step in [step for step in result.active if program.contains(node.number, int(step))]:
             del result.active[step]
         result.active.pop(str(node.number), None)
-        _go_on(program, node, node.following, result)
+        _continue(program, node, node.following, result)
         return
     result.active[str(node.number)] = entry
     _ended(program, node, result)
 
 
-def _go_on(program: Program, node: Node, following: int | None, result: Advance) -> None:
+def _continue(program: Program, node: Node, following: int | None, result: Advance) -> None:
     if following is not None:
         result.due(following)
     else:
@@ -155,43 +163,47 @@ def _go_on(program: Program, node: Node, following: int | None, result: Advance)
 
 
 def _ended(program: Program, node: Node, result: Advance) -> None:
-    """The end of the list that the node stands in: of a branch, or of the action."""
+    """End the list that the node is in: a branch, or the run."""
     if node.inside is None:
         result.effects.append(_finish(program, result.active))
         return
     outer = program.nodes[node.inside]
-    inside = {step: one for step, one in result.active.items() if program.contains(outer.number, int(step))}
-    if any(one["state"] in ACTIVE_STEP for one in inside.values()):
+    inside = {
+        step: entry for step, entry in result.active.items() if program.contains(outer.number, int(step))
+    }
+    if any(entry["state"] in ACTIVE_STEP for entry in inside.values()):
         return
     entry = result.active[str(outer.number)]
     if not inside:
         del result.active[str(outer.number)]
         result.effects.append(Recorded(outer.number, entry["attempt"], "completed"))
-        _go_on(program, outer, outer.following, result)
+        _continue(program, outer, outer.following, result)
         return
-    state, error = _verdict(program, inside)
+    state, error = _state_and_error(program, inside)
     result.effects.append(Recorded(outer.number, entry["attempt"], state, {"error": error}))
-    _dead(program, outer, {"attempt": entry["attempt"], "state": state, "error": error}, result)
+    _give_up(program, outer, {"attempt": entry["attempt"], "state": state, "error": error}, result)
 
 
 def _finish(program: Program, active: Active) -> Finished:
     if not active:
         return Finished("completed")
-    return Finished(*_verdict(program, active))
+    return Finished(*_state_and_error(program, active))
 
 
-def _verdict(program: Program, dead: Active) -> tuple[str, str]:
-    """Timed out only if nothing failed. The error names the steps that are to blame, not what contains them."""
-    steps = [
-        (program.nodes[int(step)], entry) for step, entry in sorted(dead.items(), key=lambda one: int(one[0]))
-    ]
-    blamed = [(node.name, entry) for node, entry in steps if node.kind != "parallel"]
-    state = "failed" if any(entry["state"] == "failed" for _, entry in blamed) else "timed_out"
+def _state_and_error(program: Program, dead: Active) -> tuple[str, str]:
+    """`timed_out` only if no step failed. The error names the dead steps, not the `parallel` around them."""
+    steps = [(program.nodes[int(step)], entry) for step, entry in _by_number(dead)]
+    errors = [(node.name, entry) for node, entry in steps if node.kind != "parallel"]
+    state = "failed" if any(entry["state"] == "failed" for _, entry in errors) else "timed_out"
     if len(program.nodes) == 1:
-        return state, blamed[0][1]["error"]
-    return state, "; ".join(f"step {name}: {entry['error']}" for name, entry in blamed)
+        return state, errors[0][1]["error"]
+    return state, "; ".join(f"step {name}: {entry['error']}" for name, entry in errors)
+
+
+def _by_number(active: Active) -> list[tuple[str, Mapping[str, Any]]]:
+    return sorted(active.items(), key=lambda item: int(item[0]))
 
 
 def _kept(entry: Mapping[str, Any]) -> Entry:
-    """What outlives an attempt: how many a person has granted."""
+    """The flags of an entry that later attempts keep."""
     return {"last": entry["last"]} if "last" in entry else {}

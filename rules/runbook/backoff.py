@@ -1,6 +1,7 @@
-"""How long a step waits before its next attempt. Pure, and the same wherever it is computed.
+"""The delay before the next attempt of a step. Pure, and the same wherever it is computed.
 
-Why the jitter is a hash: steps that failed together spread out, and a replay or a second worker finds the same instant.
+Why the jitter is a hash: steps that failed together spread out, and a replay or a second worker computes
+the same instant.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ _SHARES = 2**32
 
 
 def delay_before(retry: RetryPolicy, attempt: int, salt: str) -> timedelta:
-    """Before `attempt`, which is the second or a later one; `salt` names the action and the step."""
-    # Compared as logarithms would be: a power of a hundred attempts does not fit in a timedelta.
+    """The delay before `attempt`, which is the second or a later one. `salt` names the run and the step."""
+    # Multiplied in a loop: a power of a hundred attempts does not fit in a timedelta.
     delay_s = retry.initial_interval.total_seconds()
     for _ in range(attempt - 2):
         if delay_s >= retry.max_interval.total_seconds():

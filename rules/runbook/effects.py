@@ -1,4 +1,4 @@
-"""What must be written after a step, as data. The order of the list is the order in the log."""
+"""Effects of an outcome, as data. Their order is the order in the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.core.records import NewEvent
 
 @dataclass(frozen=True)
 class Recorded:
-    """A row of the step's history. A step that is `due` is thereby given to the workers."""
+    """A record of the step. One with the state `due` makes a worker perform the step."""
 
     step: int
     attempt: int
@@ -22,7 +22,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Armed:
-    """A `runbook-wait` timer; when it fires, `entry` is merged into what the step's state is."""
+    """A `runbook-wait` timer. When it fires, the clock merges `entry` into the entry of the step."""
 
     step: int
     at: datetime
@@ -40,7 +40,7 @@ class Awaited:
 
 @dataclass(frozen=True)
 class Answered:
-    """What the step leaves for those after it."""
+    """The answer of the step, for the steps after it."""
 
     name: str
     answer: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Emitted:
 
 @dataclass(frozen=True)
 class Finished:
-    """The action has ended: completed, failed or timed_out."""
+    """The run has ended: completed, failed or timed_out."""
 
     state: str
     error: str | None = None

@@ -1,4 +1,4 @@
-"""What can come of performing a step."""
+"""Outcomes of an attempt of a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.core.records import NewEvent
 
 @dataclass(frozen=True)
 class Completed:
-    """Done. `way` is set by a `branch`: 0 for `then`, 1 for `else`; `event` by what appends one."""
+    """Success. A `branch` sets `way`: 0 for `then`, 1 for `else`. A step that appends an event sets `event`."""
 
     answer: Mapping[str, Any] = field(default_factory=dict)
     way: int | None = None
@@ -21,7 +21,8 @@ class Completed:
 
 @dataclass(frozen=True)
 class Failed:
-    """`permanent`: another attempt would fail in the same way. `retry_after`: the other side asks for so much time."""
+    """Failure. `permanent`: another attempt would fail in the same way. `retry_after`: the shortest delay that
+    the other side accepts."""
 
     error: str
     permanent: bool = False
@@ -31,14 +32,14 @@ class Failed:
 
 @dataclass(frozen=True)
 class TimedOut:
-    """Nobody knows what came of it: another attempt follows if one is left."""
+    """Unknown result. Another attempt follows if one is left."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Paused:
-    """It goes on later: at an instant, or when an event meets `condition`, or when somebody reports."""
+    """The step waits: until an instant, for an event that meets `condition`, or for a report."""
 
     until: datetime | None
     condition: str | None = None

@@ -1,8 +1,8 @@
-"""A runbook as numbered nodes: which step follows which. Pure.
+"""A compiled runbook: numbered nodes, each with the node that follows it. Pure.
 
-Guarantee: numbers follow the text of the document from 0 on, so that they mean the same wherever the document is
-compiled. A node leads to a higher number, or to the end of the list it stands in: of the action, or of one
-branch of a `parallel`. What a `parallel` contains are the numbers behind it up to its `last`.
+Guarantee: numbers follow the text of the document from 0 on, so they are the same wherever the document is
+compiled. A node leads to a higher number, or to the end of its list: of the action, or of one branch of a
+`parallel`. A `parallel` contains the numbers after its own, up to its `last`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Node:
     number: int
     step: StepDocument
     last: int
-    """The highest number of what it contains; its own if it contains nothing."""
+    """The highest number that it contains; its own if it contains no steps."""
     following: int | None
-    """What comes after it; None at the end of its list."""
+    """Number of the next node; None at the end of its list."""
     inside: int | None
-    """The `parallel` in one of whose branches it stands."""
+    """Number of the `parallel` that contains it in a branch."""
     heads: tuple[int | None, ...] = ()
-    """First nodes of what it contains: then and else of a `branch`, the branches of a `parallel`."""
+    """First nodes of the lists that it contains: then and else of a `branch`, the branches of a `parallel`."""
 
     @property
     def kind(self) -> str:
@@ -38,12 +38,12 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Under which its answer is kept."""
+        """The name of its answer."""
         return self.step.name or str(self.number)
 
     @property
     def attempts(self) -> int:
-        """How often it is tried: what only passes time or chooses a way cannot be tried again."""
+        """Largest number of attempts. Flow steps have one."""
         return self.step.retry_policy.attempts if self.kind in RESPONSES else 1
 
 
@@ -56,43 +56,43 @@ class Program:
 
 
 def compile_runbook(document: ActionDocument) -> Program:
-    """`InvalidInput` if it is larger than anybody could follow."""
+    """`InvalidInput` if the runbook has too many steps or is nested too deep."""
     steps = document.runbook()
     if _size(steps) > MAX_NODES:
         raise InvalidInput(
             f"the action has {_size(steps)} steps, at most {MAX_NODES} are accepted", remedy="split it"
         )
     nodes: list[Node] = []
-    _number(nodes, steps, _Place(following=None, inside=None, nesting=1))
+    _number(nodes, steps, _Context(following=None, inside=None, nesting=1))
     return Program(tuple(nodes))
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Context:
     following: int | None
     inside: int | None
     nesting: int
 
 
-def _number(nodes: list[Node], steps: Sequence[StepDocument], place: _Place) -> None:
-    if place.nesting > MAX_NESTING:
+def _number(nodes: list[Node], steps: Sequence[StepDocument], context: _Context) -> None:
+    if context.nesting > MAX_NESTING:
         raise InvalidInput(f"steps are nested more than {MAX_NESTING} deep", remedy="flatten them")
     for position, step in enumerate(steps):
         number = len(nodes)
         end = number + _size((step,))
-        following = end if position + 1 < len(steps) else place.following
+        following = end if position + 1 < len(steps) else context.following
         lists = _lists(step)
-        # A list that is empty leads on at once.
-        starts = accumulate((_size(one) for one in lists[:-1]), initial=number + 1)
-        heads = tuple(start if one else following for start, one in zip(starts, lists, strict=False))
-        nodes.append(Node(number, step, end - 1, following, place.inside, heads))
-        within = (
-            _Place(None, number, place.nesting + 1)
+        starts = accumulate((_size(inner) for inner in lists[:-1]), initial=number + 1)
+        # An empty list has no first node: the run continues after the step.
+        heads = tuple(start if inner else following for start, inner in zip(starts, lists, strict=False))
+        nodes.append(Node(number, step, end - 1, following, context.inside, heads))
+        inside = (
+            _Context(None, number, context.nesting + 1)
             if step.parallel is not None
-            else _Place(following, place.inside, place.nesting + 1)
+            else _Context(following, context.inside, context.nesting + 1)
         )
-        for one in lists:
-            _number(nodes, one, within)
+        for inner in lists:
+            _number(nodes, inner, inside)
 
 
 def _lists(step: StepDocument) -> tuple[tuple[StepDocument, ...], ...]:
@@ -103,4 +103,4 @@ def _lists(step: StepDocument) -> tuple[tuple[StepDocument, ...], ...]:
 
 
 def _size(steps: Sequence[StepDocument]) -> int:
-    return len(steps) + sum(_size(one) for step in steps for one in _lists(step))
+    return len(steps) + sum(_size(inner) for step in steps for inner in _lists(step))

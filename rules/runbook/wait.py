@@ -1,7 +1,7 @@
-"""What a `wait` step waits for, from the instant at which it is reached. Pure.
+"""The outcome of a `wait` step, from the instant at which it is reached. Pure.
 
-A time of day is a recurrence like any other: a time that the clocks skip is waited for until they have jumped, one
-that they repeat is the first of the two.
+A time of day is a cron recurrence in its timezone. On the day on which the clocks skip that time, the wait
+ends when they jump forward. On the day on which it comes twice, the wait ends the first time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from timers.recurrence import Recurrence, parse
 
 
 def outcome_of_wait(wait: WaitStep, entry: Mapping[str, Any], at: datetime) -> Outcome:
-    """By what the step's entry says: reached, over (`lapsed`), or met by an event (`met`, its seq)."""
+    """Depends on the entry of the step: reached, over (`lapsed`), or met by an event (`met`)."""
     if "met" in entry:
         return Completed({"event_seq": entry["met"], "timed_out": False})
     if not entry.get("lapsed"):

@@ -1,4 +1,4 @@
-"""Reports: over NATS and in SQL, counted once, and set aside when they can never count."""
+"""Reports over NATS and in SQL: each counts once, and one that can never count becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rules.actions.reports import Reports, report_stream_config, take_report
+from rules.actions.reports import ReportConsumer, report_stream_config, take_report
 from rules.lanes.dead_letters import read_dead_letters
 from tests.rules.instance import Instance
 from tests.rules.lanes.lane_setup import jetstream
@@ -35,7 +35,7 @@ async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes
         await ensure(js, report_stream_config(settings))
         await js.publish(subject, body)
         await js.publish(subject, body)
-        async with running(Service("reports", Reports(settings).run)):
+        async with running(Service("reports", ReportConsumer(settings).run)):
 
             async def are_taken() -> bool:
                 consumers = await js.consumers_info(settings.report_stream)
@@ -91,7 +91,7 @@ async def test_a_refused_report_is_a_dead_letter_and_holds_up_nothing(
         await ensure(js, report_stream_config(settings))
         await js.publish(f"{settings.subjects}.report.{action}.7", b'{"state": "completed"}')
         await js.publish(f"{settings.subjects}.report.{action}.0", b'{"state": "completed"}')
-        async with running(Service("reports", Reports(settings).run)):
+        async with running(Service("reports", ReportConsumer(settings).run)):
 
             async def is_armed() -> bool:
                 return await instance.timers() == 2
