@@ -122,3 +122,18 @@ def test_every_log_message_named_in_the_docs_exists() -> None:
     sources = "".join(path.read_text() for name in packages for path in (ROOT / name).rglob("*.py"))
     assert named
     assert [name for name in sorted(named) if f'"{name}"' not in sources] == []
+
+
+_MODULE = re.compile(r"\b((?:clock|timers|cdc|rules|schemas|migrations|tocsin|docs|bench)(?:/[\w.]+)+/?)")
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_every_module_that_a_page_names_exists(page: str) -> None:
+    named = set(_MODULE.findall((ROOT / page).read_text()))
+    assert named
+    missing = [
+        name
+        for name in sorted(named)
+        if not (ROOT / name).exists() and not (ROOT / name).with_suffix(".py").exists()
+    ]
+    assert missing == []
