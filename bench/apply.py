@@ -23,7 +23,7 @@ from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, TypeIndex
 from rules.lanes.batch import PhasedPlan
 from rules.lanes.data_lane import DataBatch
-from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
+from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings
@@ -101,7 +101,9 @@ async def _open_alarms(connection: Connection, rules: int, series: int) -> None:
     for first in range(0, series, _BATCH):
         arrivals = list(_arrivals(first, min(_BATCH, series - first), rules))
         planned = await work.plan(connection, DataBatch(0, arrivals, rules_seq, TypeIndex()))
-        plan = PhasedPlan([StoreDatapoints(0, [Placed(n, one) for n, one in enumerate(arrivals)]), planned])
+        plan = PhasedPlan(
+            [DatapointWrites(0, [PlacedArrival(n, one) for n, one in enumerate(arrivals)]), planned]
+        )
         async with connection.transaction():
             await plan.stage(connection)
             await plan.write(connection)

@@ -22,7 +22,7 @@ from rules.apply import apply
 from rules.documents.load import load_text
 from rules.engine.inputs import Arrival
 from rules.lanes.data_stream import ensure_data_stream, partition_subject
-from rules.lanes.datapoint_store import Placed, prepare_staging, staged_lines
+from rules.lanes.datapoint_store import PlacedArrival, prepare_staging, staged_lines
 from schemas.wire.subjects import datapoint_subject
 from timers.working_set import database_now
 from tocsin.core.audit import Actor
@@ -112,7 +112,7 @@ async def _raw(connection: Connection, count: int, owners: int) -> float:
     batches = []
     for begin in range(0, count, ROWS_AT_ONCE):
         rows = [
-            Placed(
+            PlacedArrival(
                 row % KEYS,
                 Arrival(
                     now,

@@ -25,7 +25,7 @@ from rules.documents.rule_book import RuleSet, newest_rules
 from rules.engine import Arrival, TypeIndex
 from rules.lanes.batch import PhasedPlan
 from rules.lanes.data_lane import DataBatch
-from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
+from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.language.cel import compile_event_condition, event_activation, event_environment
 from schemas.wire.event import Event
 from tocsin.core.audit import Actor
@@ -183,7 +183,7 @@ async def _opened(connection: Connection, count: int) -> float:
     for first in range(0, count, _BATCH):
         arrivals = list(_arrivals(first, min(_BATCH, count - first)))
         planned = await work.plan(connection, DataBatch(0, arrivals, rules_seq, TypeIndex()))
-        stored = StoreDatapoints(0, [Placed(place, one) for place, one in enumerate(arrivals)])
+        stored = DatapointWrites(0, [PlacedArrival(place, one) for place, one in enumerate(arrivals)])
         plan = PhasedPlan([stored, planned])
         async with connection.transaction():
             await plan.stage(connection)

@@ -1,7 +1,10 @@
-"""A worker: drains lanes, performs steps, takes reports, catches events and decides health, in one service.
+"""The worker: drains lanes, performs steps, accepts reports, ingests events and decides health, in one service.
 
-Any number of them run at once: they share the lanes' partitions, and they are competing consumers of everything else.
-If one part fails, all are stopped and the service starts them again; why it cannot work is noted for the doctor.
+Any number of workers run at once: they share the partitions of the lanes, and are competing consumers
+of everything else.
+
+On failure of one part, all parts are stopped and the service starts them again. The reason is
+recorded for `tocsin doctor`.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from rules.alarms.over_series import SeriesAlarms
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.health.decide import HealthDecider
-from rules.lanes.batch_size import Pace, Paces
+from rules.lanes.batch_size import BatchSize, BatchSizes
 from rules.lanes.data_lane import DataLane
-from rules.lanes.external_events import Catcher
+from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
-from rules.lanes.status import note_refusal
+from rules.lanes.status import record_worker_problem
 from tocsin.core.errors import TocsinError
 from tocsin.core.service import end_tasks
 from tocsin.core.settings import Settings
@@ -31,7 +34,7 @@ from tocsin.core.settings import Settings
 class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._paces = Paces(Pace)
+        self._batch_sizes = BatchSizes(BatchSize)
 
     async def run(self) -> None:
         lanes = Lanes(
@@ -42,13 +45,13 @@ class Worker:
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],
-            self._paces,
+            self._batch_sizes,
         )
         parts = [
             asyncio.create_task(lanes.run(), name="lanes"),
             asyncio.create_task(Performer(self._settings).run(), name="perform"),
             asyncio.create_task(ReportConsumer(self._settings).run(), name="reports"),
-            asyncio.create_task(Catcher(self._settings).run(), name="catch"),
+            asyncio.create_task(EventIngester(self._settings).run(), name="ingest"),
             asyncio.create_task(HealthDecider(self._settings).run(), name="health"),
         ]
         try:
@@ -56,7 +59,7 @@ class Worker:
             for part in done:
                 part.result()
         except TocsinError as error:
-            await note_refusal(self._settings, str(error))
+            await record_worker_problem(self._settings, str(error))
             raise
         finally:
             await end_tasks(parts)

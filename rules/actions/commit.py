@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from rules.actions.queue import begin_queued
 from rules.actions.run import ActionRun
-from rules.lanes.lineage_store import keep_lineages
+from rules.lanes.lineage_store import insert_lineages
 from rules.metrics import ACTIONS
 from rules.runbook import (
     Advance,
@@ -155,7 +155,7 @@ async def _write_entities(connection: Connection, run: ActionRun, change: RunCha
     if change.no_longer_awaited:
         ended = {"id": run.id, "steps": list(change.no_longer_awaited)}
         await connection.execute(statement("rules.actions/delete_event_waits"), ended)
-    await keep_lineages(connection, {event.id: run.next_lineage for event in change.events})
+    await insert_lineages(connection, {event.id: run.next_lineage for event in change.events})
     return [] if finished is None else await begin_queued(connection, [(run.rule, run.group_key)])
 
 

@@ -33,7 +33,7 @@ from rules.documents.members import Members
 from rules.engine import Arrival, CompiledRules, WentStale
 from rules.health.observations import Fact, series_fact
 from rules.lanes.batch import Writes
-from rules.lanes.data_lane import DataBatch, Verdict
+from rules.lanes.data_lane import DataBatch, StalenessChange
 from schemas.wire.subjects import token
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
@@ -64,7 +64,7 @@ class OwnerWatermark(NamedTuple):
     until: datetime
 
 
-SeriesInput = Arrival | Verdict | OwnerWatermark
+SeriesInput = Arrival | StalenessChange | OwnerWatermark
 
 
 async def plan_batch(
@@ -219,7 +219,7 @@ def _first_arrivals(inputs: Sequence[SeriesInput], seen: set[SeriesKey]) -> list
 def _watermark(input: SeriesInput) -> OwnerWatermark:
     if isinstance(input, Arrival):
         return OwnerWatermark(input.owner, input.at)
-    if isinstance(input, Verdict):
+    if isinstance(input, StalenessChange):
         return OwnerWatermark(input.calculated.owner, input.calculated.time)
     return input
 

@@ -1,14 +1,14 @@
-"""Lanes: streams that are read in order, each message with effect exactly once.
+"""Lanes: streams that workers read in order, so that each message takes effect exactly once.
 
-Guarantee: a lane has partitions, and a partition is drained by one worker at a time, in stream order. How far it is
-drained (`lane_partition.last_seq`) moves in the transaction of what the messages cause, so a message has its
-effects once, whatever is killed, frozen or restarted. A worker that no longer holds a partition is refused by the
-first lock that its transaction asks for.
+Guarantee: a lane has partitions, and one worker at a time reads a partition, in stream order. The
+position of a partition (`lane_partition.last_seq`) moves in the transaction of the effects, so each
+message has its effects once, also if processes are killed, frozen or restarted. Postgres rejects a
+worker that no longer holds a partition at the first lock of its transaction.
 
-Why no acknowledgements: a position in the stream and effects in Postgres are two truths, and between them lies the
-moment in which a process dies. One truth has no such moment; it also means that a stream which is made anew starts
-nothing old again.
+Why no acknowledgements: a position in the stream and effects in Postgres would be two states, and a
+process can die between the two writes. One state has no such gap. A stream that is created again
+does not start anything a second time either.
 
-On failure: a holder that dies is replaced when `held_until` has passed, one that stops cleanly within
-milliseconds. Where a message cannot be worked on at all it is set aside as a dead letter, and the lane goes on.
+On failure: a worker that dies is replaced after `held_until`, a worker that stops cleanly within
+milliseconds. A message that cannot be processed becomes a dead letter, and the lane continues.
 """

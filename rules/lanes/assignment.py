@@ -1,10 +1,11 @@
-"""Who should hold which partition: pure, from what the tables say.
+"""The assignment of partitions to workers: a pure function of the rows in Postgres.
 
-Guarantee: when every worker follows it, each lane is shared as evenly as whole partitions allow, a partition whose
-holder is gone is taken by somebody, and a worker that joins or leaves moves no more partitions than that asks for.
+Guarantee: if every worker follows it, each lane is shared as evenly as whole partitions allow, a
+worker takes each partition whose holder is gone, and a worker that joins or leaves moves no more
+partitions than necessary.
 
-Why by age: the oldest workers have the odd partitions, so one that joins takes from those that have more, and the
-single partition of the record lane stays where it is.
+Why by age: the oldest workers have the odd partitions. So a worker that joins takes from those that
+have more, and the single partition of the record lane stays with its worker.
 """
 
 from __future__ import annotations
@@ -13,41 +14,43 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Held(NamedTuple):
-    """A partition as it stands in the table."""
+class PartitionRow(NamedTuple):
+    """A partition and its holder, as in the table."""
 
     lane: str
     partition: int
     holder: str | None
     left_s: float
-    """Until its holder is taken for dead; not positive: it is free."""
+    """Seconds until its lease ends; not positive: it is free."""
 
 
-class Decision(NamedTuple):
+class Assignment(NamedTuple):
+    """The partitions that a worker must take and release."""
+
     take: list[tuple[str, int]]
-    give: list[tuple[str, int]]
+    release: list[tuple[str, int]]
 
 
-def share(partitions: int, workers: int, rank: int) -> int:
-    """How many of the partitions the worker at `rank` (0 is the oldest) should hold."""
+def fair_share(partitions: int, workers: int, rank: int) -> int:
+    """The number of partitions for the worker at `rank` (0 is the oldest)."""
     return partitions // workers + (rank < partitions % workers)
 
 
-def decide(table: Sequence[Held], workers: Sequence[str], me: str) -> Decision:
+def assign(table: Sequence[PartitionRow], workers: Sequence[str], me: str) -> Assignment:
     """`workers` are those alive, oldest first."""
     if me not in workers:
-        return Decision([], [])
+        return Assignment([], [])
     rank = workers.index(me)
     take: list[tuple[str, int]] = []
-    give: list[tuple[str, int]] = []
-    for lane in dict.fromkeys(held.lane for held in table):
-        rows = [held for held in table if held.lane == lane]
-        mine = [held.partition for held in rows if held.holder == me]
-        free = [held.partition for held in rows if held.holder is None or held.left_s <= 0]
+    release: list[tuple[str, int]] = []
+    for lane in dict.fromkeys(row.lane for row in table):
+        rows = [row for row in table if row.lane == lane]
+        mine = [row.partition for row in rows if row.holder == me]
+        free = [row.partition for row in rows if row.holder is None or row.left_s <= 0]
         free = [partition for partition in free if partition not in mine]
-        due = share(len(rows), len(workers), rank)
-        give += [(lane, partition) for partition in mine[due:]]
-        # Everybody begins at another place, so that workers that look at the same moment do not want the same.
+        due = fair_share(len(rows), len(workers), rank)
+        release += [(lane, partition) for partition in mine[due:]]
+        # Each worker starts at another partition, so that workers do not all try to take the same one.
         start = rank * len(free) // len(workers)
         take += [(lane, partition) for partition in (free[start:] + free[:start])[: max(0, due - len(mine))]]
-    return Decision(take, give)
+    return Assignment(take, release)

@@ -1,9 +1,9 @@
 """A batch in phases: timers, then entities, then one append for all records.
 
-Guarantee: however many kinds of work join a batch, its transaction locks in the order of the house and appends once,
-last. Each kind of work locks its own rows in key order; `works` come in the order of the entities that they lock
-(current_value, rule_state, alarm, action). Actions are changed by several kinds of work, so they are locked together,
-in key order, before the first of them.
+Guarantee: however many kinds of work join a batch, its transaction takes locks in the global order
+and appends once, at the end. Each kind of work locks its own rows in key order. The kinds come in the
+order of the entities that they lock (current_value, rule_state, alarm, action). Several kinds of work
+change actions, so the actions of all of them are locked together, in key order, before the first.
 """
 
 from __future__ import annotations
@@ -17,28 +17,31 @@ from tocsin.core.records import Records
 
 
 class Writes:
-    """What one kind of work adds to a batch's transaction. Made without a lock, from what was read before; where that
-    turns out to have changed, any of these raises `Conflict`."""
+    """The part of a batch's transaction that one kind of work adds.
+
+    It is made without a lock, from what was read before. If that has changed, any method raises
+    `Conflict`.
+    """
 
     async def stage(self, connection: Connection) -> None:
-        """Before the first lock: rows on their way to the session."""
+        """Copy rows to the session, before the first lock."""
 
     async def timers(self, connection: Connection) -> None:
-        """Lock, delete, arm: in the order of (kind, ref, key)."""
+        """Lock, delete and arm timers, in the order of (kind, ref, key)."""
 
     def actions(self) -> Iterable[UUID]:
-        """Actions that are there already and that `entities` will lock."""
+        """The existing actions that `entities` will lock."""
         return ()
 
     async def entities(self, connection: Connection) -> None:
-        """In key order, verified by version."""
+        """Write entities in key order, verified by version."""
 
     def records(self) -> Records:
-        """What is appended; called after `entities`, so it may depend on which rows were won."""
+        """The records to append; called after `entities`, so they may depend on which rows were changed."""
         return Records()
 
     def committed(self) -> None:
-        """After the commit."""
+        """Called after the commit."""
 
 
 class PhasedPlan:

@@ -1,7 +1,7 @@
-"""The workers' durable consumers: messages that any worker may take.
+"""Durable consumers that all workers share: any worker may process any message.
 
-Guarantee: all workers of a namespace share one consumer per purpose, so each message is with one worker at
-a time; the ack wait is its lease. A message that no worker acknowledges comes back.
+Guarantee: all workers of a namespace share one consumer per purpose, so one worker at a time has a
+message, for the ack wait. A message that is not acknowledged is delivered again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tocsin.core.streams import wait_until_stream_exists
 async def open_consumer(
     bus: Client, settings: Settings, name: str, subject: str, batch: int, stream: str | None = None
 ) -> Puller:
-    """On the record stream, if no other is named."""
+    """`stream` is the record stream unless another one is named."""
     stream = stream or settings.stream
     js = bus.jetstream(timeout=5)
     config = ConsumerConfig(

@@ -1,13 +1,14 @@
-"""The data stream: what producers publish to, partitioned by owner on the server.
+"""The data stream: producers publish datapoints to it, and the server partitions it by owner.
 
-Guarantee: all messages of one owner, and the verdicts about its series, are in one partition, in one order. The server
-does it with a transform of the subject, so producers know nothing of partitions and cannot get them wrong.
+Guarantee: all messages of one owner, and the calculated datapoints about its series, are in one
+partition, in one order. The server transforms the subjects, so producers do not know the partitions.
 
-The record stream's subjects of staleness and health are sourced into the same partitions: consumers of the data lane
-see one lane, and there is no second writer. After a rebuild of the record stream sourced messages come again; their
-sequence in the record stream tells (`Message.source_seq`).
+The staleness and health subjects of the record stream are sourced into the same partitions: the data
+lane has one order and one writer per partition. After a rebuild of the record stream, sourced
+messages come again; their sequence in the record stream identifies them (`LaneMessage.source_seq`).
 
-On failure: a stream with another number of partitions, or another configuration, is refused by name.
+On failure: a stream with another number of partitions, or another configuration, is rejected, and the
+error names it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tocsin.core.streams import ensure, find, stream_config
 
 def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
-    # `*` is the owner; without a key behind it the subject is nobody's, and its publisher is told so.
+    # `*` is the owner. A subject without a key behind it has no stream, and its publisher gets an error.
     partitioned = f"{prefix}.data.{{{{partition({settings.data_partitions},1)}}}}.{{{{wildcard(1)}}}}.>"
     return stream_config(
         settings.data_stream,
@@ -41,8 +42,8 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
             StreamSource(
                 name=settings.stream,
                 subject_transforms=[
-                    SubjectTransform(src=f"{prefix}.{verdict}.*.>", dest=partitioned)
-                    for verdict in ("staleness", "health")
+                    SubjectTransform(src=f"{prefix}.{kind}.*.>", dest=partitioned)
+                    for kind in ("staleness", "health")
                 ],
             )
         ],
@@ -52,27 +53,28 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
 
 
 async def ensure_data_stream(js: JetStreamContext, settings: Settings, first_seq: int) -> None:
-    """A stream that was lost is made anew with sequences that go on behind what was read; one that an older version
-    made learns of the verdicts that came since."""
+    """Create the stream if it is missing, with sequences behind `first_seq`; add sources that an older version did
+    not have."""
     wanted = data_stream_config(settings, first_seq)
     found = await find(js, settings.data_stream)
-    if found is not None and _is_older(found.config.sources or [], wanted.sources or []):
+    if found is not None and _lacks_sources(found.config.sources or [], wanted.sources or []):
         await js.update_stream(replace(found.config, sources=wanted.sources))
     await ensure(js, wanted)
 
 
-def _is_older(found: Sequence[StreamSource], wanted: Sequence[StreamSource]) -> bool:
-    """Whether the same stream is sourced, with a part of what is sourced today."""
-    if [one.name for one in found] != [one.name for one in wanted]:
+def _lacks_sources(found: Sequence[StreamSource], wanted: Sequence[StreamSource]) -> bool:
+    """Whether the same stream is sourced, with a part of today's subjects."""
+    if [source.name for source in found] != [source.name for source in wanted]:
         return False
     before, now = (
-        [one for source in sources for one in source.subject_transforms or []] for sources in (found, wanted)
+        [transform for source in sources for transform in source.subject_transforms or []]
+        for sources in (found, wanted)
     )
-    return len(before) < len(now) and all(one in now for one in before)
+    return len(before) < len(now) and all(transform in now for transform in before)
 
 
-def sent_to(settings: Settings, subject: str) -> str:
-    """Where the producer published what the server stored under the subject of a partition."""
+def producer_subject(settings: Settings, subject: str) -> str:
+    """The subject that the producer used, from the one under which the server stored the message."""
     owner_and_key = subject.removeprefix(f"{settings.subjects}.data.").partition(".")[2]
     return f"{settings.subjects}.datapoint.{owner_and_key}"
 

@@ -1,10 +1,12 @@
-"""Storing the datapoints of a batch: staged by COPY, inserted, and the current values raised.
+"""Stores the datapoints of a batch: stages them with COPY, inserts them and updates the current values.
 
-Guarantee: every datapoint is stored, late and out of order ones too. The current value of a series is the one with the
-newest `ts` (of equal ones, the later arrival); its arrival is that of the latest, whatever the producer's clock said.
+Guarantee: every datapoint is stored, late and out of order ones too. The current value of a series is
+the one with the newest `ts` (of equal ones, the later arrival). Its time of arrival is that of the
+latest datapoint, whatever the clock of the producer showed.
 
-Why staged before the first lock: a COPY reads from us for as long as we write, and a process that is frozen in the
-middle would keep every lock that it holds; no time-out of the server ends that.
+Why staged before the first lock: the server reads a COPY for as long as the client writes. A process
+that is frozen in the middle would keep every lock that it holds, and no timeout of the server ends
+that.
 """
 
 from __future__ import annotations
@@ -27,25 +29,25 @@ _NULL = "\\N"
 _NOT_NEWEST = f"{_NULL}\t{_NULL}\t{_NULL}\n"
 
 
-class Placed(NamedTuple):
-    """A datapoint and its number in its message."""
+class PlacedArrival(NamedTuple):
+    """A datapoint and its position in its message."""
 
-    place: int
+    position: int
     arrival: Arrival
 
 
 async def prepare_staging(connection: Connection) -> None:
-    """Once per session, outside of a transaction that could be rolled back."""
+    """Create the staging table, once per session, outside of a transaction that could be rolled back."""
     if connection not in _prepared:
         await connection.execute(statement("rules.lanes/create_staging"))
         _prepared.add(connection)
 
 
-class StoreDatapoints(Writes):
-    def __init__(self, partition: int, datapoints: Sequence[Placed], refused: int = 0) -> None:
-        """`refused`: how many more there were, which are set aside."""
+class DatapointWrites(Writes):
+    def __init__(self, partition: int, datapoints: Sequence[PlacedArrival], rejected: int = 0) -> None:
+        """`rejected`: the number of datapoints of the batch that become dead letters."""
         self._partition = partition
-        self._stored, self._refused = len(datapoints), refused
+        self._stored, self._rejected = len(datapoints), rejected
         self._lines = staged_lines(datapoints)
 
     async def stage(self, connection: Connection) -> None:
@@ -64,10 +66,10 @@ class StoreDatapoints(Writes):
 
     def committed(self) -> None:
         DATAPOINTS.add(self._stored, "stored")
-        DATAPOINTS.add(self._refused, "set_aside")
+        DATAPOINTS.add(self._rejected, "rejected")
 
 
-def staged_lines(datapoints: Sequence[Placed]) -> bytes:
+def staged_lines(datapoints: Sequence[PlacedArrival]) -> bytes:
     """The batch in the text format of COPY, in order."""
     newest: dict[tuple[str, str], int] = {}
     first: dict[tuple[str, str], datetime] = {}
@@ -82,10 +84,10 @@ def staged_lines(datapoints: Sequence[Placed]) -> bytes:
             newest[series] = number
         last[series] = arrival
     lines: list[str] = []
-    # Most instants of a message are one.
+    # The datapoints of a message mostly share one instant.
     shown_at, at_text = None, ""
     shown_ts, ts_text = None, ""
-    for number, (place, arrival) in enumerate(datapoints):
+    for number, (position, arrival) in enumerate(datapoints):
         at, seq, owner, key, value, ts, labels = arrival
         if at is not shown_at:
             shown_at, at_text = at, at.isoformat()
@@ -99,7 +101,7 @@ def staged_lines(datapoints: Sequence[Placed]) -> bytes:
             latest_text = at_text if latest.at is at else latest.at.isoformat()
             tail = f"{began_text}\t{latest_text}\t{latest.seq}\n"
         lines.append(
-            f"{at_text}\t{seq}\t{place}\t{_text(owner)}\t{_text(key)}\t{ts_text}\t{_value(value)}\t"
+            f"{at_text}\t{seq}\t{position}\t{_text(owner)}\t{_text(key)}\t{ts_text}\t{_value(value)}\t"
             f"{_json(labels) if labels else _NULL}\t{tail}"
         )
     return "".join(lines).encode()
@@ -108,7 +110,7 @@ def staged_lines(datapoints: Sequence[Placed]) -> bytes:
 def _value(value: Value) -> str:
     if type(value) is float:
         text = repr(value)
-        # A large number must come back as what it was: without a point it would be an integer of any length.
+        # A large float must be read back as a float: without a point it would be an integer of any length.
         return text if "e+" not in text else f"{value:.1f}"
     return _json(value)
 

@@ -1,7 +1,8 @@
-"""Dead letters: what could not be taken, kept in a stream of its own for the person who sent it.
+"""Dead letters: rejected messages, kept in a stream of their own with the reason.
 
-Guarantee: a letter is in the stream before what was set aside is passed over, so nothing disappears silently. It
-may be there twice after a crash; `identity` makes the server drop the second one for a while.
+Guarantee: a dead letter is in the stream before the position moves behind the message, so no message
+disappears without a trace. After a crash it may be there twice; within the server's duplicate window,
+`identity` prevents that.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find, stream_config
 
 _ACK_S = 5
-# A producer that sends nothing but rubbish must not fill the disk.
-_MOST = 100_000
+# A producer that sends only invalid messages must not fill the disk.
+_MAX_LETTERS = 100_000
 
 
 def dead_stream_config(settings: Settings) -> StreamConfig:
@@ -31,7 +32,7 @@ def dead_stream_config(settings: Settings) -> StreamConfig:
         [f"{settings.subjects}.dead.>"],
         settings.stream_replicas,
         description="messages that tocsin rejected, with the reason",
-        max_msgs=_MOST,
+        max_msgs=_MAX_LETTERS,
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
     )
 
@@ -54,7 +55,7 @@ async def send_dead_letter(
 
 
 async def count_dead_letters(js: JetStreamContext, settings: Settings) -> dict[str, int]:
-    """By kind, those that are still kept."""
+    """The number of dead letters in the stream, by kind."""
     info = await find(js, settings.dead_stream, ">")
     counts = info.state.subjects or {} if info else {}
     return {subject.rpartition(".")[2]: count for subject, count in sorted(counts.items())}
@@ -63,15 +64,15 @@ async def count_dead_letters(js: JetStreamContext, settings: Settings) -> dict[s
 async def read_dead_letters(
     js: JetStreamContext, settings: Settings, kind: str | None, limit: int
 ) -> list[dict[str, Any]]:
-    """The newest first, with their place in the stream and their kind."""
+    """The newest first, with their sequence in the stream and their kind."""
     info = await find(js, settings.dead_stream)
-    found: list[dict[str, Any]] = []
+    letters: list[dict[str, Any]] = []
     seq = info.state.last_seq if info else 0
-    while info and seq >= max(1, info.state.first_seq) and len(found) < limit:
+    while info and seq >= max(1, info.state.first_seq) and len(letters) < limit:
         with suppress(NotFoundError):
             message = await js.get_msg(settings.dead_stream, seq)
-            of = (message.subject or "").rpartition(".")[2]
-            if kind in (None, of):
-                found.append({"seq": seq, "kind": of, **json.loads(message.data or b"{}")})
+            letter_kind = (message.subject or "").rpartition(".")[2]
+            if kind in (None, letter_kind):
+                letters.append({"seq": seq, "kind": letter_kind, **json.loads(message.data or b"{}")})
         seq -= 1
-    return found
+    return letters

@@ -1,11 +1,12 @@
-"""Draining one partition: read, plan, commit, and say how far it is complete.
+"""The loop over one partition: read, plan, commit, and report the watermark.
 
-Guarantee: a batch is one transaction, and its first lock is the partition's row. When the plan was overtaken, or the
-transaction lost to another one, the same messages are planned and tried again. An error that follows one message when
-its batch is halved is that message's own: it becomes a dead letter, and the partition goes on behind it.
+Guarantee: a batch is one transaction, and its first lock is the row of the partition. If the plan is
+outdated, or the transaction loses a conflict, the same messages are planned again. A batch whose
+error may come from a message is halved until one message is left. That message becomes a dead
+letter, and the partition continues behind it.
 
-On failure: `Lost` when another worker holds the partition; anything that says nothing about the messages (a server that
-is away) is raised, and nothing has happened.
+On failure: `PartitionLost` if another worker holds the partition. An error that is not about a
+message (an unreachable server) is raised, and nothing was written.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from datetime import datetime
 import structlog
 from nats.aio.client import Client
 
-from rules.lanes.batch_size import Pace
-from rules.lanes.blame import is_message_fault
+from rules.lanes.batch_size import BatchSize
 from rules.lanes.dead_letters import send_dead_letter
-from rules.lanes.lane import Lane, Message
-from rules.lanes.partition import Key, Partition, Position
+from rules.lanes.lane import Lane, LaneMessage
+from rules.lanes.message_fault import is_message_fault
+from rules.lanes.partition import Partition, PartitionKey
 from rules.lanes.reader import Reader
 from rules.metrics import LANE_BATCH, MESSAGES
 from schemas.wire.dead_letter import dead_letter
@@ -34,14 +35,10 @@ from tocsin.core.sql_errors import LOCK_TIMEOUT, LOST_RACE
 _log = structlog.get_logger()
 _IDLE_S = 0.2
 _TRIES = 20
-# A batch should keep us busy for at most this part of the TTL.
+# A batch should keep the worker busy for at most this part of the TTL.
 _SLICES = 8
-# What loses a race, and what waits for somebody who holds the partition's row, as an apply does.
-_AGAIN = (
-    Conflict,
-    *LOST_RACE,
-    LOCK_TIMEOUT,
-)
+# Conflicts, and waits for the row of the partition, which an apply locks.
+_RETRIED = (Conflict, *LOST_RACE, LOCK_TIMEOUT)
 
 
 class Drain:
@@ -51,60 +48,62 @@ class Drain:
         bus: Client,
         lane: Lane,
         partition: Partition,
-        turns: asyncio.Semaphore,
-        pace: Pace,
+        slots: asyncio.Semaphore,
+        batch_size: BatchSize,
     ) -> None:
-        self.complete: datetime | None = None
+        """`slots` limits the batches of the lane that are processed at once."""
+        self.watermark: datetime | None = None
         """While idle: everything that arrived up to then has been read."""
         self._settings = settings
         self._bus = bus
         self._lane = lane
         self._partition = partition
-        self._turns = turns
-        self._pace = pace
+        self._slots = slots
+        self._batch_size = batch_size
         self._leaving = False
         self.task: asyncio.Task[None] | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PartitionKey:
         return self._partition.key
 
     def leave(self) -> None:
-        """End after the batch that is under way."""
+        """End after the running batch."""
         self._leaving = True
 
     async def run(self) -> None:
         name = f"worker {self._lane.name} {self._partition.number}"
         async with open_session(self._settings, name) as connection:
-            reader = Reader(self._bus, self._lane, self._partition, self._pace)
+            reader = Reader(self._bus, self._lane, self._partition, self._batch_size)
             try:
                 while not self._leaving:
-                    await self._turn(connection, reader)
+                    await self._run_once(connection, reader)
             finally:
                 await reader.close()
 
-    async def _turn(self, connection: Connection, reader: Reader) -> None:
-        if await reader.ready(connection, _IDLE_S):
-            async with self._turns:  # what comes while we wait for our turn is taken along
-                messages = await reader.next()
+    async def _run_once(self, connection: Connection, reader: Reader) -> None:
+        if await reader.wait_for_message(connection, _IDLE_S):
+            async with self._slots:  # messages that come during the wait for a slot join the batch
+                messages = await reader.next_batch()
                 if messages:
-                    await self._settle_paced(connection, messages)
+                    await self._process_timed(connection, messages)
         else:
-            stored_at = await reader.look()
+            stored_at = await reader.find_idle_instant()
             position = self._partition.position.last_seq
-            self.complete = await self._lane.idle_watermark(connection, position, stored_at) or self.complete
+            watermark = await self._lane.idle_watermark(connection, position, stored_at)
+            self.watermark = watermark or self.watermark
 
-    async def _settle_paced(self, connection: Connection, messages: Sequence[Message]) -> None:
-        # The time of our own thread: on a crowded machine smaller batches would only make it worse.
+    async def _process_timed(self, connection: Connection, messages: Sequence[LaneMessage]) -> None:
+        # The time of this thread: on a crowded machine smaller batches would only make it worse.
         began_s = time.thread_time()
         try:
-            await self._settle(connection, messages)
+            await self._process(connection, messages)
         except Exception:
-            self._pace.failed()
+            self._batch_size.failed()
             raise
-        self._pace.settled(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
+        self._batch_size.succeeded(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
 
-    async def _settle(self, connection: Connection, messages: Sequence[Message]) -> None:
+    async def _process(self, connection: Connection, messages: Sequence[LaneMessage]) -> None:
         try:
             await self._commit(connection, messages)
         except Exception as error:
@@ -112,47 +111,43 @@ class Drain:
                 raise
             if len(messages) > 1:
                 half = len(messages) // 2
-                await self._settle(connection, messages[:half])
-                await self._settle(connection, messages[half:])
+                await self._process(connection, messages[:half])
+                await self._process(connection, messages[half:])
             else:
-                await self._set_aside(connection, messages, error)
+                await self._reject(connection, messages[0], error)
 
-    async def _commit(self, connection: Connection, messages: Sequence[Message]) -> None:
-        news = self._partition.news(messages)
-        complete = self._lane.watermark_of(messages[-1])
+    async def _commit(self, connection: Connection, messages: Sequence[LaneMessage]) -> None:
+        new = self._partition.drop_repeated(messages)
+        watermark = self._lane.watermark_of(messages[-1])
         began_s = time.monotonic()
         for attempt in range(_TRIES):
-            plan = await self._lane.plan(connection, self._partition.number, news)
+            plan = await self._lane.plan(connection, self._partition.number, new)
             try:
                 async with connection.transaction():
                     await plan.stage(connection)
-                    after = await self._partition.move(connection, messages, complete)
+                    position = await self._partition.move(connection, messages, watermark)
                     await plan.write(connection)
-            except _AGAIN as lost:
-                _log.debug("batch again", lane=self._lane.name, error=lost)
+            except _RETRIED as conflict:
+                _log.debug("batch retried", lane=self._lane.name, error=conflict)
                 await asyncio.sleep(0.001 * 2 ** min(attempt, 8))
                 continue
-            self._moved(after)
+            self._partition.position = position
             plan.committed()
             MESSAGES.add(len(messages), self._lane.name)
             LANE_BATCH.observe(time.monotonic() - began_s, self._lane.name)
             return
         raise TocsinError(
-            f"partition {self._partition.number} of the {self._lane.name} lane was overtaken {_TRIES} times: "
+            f"a batch of partition {self._partition.number} of the {self._lane.name} lane lost {_TRIES} conflicts: "
             "it is tried again"
         )
 
-    async def _set_aside(self, connection: Connection, messages: Sequence[Message], error: Exception) -> None:
-        (message,) = messages
-        _log.error("message set aside", lane=self._lane.name, seq=message.seq, error=error)
-        reason = f"it cannot be worked on: {type(error).__name__}: {error}"
+    async def _reject(self, connection: Connection, message: LaneMessage, error: Exception) -> None:
+        _log.error("message rejected", lane=self._lane.name, seq=message.seq, error=error)
+        reason = f"it cannot be processed: {type(error).__name__}: {error}"
         letter = dead_letter(reason, message.subject, message.at, message.data)
         identity = f"{self._lane.stream}/{message.seq}"
         js = self._bus.jetstream()
-        await send_dead_letter(js, self._settings, self._lane.dead_letters, letter, identity)
+        await send_dead_letter(js, self._settings, self._lane.dead_letter_kind, letter, identity)
         async with connection.transaction():
-            after = await self._partition.move(connection, messages, self._lane.watermark_of(message))
-        self._moved(after)
-
-    def _moved(self, after: Position) -> None:
-        self._partition.position = after
+            position = await self._partition.move(connection, [message], self._lane.watermark_of(message))
+        self._partition.position = position

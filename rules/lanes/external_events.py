@@ -1,11 +1,12 @@
-"""Catching: events that others hand in become entries of the log, once each.
+"""Ingests external events: appends each event of a producer to the record log, once.
 
-Guarantee: the same key is one event, however often it is sent or delivered, to however many workers: the key's row
-decides, in the transaction that appends. A batch is acknowledged after its commit; a worker that dies in between
-appends once. What cannot be taken is a dead letter with the reason, and never holds up a batch.
+Guarantee: one key is one event, however often it is sent or delivered, to however many workers: the
+row of the key decides, in the transaction that appends. A batch is acknowledged after its commit; if
+a worker dies in between, the event is still appended once. A rejected event becomes a dead letter
+with the reason, and never blocks a batch.
 
-Why competing consumers and no lane: nothing depends on the order in which strangers' events are appended; the log gives
-them one.
+Why competing consumers and no lane: nothing depends on the order in which external events are
+appended. The record log gives them one.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import RetentionPolicy, StreamConfig
 
-from rules.lanes.blame import is_message_fault
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.lineage import parse_lineage
-from rules.lanes.lineage_store import keep_lineages
+from rules.lanes.lineage_store import insert_lineages
+from rules.lanes.message_fault import is_message_fault
 from rules.metrics import EVENTS
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
@@ -43,7 +44,7 @@ _CONSUMER = "events"
 
 
 def ingest_stream_config(settings: Settings) -> StreamConfig:
-    """A queue: what was taken is gone, what was not stays however long nobody comes."""
+    """A work queue: a message stays until a worker acknowledges it."""
     return stream_config(
         settings.ingest_stream,
         [f"{settings.subjects}.ingest.event"],
@@ -53,14 +54,14 @@ def ingest_stream_config(settings: Settings) -> StreamConfig:
     )
 
 
-class Catcher:
+class EventIngester:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     async def run(self) -> None:
         async with (
-            open_session(self._settings, "worker catch") as connection,
-            open_bus(self._settings, "worker catch") as bus,
+            open_session(self._settings, "worker ingest") as connection,
+            open_bus(self._settings, "worker ingest") as bus,
         ):
             await self._work(connection, bus)
 
@@ -74,21 +75,21 @@ class Catcher:
             bus, self._settings, _CONSUMER, subject, self._settings.worker_batch, stream
         )
         while True:
-            beat("catch")
+            beat("ingest")
             messages = await puller.next_batch()
             if messages:
-                await self.catch(connection, bus, messages)
+                await self.ingest(connection, bus, messages)
                 for message in messages:
                     await message.ack()
 
-    async def catch(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
-        """Append what is new of these, in their order; set aside what is no event."""
+    async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
+        """Append the new events in their order; reject messages that are no events."""
         events: list[tuple[Msg, IngestEvent]] = []
         for message in messages:
             try:
                 events.append((message, read_ingest_event(message.data)))
             except InvalidInput as error:
-                await self._set_aside(bus, message, str(error))
+                await self._reject(bus, message, str(error))
         await self._append(connection, bus, events)
 
     async def _append(
@@ -105,7 +106,7 @@ class Catcher:
             if not is_message_fault(error):
                 raise
             if len(events) == 1:
-                await self._set_aside(bus, events[0][0], f"it cannot be stored: {error}")
+                await self._reject(bus, events[0][0], f"it cannot be stored: {error}")
                 return
             half = len(events) // 2
             await self._append(connection, bus, events[:half])
@@ -114,9 +115,9 @@ class Catcher:
         EVENTS.add(appended, "appended")
         EVENTS.add(len(events) - appended, "known")
 
-    async def _set_aside(self, bus: Client, message: Msg, reason: str) -> None:
-        _log.warning("event set aside", reason=reason)
-        EVENTS.add(1, "set_aside")
+    async def _reject(self, bus: Client, message: Msg, reason: str) -> None:
+        _log.warning("event rejected", reason=reason)
+        EVENTS.add(1, "rejected")
         letter = dead_letter(reason, message.subject, _arrived_at(message), message.data)
         identity = f"{self._settings.ingest_stream}/{message.metadata.sequence.stream}"
         await send_dead_letter(bus.jetstream(), self._settings, "event", letter, identity)
@@ -128,18 +129,18 @@ async def append_external(
     events: Sequence[NewEvent],
     lineages: Mapping[UUID, Sequence[str]] | None = None,
 ) -> int:
-    """How many were new. `lineages` are the rules that led to an event, as far as its sender passed them on."""
+    """Append the events whose keys are new; returns their number. `lineages`: the rules that led to each event."""
     async with connection.transaction():
         columns = {"keys": list(keys), "event_ids": [event.id for event in events]}
         rows = await fetch_all(connection, "rules.lanes/insert_ingest_events", columns)
         new = {event_id for (event_id,) in rows}
         first = {event.id: event for event in reversed(events)}
-        caught = [event for event in events if event.id in new and first[event.id] is event]
-        if caught:
-            known = {event.id: (lineages or {}).get(event.id, ()) for event in caught}
-            await keep_lineages(connection, {id: lineage for id, lineage in known.items() if lineage})
-            await append_events(connection, caught)
-    return len(caught)
+        ingested = [event for event in events if event.id in new and first[event.id] is event]
+        if ingested:
+            given = {event.id: (lineages or {}).get(event.id, ()) for event in ingested}
+            await insert_lineages(connection, {id: lineage for id, lineage in given.items() if lineage})
+            await append_events(connection, ingested)
+    return len(ingested)
 
 
 def _new_event(message: Msg, event: IngestEvent) -> NewEvent:
@@ -160,7 +161,7 @@ def _lineage(message: Msg) -> tuple[str, ...]:
 
 
 def _correlation_id(message: Msg) -> UUID | None:
-    """Passed on from a message of ours; anything else says nothing."""
+    """The correlation that the producer passed on from a message of ours; None if the header is not an id."""
     with suppress(ValueError):
         return UUID((message.headers or {}).get("Tocsin-Correlation-Id", ""))
     return None

@@ -1,10 +1,11 @@
-"""What a lane is, and where work joins its batches.
+"""The interface of a lane, and of the plan for one batch.
 
-Guarantee: `Lane.plan` is called without any lock, its `Plan` inside one transaction: `stage` before the partition's
-row is locked, `write` after. Everything that `write` does commits together with the partition's new position.
+Guarantee: `Lane.plan` is called without any lock, and its `BatchPlan` inside one transaction: `stage`
+before the row of the partition is locked, `write` after. Everything that `write` does commits
+together with the new position of the partition.
 
-Work that cannot be done as planned, because what was read before changed meanwhile, raises `Conflict` in
-`write`: the transaction is rolled back, and the same messages are planned again.
+If something that was read for the plan has changed, `write` raises `Conflict`. The transaction is
+rolled back, and the same messages are planned again.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from nats.js.client import JetStreamContext
 from tocsin.core.db import Connection
 
 
-class Message(NamedTuple):
-    """A message of a lane. `at` is when the server stored it, and never goes back within a partition."""
+class LaneMessage(NamedTuple):
+    """A message of a lane. `at` is when the server stored it, and never decreases within a partition."""
 
     seq: int
     at: datetime
@@ -29,18 +30,20 @@ class Message(NamedTuple):
     """Its sequence in the stream that it was sourced from; None for one that was published to this stream."""
 
 
-class Plan(Protocol):
-    """What a batch of messages does to Postgres."""
+class BatchPlan(Protocol):
+    """The writes of one batch of messages."""
 
     async def stage(self, connection: Connection) -> None:
-        """Bring rows to the session, taking no lock that another session could wait for: a process may be
-        frozen in the middle of a COPY for as long as it likes."""
+        """Copy rows to the session, taking no lock that another session could wait for.
+
+        A process may be frozen in the middle of a COPY for any time.
+        """
 
     async def write(self, connection: Connection) -> None:
         """Timers in key order, then entities in key order, then one append."""
 
     def committed(self) -> None:
-        """It is so now: what it did is counted."""
+        """Called after the commit: counts what was done."""
 
 
 class Lane(Protocol):
@@ -51,32 +54,35 @@ class Lane(Protocol):
     def stream(self) -> str: ...
 
     @property
-    def dead_letters(self) -> str:
-        """The kind under which messages are set aside."""
+    def dead_letter_kind(self) -> str:
+        """The kind of the dead letters of this lane."""
 
     @property
-    def batch(self) -> int:
-        """Most messages of one transaction."""
+    def max_batch(self) -> int:
+        """The largest number of messages in one transaction."""
 
     @property
     def has_stable_sequences(self) -> bool:
-        """Whether a stream that was made anew has the same messages at the same sequences."""
+        """Whether a stream that was created again has the same messages at the same sequences."""
 
     def subject(self, partition: int) -> str:
-        """Which messages of the stream belong to the partition."""
+        """The subject filter of a partition."""
 
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
-        """Make or check what the lane stands on: its stream, and its rows in `lane_partition`."""
+        """Create or check what the lane needs: its stream, and its rows in `lane_partition`."""
 
-    async def plan(self, connection: Connection, partition: int, messages: Sequence[Message]) -> Plan: ...
+    async def plan(
+        self, connection: Connection, partition: int, messages: Sequence[LaneMessage]
+    ) -> BatchPlan: ...
 
-    def watermark_of(self, message: Message) -> datetime | None:
-        """Up to when everything has been read, once `message` has; on the clock that verdicts of this lane run on."""
+    def watermark_of(self, message: LaneMessage) -> datetime | None:
+        """The watermark after `message` was read, on the clock that the deadlines of this lane use."""
 
     async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
-        """The same while nothing comes: an instant up to which everything that arrived is at or before `position`.
+        """The watermark while no message comes: everything that arrived up to then is at or before `position`.
 
-        `stored_at`: everything that the stream's server stored up to then is; None if that is not known.
+        `stored_at`: everything that the server of the stream stored up to then has been read; None if
+        that is not known.
         """

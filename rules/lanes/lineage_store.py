@@ -16,11 +16,11 @@ async def read_lineages(connection: Connection, event_ids: Iterable[UUID]) -> Ma
     return {id: tuple(lineage) for id, lineage in rows}
 
 
-async def keep_lineages(connection: Connection, lineages: Mapping[UUID, Sequence[str]]) -> None:
+async def insert_lineages(connection: Connection, lineages: Mapping[UUID, Sequence[str]]) -> None:
     """Write the lineages of events, in the transaction that appends them."""
     if lineages:
         columns = {
             "ids": list(lineages),
             "lineages": [Jsonb(list(lineage)) for lineage in lineages.values()],
         }
-        await connection.execute(statement("rules.lanes/keep_lineage"), columns)
+        await connection.execute(statement("rules.lanes/insert_lineages"), columns)

@@ -1,7 +1,8 @@
-"""A partition that we hold, and how far it is drained.
+"""A partition that this worker holds, and its position.
 
-Guarantee: `move` is the first lock of a batch's transaction. It succeeds only if the partition is still ours and still
-where we left it, so of two workers that believe to hold it one commits, and the other is `Lost`.
+Guarantee: `move` is the first lock of a batch's transaction. It succeeds only if this worker still
+holds the partition at the expected position. If two workers both believe that they hold it, one can
+commit, and the other gets `PartitionLost`.
 """
 
 from __future__ import annotations
@@ -10,31 +11,31 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rules.lanes.lane import Message
+from rules.lanes.lane import LaneMessage
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
 
-Key = tuple[str, int]
+PartitionKey = tuple[str, int]
 """The name of a lane and the number of its partition."""
 
 
-class Lost(TocsinError):
-    """The partition is held by another worker: nothing of this batch may commit."""
+class PartitionLost(TocsinError):
+    """Another worker holds the partition: nothing of this batch may commit."""
 
 
-class Position(NamedTuple):
+class PartitionPosition(NamedTuple):
     last_seq: int
     last_source_seq: int
     watermark: datetime | None
     incarnation: str | None
-    """When the stream was made, as its server says it: sequences of another stream mean something else."""
+    """The creation time of the stream, as its server reports it. Another stream has other sequences."""
 
 
 class Partition:
-    def __init__(self, key: Key, holder: str, ttl_s: float, position: Position) -> None:
+    def __init__(self, key: PartitionKey, holder: str, ttl_s: float, position: PartitionPosition) -> None:
         self.key = key
         self.position = position
-        """As committed: set by whoever committed it."""
+        """As committed: the caller of `move` sets it after the commit."""
         self._holder = holder
         self._ttl_s = ttl_s
 
@@ -42,22 +43,22 @@ class Partition:
     def number(self) -> int:
         return self.key[1]
 
-    def news(self, messages: Sequence[Message]) -> list[Message]:
-        """Without sourced messages that have come before: their stream was rebuilt, and they come again."""
-        news: list[Message] = []
+    def drop_repeated(self, messages: Sequence[LaneMessage]) -> list[LaneMessage]:
+        """Drop sourced messages that were read before: they come again when their stream was rebuilt."""
+        new: list[LaneMessage] = []
         last = self.position.last_source_seq
         for message in messages:
             if message.source_seq is not None:
                 if message.source_seq <= last:
                     continue
                 last = message.source_seq
-            news.append(message)
-        return news
+            new.append(message)
+        return new
 
     async def move(
-        self, connection: Connection, messages: Sequence[Message], watermark: datetime | None
-    ) -> Position:
-        """The position behind `messages`, as it is when the transaction commits."""
+        self, connection: Connection, messages: Sequence[LaneMessage], watermark: datetime | None
+    ) -> PartitionPosition:
+        """Move behind `messages`; returns the position that holds when the transaction commits."""
         before = self.position
         sourced = [message.source_seq for message in messages if message.source_seq is not None]
         after = before._replace(
@@ -70,13 +71,13 @@ class Partition:
             statement("rules.lanes/move_position"),
             last_seq=after.last_seq,
             last_source_seq=after.last_source_seq,
-            complete=watermark,
+            watermark=watermark,
             ttl_s=self._ttl_s,
         )
         return after
 
-    async def begin(self, connection: Connection, last_seq: int, incarnation: str) -> None:
-        """The stream is another one than before: go on behind `last_seq` of this one."""
+    async def begin_incarnation(self, connection: Connection, last_seq: int, incarnation: str) -> None:
+        """Continue behind `last_seq` of a stream that was created again."""
         await self._update(
             connection,
             statement("rules.lanes/begin_incarnation"),
@@ -87,6 +88,13 @@ class Partition:
 
     async def _update(self, connection: Connection, query: bytes, **values: Any) -> None:
         lane, number = self.key
-        mine = {"lane": lane, "partition": number, "holder": self._holder, "expected": self.position.last_seq}
-        if (await connection.execute(query, {**mine, **values})).rowcount == 0:
-            raise Lost(f"partition {number} of the {lane} lane is held by another worker: this one stops")
+        expected = {
+            "lane": lane,
+            "partition": number,
+            "holder": self._holder,
+            "expected": self.position.last_seq,
+        }
+        if (await connection.execute(query, {**expected, **values})).rowcount == 0:
+            raise PartitionLost(
+                f"partition {number} of the {lane} lane is held by another worker: this one stops"
+            )

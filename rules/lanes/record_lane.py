@@ -1,11 +1,12 @@
-"""The record lane: the log, read back in commit order by one worker at a time, with the others as hot standbys.
+"""The record lane: one worker at a time reads the record stream in commit order; the others are hot standbys.
 
-Guarantee: each event is judged once, in the order of `seq`, and what it starts commits with the lane's position. The
-position is in Postgres and `seq` means the same for ever, so a stream that is rebuilt or made anew starts nothing old.
-If rules are applied between the planning of a batch and its first lock, it is planned again.
+Guarantee: each event is evaluated once, in the order of `seq`, and what it starts commits with the
+position of the lane. The position is in Postgres and a `seq` never changes its meaning, so a stream
+that is rebuilt or created again starts nothing a second time. If rules are applied between the
+planning of a batch and its first lock, the batch is planned again.
 
-Why one at a time (docs/decisions/0009): starts, groups, limits and alarms then see events in one order, without races
-between workers. Performing what was started is shared by all of them.
+Why one worker at a time (docs/decisions/0009): starts, groups, rate limits and alarms see events in
+one order, without races between workers. All workers share the performing of steps.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from pydantic import ValidationError
 
 from rules.documents.rule_book import newest_rules
 from rules.lanes.batch import PhasedPlan, Writes
-from rules.lanes.lane import Message, Plan
-from rules.lanes.rules_unchanged import SameRules
+from rules.lanes.lane import BatchPlan, LaneMessage
+from rules.lanes.rules_unchanged import RulesUnchanged
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.instant import MICROSECOND, parse_instant
@@ -34,7 +35,7 @@ _log = structlog.get_logger()
 
 
 class EventWork(Protocol):
-    """What joins the batches of the record lane."""
+    """Work that joins the batches of the record lane."""
 
     async def plan(self, connection: Connection, events: Sequence[Event]) -> Writes:
         """Read and decide, without a lock. `events` are in the order of `seq`."""
@@ -42,12 +43,12 @@ class EventWork(Protocol):
 
 class RecordLane:
     name = "record"
-    dead_letters = "record"
+    dead_letter_kind = "record"
     has_stable_sequences = True
 
     def __init__(self, settings: Settings, works: Sequence[EventWork]) -> None:
         self.stream = settings.stream
-        self.batch = settings.worker_batch
+        self.max_batch = settings.worker_batch
         self._events = f"{settings.subjects}.event."
         self._works = works
 
@@ -58,7 +59,9 @@ class RecordLane:
         await connection.execute(statement("rules.lanes/begin_record_lane"))
         await wait_until_stream_exists(js, self.stream)
 
-    async def plan(self, connection: Connection, partition: int, messages: Sequence[Message]) -> Plan:
+    async def plan(
+        self, connection: Connection, partition: int, messages: Sequence[LaneMessage]
+    ) -> BatchPlan:
         events = [
             event
             for message in messages
@@ -66,10 +69,10 @@ class RecordLane:
         ]
         rules_seq = await newest_rules(connection)
         works = [await work.plan(connection, events) for work in self._works]
-        return PhasedPlan([SameRules(rules_seq), *works])
+        return PhasedPlan([RulesUnchanged(rules_seq), *works])
 
-    def watermark_of(self, message: Message) -> datetime | None:
-        """Several records share the instant of their commit: only what is before it is complete."""
+    def watermark_of(self, message: LaneMessage) -> datetime | None:
+        """Several records share the instant of their commit, so the watermark is just before it."""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             body = json.loads(message.data)
             return parse_instant(body.get("recordedat") or body["time"]) - MICROSECOND
@@ -78,27 +81,27 @@ class RecordLane:
     async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
-        """Under the log's lock nobody is about to commit: with nothing behind `position`, everything that was
-        recorded until now has been read."""
-        head, _ = await _head_at(connection)
+        """Under the lock of the log no session is about to commit. If no record is behind `position`, everything
+        that was recorded up to now has been read."""
+        head, _ = await _read_head(connection)
         if head != position:
             return None
         async with connection.transaction():
-            row = await fetch_one(connection, "rules.lanes/share_log")
+            row = await fetch_one(connection, "rules.lanes/try_share_log")
             if row is None or not row[0]:
                 return None
-            head, now = await _head_at(connection)
+            head, now = await _read_head(connection)
         return now - MICROSECOND if head == position else None
 
 
-async def _head_at(connection: Connection) -> tuple[int, datetime]:
-    row = await fetch_one(connection, "rules.lanes/read_head_at")
+async def _read_head(connection: Connection) -> tuple[int, datetime]:
+    row = await fetch_one(connection, "rules.lanes/read_log_head")
     assert row is not None
     return row[0], row[1]
 
 
-def _event(message: Message) -> Event | None:
-    """Nothing of ours is unreadable; a foreign message on our subjects is passed over, and said."""
+def _event(message: LaneMessage) -> Event | None:
+    """None for a foreign message on our subjects: it is logged and skipped."""
     try:
         return Event.model_validate_json(message.data)
     except ValidationError as error:

@@ -1,7 +1,8 @@
-"""A batch is judged from one state of the rules: nothing was applied between its planning and its first lock.
+"""A check that no rules were applied between the planning of a batch and its first lock.
 
-Why it matters even where messages are judged by the rules of their own time: an apply ends alarms and forgets states. A
-batch that read them before, and concluded that nothing changes, would have nothing else to notice it by.
+It is needed even where messages are evaluated with the rules of their own time. An apply resolves
+alarms and deletes states. A batch that read them before, and concluded that nothing changes, would
+have nothing else to detect it by.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Conflict
 
 
-class SameRules(Writes):
-    """No rules were applied since the batch was planned; from here on its partition's lock keeps them as they are."""
+class RulesUnchanged(Writes):
+    """`Conflict` if rules were applied since the batch was planned. From here on the lock of the partition
+    holds them."""
 
     def __init__(self, rules_seq: int) -> None:
         self._rules_seq = rules_seq

@@ -1,4 +1,4 @@
-"""How the lanes and their workers stand, for a person to look at."""
+"""The status of lanes and workers, for `tocsin doctor` and the metrics."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
 # Longer than the longest pause between two tries of a service.
-_KNOWN_S = 15.0
-_WITHIN_S = 2.0
+_EXPIRES_S = 15.0
+_TIMEOUT_S = 2.0
 
 
-class Standing(NamedTuple):
+class PartitionStatus(NamedTuple):
     lane: str
     partition: int
     holder: str | None
-    """None: nobody who is alive."""
+    """None: no worker that is alive."""
     last_seq: int
     behind_s: float | None
-    """Since when it is not complete any more; None before it ever was."""
+    """Seconds since its watermark; None before its first one."""
 
 
-async def list_lanes(connection: Connection) -> list[Standing]:
+async def list_lanes(connection: Connection) -> list[PartitionStatus]:
     rows = await fetch_all(connection, "rules.lanes/list_lanes")
-    return [Standing(*row) for row in rows]
+    return [PartitionStatus(*row) for row in rows]
 
 
 async def list_workers(connection: Connection) -> list[str]:
-    """Those that are alive and share the lanes, the oldest first."""
+    """The workers that are alive and share the lanes, oldest first."""
     rows = await fetch_all(connection, "rules.lanes/read_workers")
     return [holder for (holder,) in rows]
 
 
-class Refusing(NamedTuple):
-    """A worker that runs and cannot work."""
+class WorkerProblem(NamedTuple):
+    """The reason why a running worker cannot work."""
 
     worker: str
     reason: str
 
 
-async def list_refusing(connection: Connection) -> list[Refusing]:
-    rows = await fetch_all(connection, "rules.lanes/list_refusing")
-    return [Refusing(*row) for row in rows]
+async def list_worker_problems(connection: Connection) -> list[WorkerProblem]:
+    rows = await fetch_all(connection, "rules.lanes/list_worker_problems")
+    return [WorkerProblem(*row) for row in rows]
 
 
-async def note_refusal(settings: Settings, reason: str) -> None:
-    """For the doctor: this process runs, and this is why it does nothing. Forgotten unless it is said again."""
+async def record_worker_problem(settings: Settings, reason: str) -> None:
+    """Record why this process cannot work, for `tocsin doctor`. The row expires unless it is recorded again."""
     parameters = {
         "holder": f"{socket.gethostname()}/{os.getpid()}",
-        "known_s": _KNOWN_S,
+        "expires_s": _EXPIRES_S,
         "problem": reason.replace("\0", ""),
     }
-    with suppress(TocsinError, psycopg.Error, TimeoutError):  # it may be Postgres that is away
-        async with asyncio.timeout(_WITHIN_S):
+    with suppress(TocsinError, psycopg.Error, TimeoutError):  # Postgres itself may be unreachable
+        async with asyncio.timeout(_TIMEOUT_S):
             async with open_session(settings, "worker") as connection:
-                await connection.execute(statement("rules.lanes/note_refusal"), parameters)
+                await connection.execute(statement("rules.lanes/record_worker_problem"), parameters)

@@ -7,7 +7,7 @@ import re
 import sys
 from asyncio import create_subprocess_exec
 
-from rules.lanes.external_events import Catcher
+from rules.lanes.external_events import EventIngester
 from schemas.wire.ingest_event import read_ingest_event
 from tests.paths import ROOT
 from tests.records import events
@@ -48,7 +48,7 @@ async def test_the_event_on_the_page_is_taken_once(settings: Settings, connectio
     (command,) = [line for text in snippets("console") for line in text.splitlines()]
     assert f"--key {shown.id}" in command
     assert json.dumps(shown.payload) in command
-    async with running(Service("catch", Catcher(settings).run)):
+    async with running(Service("ingest", EventIngester(settings).run)):
         program = "from tocsin.cli import main; main()"
         words = ["emit", shown.type, "--owner", shown.owner, "--payload", json.dumps(shown.payload)]
         for _ in range(2):

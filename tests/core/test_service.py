@@ -257,9 +257,9 @@ async def test_a_service_has_a_problem_until_its_loops_go_round_and_again_when_o
         assert problem(service) == "postgres is away", "it was started again, and no loop has said anything"
         service.beat("lanes", "", 0.0)
         assert problem(service) is None
-        service.beat("catch", "nats is away", 0.0)
+        service.beat("ingest", "nats is away", 0.0)
         assert problem(service) == "nats is away"
-        service.beat("catch", "", 60.0)
+        service.beat("ingest", "", 60.0)
         assert problem(service) is None
         monkeypatch.setattr(service_module, "_SILENT_S", 0.0)
         said = problem(service) or ""

@@ -20,7 +20,7 @@ from rules.actions.performer import perform_step
 from rules.actions.queue import QueueBackstop
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
-from rules.lanes.lane import Message
+from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from schemas.values.duration import format_duration, parse_duration
 from schemas.wire.step import StepRow
@@ -124,7 +124,7 @@ class Instance:
             self._read = records[-1].seq
             now = self.clock.now()
             await self._lane_reads(
-                [Message(one.seq, now, one.subject(self._subjects), one.body("s")) for one in records]
+                [LaneMessage(one.seq, now, one.subject(self._subjects), one.body("s")) for one in records]
             )
         return bool(records)
 
@@ -135,7 +135,7 @@ class Instance:
             if isinstance(one, StepRow):
                 await perform_step(self.context, one.body("s"))
 
-    async def _lane_reads(self, messages: list[Message]) -> None:
+    async def _lane_reads(self, messages: list[LaneMessage]) -> None:
         plan = await self._lane.plan(self.connection, 0, messages)
         async with self.connection.transaction():
             await plan.stage(self.connection)

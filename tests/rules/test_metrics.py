@@ -60,7 +60,7 @@ async def test_datapoints_count_once_however_often_their_batch_is_planned(settin
         await eventually(are_read, "both messages are read")
     assert overtaken.tries > 2
     assert counted("tocsin_datapoints_total", outcome="stored") == 2
-    assert counted("tocsin_datapoints_total", outcome="set_aside") == 2
+    assert counted("tocsin_datapoints_total", outcome="rejected") == 2
     assert counted("tocsin_dead_letters_total", kind="datapoint") >= 2, (
         "sent again before the batch committed"
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from cdc.log_reader import LogReader
 from cdc.report import Report, read_report
-from rules.lanes.status import Standing, list_lanes, list_workers
+from rules.lanes.status import PartitionStatus, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from schemas.values.severities import level_name, severities
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
@@ -103,7 +103,7 @@ class House:
             self.overdue.set(overdue_s or 0, kind)
             self.parked.set(parked.get(kind, 0), kind)
 
-    def take_lanes(self, lanes: Sequence[Standing]) -> None:
+    def take_lanes(self, lanes: Sequence[PartitionStatus]) -> None:
         for one in lanes:
             place = one.lane, str(one.partition)
             self.position.set(one.last_seq, *place)
@@ -158,7 +158,7 @@ async def read_house(connection: Connection) -> Metrics:
     return house.metrics
 
 
-async def _read_log(connection: Connection, house: House, lanes: Sequence[Standing]) -> None:
+async def _read_log(connection: Connection, house: House, lanes: Sequence[PartitionStatus]) -> None:
     """What is in the stream is known without NATS: an audit wrote down what it saw, and what was read was there."""
     reader = LogReader(connection)
     row = await fetch_one(connection, "cdc/read_leader")

@@ -1,4 +1,4 @@
--- The partitions of the data lane, made once. Their number is fixed from then on.
+-- Creates the partitions of the data lane, once. Their number is fixed from then on.
 insert into tocsin.lane_partition (lane, partition)
 select 'data', n
 from generate_series(0, %(partitions)s - 1) as n

@@ -1,5 +1,6 @@
--- The record lane of a new installation begins where the oldest rule does, for no rule sees events before it was applied;
--- without any rule, at the head of the log. One that has begun stays where it is.
+-- The record lane of a new instance begins at the oldest rule, because no rule sees events from
+-- before it was applied; without rules, at the head of the record log. A lane that has begun keeps
+-- its position.
 insert into tocsin.lane_partition (lane, partition, last_seq)
 select 'record', 0, least(
     (select min(v.from_seq) from tocsin.rule_version v),

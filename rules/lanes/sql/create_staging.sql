@@ -1,5 +1,5 @@
--- Where a batch is staged, one per session: emptied by every commit, seen by nobody else. `last_seq` is set in the row
--- whose value is the newest of its series in the batch.
+-- The staging table of a session: emptied by every commit, invisible to other sessions. `last_seq`
+-- is set in the row whose value is the newest of its series in the batch.
 create temporary table if not exists staged_datapoint (
     arrived_at timestamptz not null,
     stream_seq bigint not null,

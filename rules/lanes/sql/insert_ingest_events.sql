@@ -1,5 +1,5 @@
--- The keys of events that were not caught before, in key order; a worker that brings the same key waits, and finds it
--- taken. Returns the ids of those that are new.
+-- Inserts the keys of new external events, in key order. Another worker with the same key waits,
+-- and then finds the key taken. Returns the ids of the new events.
 insert into tocsin.ingest_event (key, event_id, at)
 select distinct on (d.key) d.key, d.event_id, tocsin.instant()
 from unnest(%(keys)s::text[], %(event_ids)s::uuid[]) as d (key, event_id)

@@ -1,2 +1,2 @@
--- Woken when somebody gives a partition back.
+-- Wakes this session when a worker releases a partition.
 listen tocsin_lanes

@@ -1,8 +1,8 @@
--- The first lock of every batch: its partition, if it is still ours and still where we left it. No row: it was taken by
--- another worker, and nothing of this batch may commit.
+-- The first lock of every batch: the partition, if this worker still holds it at the expected
+-- position. No row: another worker has taken it, and nothing of this batch may commit.
 update tocsin.lane_partition
 set last_seq = %(last_seq)s,
     last_source_seq = greatest(last_source_seq, %(last_source_seq)s),
-    watermark = greatest(watermark, %(complete)s),
+    watermark = greatest(watermark, %(watermark)s),
     held_until = tocsin.instant() + make_interval(secs => %(ttl_s)s)
 where lane = %(lane)s and partition = %(partition)s and holder = %(holder)s and last_seq = %(expected)s

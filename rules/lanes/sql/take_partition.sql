@@ -1,5 +1,5 @@
--- Take a partition that is free, or whose holder has been silent for too long. No row: somebody else was quicker. A
--- frozen holder's lock is not waited for: its session ends by itself.
+-- Takes a partition that is free or whose lease has ended. No row: another worker was faster. The
+-- lock of a frozen holder is not waited for: Postgres ends its session.
 with free as (
     select lane, partition
     from tocsin.lane_partition

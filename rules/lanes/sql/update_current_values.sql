@@ -1,5 +1,6 @@
--- The newest value of each series of the batch, in key order. By `ts` the newer value stays; the arrival is always the
--- latest. Locks: the rows of the series; the clock passes over a row that is locked.
+-- Updates the current value of each series of the batch, in key order. The value with the newer
+-- `ts` stays; the arrival is always the latest. Locks the rows of the series; the clock skips a
+-- locked row.
 insert into tocsin.current_value as c (owner, key, partition, value, ts, labels, arrived_at, stream_seq, first_arrived_at)
 select s.owner, s.key, %(partition)s, s.value, s.ts, coalesce(s.labels, '{}'), s.last_at, s.last_seq, s.first_at
 from pg_temp.staged_datapoint s

@@ -12,7 +12,7 @@ from cdc.log_reader import Gap
 from cdc.report import Report
 from clock.held_timers import Held
 from clock.retention.report import PruneReport
-from rules.lanes.status import Refusing, Standing
+from rules.lanes.status import PartitionStatus, WorkerProblem
 from tocsin.cli.doctor.checks import (
     Finding,
     Workers,
@@ -138,8 +138,8 @@ def test_the_hosts_own_tz_data_is_named_when_it_differs(tmp_path: Path) -> None:
     assert tz_data("2026f", None).state == tz_data("2026f", "2026f").state == "ok"
 
 
-def standing(partition: int, holder: str | None = "a", behind_s: float | None = 0.5) -> Standing:
-    return Standing("data", partition, holder, 7, behind_s)
+def standing(partition: int, holder: str | None = "a", behind_s: float | None = 0.5) -> PartitionStatus:
+    return PartitionStatus("data", partition, holder, 7, behind_s)
 
 
 def test_a_lane_that_is_drained_says_by_whom_and_how_far() -> None:
@@ -159,7 +159,7 @@ def test_a_lane_that_is_drained_says_by_whom_and_how_far() -> None:
     ],
 )
 def test_a_lane_that_nobody_drains_or_that_is_behind_is_red(
-    partitions: list[Standing], waiting: int | None, said: str
+    partitions: list[PartitionStatus], waiting: int | None, said: str
 ) -> None:
     found = lane("data", partitions, waiting)
     assert found.state == "red"
@@ -173,7 +173,7 @@ def test_workers_that_are_there_are_not_asked_for_again() -> None:
     assert begun.text == "nobody drains 2 of 2 partitions: 0, 1, while a worker is alive"
     assert begun.remedy == "look again in a moment; if it stays so, read their logs"
     reason = "the stream 'x' has subjects=[]: correct it with `nats stream edit`"
-    refusing = Workers(["a"], [Refusing("b", reason), Refusing("c", reason)])
+    refusing = Workers(["a"], [WorkerProblem("b", reason), WorkerProblem("c", reason)])
     for found in (lane("data", orphans, None, refusing), worker_lag("perform", None, 0, refusing)):
         assert found.state == "red"
         assert found.text.endswith("; 2 workers run and refuse: the stream 'x' has subjects=[]")

@@ -27,7 +27,7 @@ def test_a_worker_that_refuses_to_start_is_named_with_its_reason(
 
         eventually_sync(is_said, "the doctor has heard of the worker", within=60)
     assert found["lane data"]["text"].endswith(
-        "; a worker refuses: TOCSIN_DATA_PARTITIONS=4, but the data lane was made with 8"
+        "; a worker refuses: TOCSIN_DATA_PARTITIONS=4, but the data lane was created with 8"
     )
     assert found["lane data"]["remedy"] == "set it to 8"
     assert found["lane record"]["remedy"] == "set it to 8"

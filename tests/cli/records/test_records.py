@@ -129,7 +129,7 @@ def test_doctor_names_what_is_missing_and_what_to_do(tocsin: CommandLine) -> Non
     answer = tocsin("doctor", exit_code=1)
     found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
     assert {name for name, one in found.items() if one["state"] == "red"} == {
-        *("clock", "cdc", "lane record", "lane data", "worker perform", "worker catch"),
+        *("clock", "cdc", "lane record", "lane data", "worker perform", "worker ingest"),
     }
     assert all(one["remedy"] for one in found.values() if one["state"] == "red")
     assert "-> start one with `tocsin run clock`, or `tocsin up`" in answer.out

@@ -10,8 +10,8 @@ from rules.alarms.over_series import SeriesAlarms
 from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, TypeIndex
 from rules.lanes.batch import PhasedPlan
-from rules.lanes.data_lane import DataBatch, Verdict
-from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging
+from rules.lanes.data_lane import DataBatch, StalenessChange
+from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from schemas.wire.calculated import CalculatedDatapoint
 from tests.clock.heartbeats import at, drain
 from tests.rules.alarms.alarm_batches import virtual_now
@@ -45,7 +45,9 @@ class Live:
             (self.partitions,),
         )
 
-    async def take(self, inputs: Sequence[Arrival | Verdict], meanwhile: Meanwhile | None = None) -> int:
+    async def take(
+        self, inputs: Sequence[Arrival | StalenessChange], meanwhile: Meanwhile | None = None
+    ) -> int:
         """How often the batch had to be judged."""
         arrivals = [one for one in inputs if isinstance(one, Arrival)]
         first = inputs[0]
@@ -54,7 +56,9 @@ class Live:
             rules_seq = await newest_rules(self.worker)
             batch = DataBatch(partition, inputs, rules_seq, TypeIndex())
             planned = await self._work.plan(self.worker, batch)
-            stored = StoreDatapoints(partition, [Placed(place, one) for place, one in enumerate(arrivals)])
+            stored = DatapointWrites(
+                partition, [PlacedArrival(place, one) for place, one in enumerate(arrivals)]
+            )
             plan = PhasedPlan([stored, planned])
             if meanwhile is not None and attempt == 1:
                 await meanwhile()
@@ -90,7 +94,7 @@ class Live:
             "select * from tocsin.datapoint_calculated where kind = 'stale' and owner = %s order by seq",
             (owner,),
         )
-        verdicts = [Verdict(at(seconds), 0, _calculated(row)) for row in rows]
+        verdicts = [StalenessChange(at(seconds), 0, _calculated(row)) for row in rows]
         if verdicts:
             await self.take(verdicts)
 

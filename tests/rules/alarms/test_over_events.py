@@ -9,7 +9,7 @@ import pytest
 from clock.term import begin_term
 from rules.alarms.over_events import EventAlarms
 from rules.lanes.batch import PhasedPlan
-from rules.lanes.lane import Message
+from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from schemas.wire.event import Event
 from tests.clock.heartbeats import at, drain
@@ -170,7 +170,7 @@ async def test_a_batch_that_would_change_nothing_is_judged_again_if_rules_were_a
     await hear(connection, EventAlarms())
     again = await link(connection, 2, "down")
     (body,) = await event_bodies(connection, again - 1)
-    message = Message(again, at(2), f"{settings.subjects}.event.x", body)
+    message = LaneMessage(again, at(2), f"{settings.subjects}.event.x", body)
     planned = await RecordLane(settings, [EventAlarms()]).plan(connection, 0, [message])
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))

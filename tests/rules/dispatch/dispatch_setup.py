@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rules.dispatch.dispatcher import Dispatcher, StartRuns
-from rules.lanes.lane import Message
+from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from schemas.wire.event import Event
 from tests.rules.apply.apply_setup import T0
@@ -26,7 +26,7 @@ class Counted(Dispatcher):
 async def dispatch(settings: Settings, connection: Connection, bodies: Sequence[bytes]) -> int:
     """How many actions were started."""
     subject = f"{settings.subjects}.event.x"
-    messages = [Message(place, T0, subject, body) for place, body in enumerate(bodies, 1)]
+    messages = [LaneMessage(place, T0, subject, body) for place, body in enumerate(bodies, 1)]
     dispatcher = Counted()
 
     async def once() -> int:

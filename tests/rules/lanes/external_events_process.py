@@ -1,4 +1,4 @@
-"""A catcher in a process of its own that stops between append and acknowledgement, to be killed there.
+"""An ingester in a process of its own that stops between append and acknowledgement, to be killed there.
 
 `python -m tests.rules.lanes.external_events_process`, with the settings in the environment.
 """
@@ -12,22 +12,22 @@ from collections.abc import Sequence
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from rules.lanes.external_events import Catcher
+from rules.lanes.external_events import EventIngester
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
 
-class Stopping(Catcher):
-    async def catch(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
-        await super().catch(connection, bus, messages)
+class Stopping(EventIngester):
+    async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
+        await super().ingest(connection, bus, messages)
         sys.stdout.write("appended\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
 
 
 async def main() -> None:
-    async with running(Service("catch", Stopping(Settings()).run)):
+    async with running(Service("ingest", Stopping(Settings()).run)):
         await asyncio.Event().wait()
 
 

@@ -6,52 +6,54 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.lanes.assignment import Decision, Held, decide, share
+from rules.lanes.assignment import Assignment, PartitionRow, assign, fair_share
 
 
-def table(*holders: str | None, lane: str = "data", left_s: float = 1.0) -> list[Held]:
-    return [Held(lane, number, holder, left_s if holder else 0.0) for number, holder in enumerate(holders)]
+def table(*holders: str | None, lane: str = "data", left_s: float = 1.0) -> list[PartitionRow]:
+    return [
+        PartitionRow(lane, number, holder, left_s if holder else 0.0) for number, holder in enumerate(holders)
+    ]
 
 
 @given(st.integers(0, 300), st.integers(1, 40))
 def test_the_shares_of_all_workers_are_all_partitions_and_differ_by_one_at_most(
     partitions: int, workers: int
 ) -> None:
-    shares = [share(partitions, workers, rank) for rank in range(workers)]
+    shares = [fair_share(partitions, workers, rank) for rank in range(workers)]
     assert sum(shares) == partitions
     assert max(shares) - min(shares) <= 1
 
 
 def test_a_worker_alone_takes_everything_that_is_free() -> None:
-    decision = decide(table(None, None, None), ["a"], "a")
-    assert sorted(decision.take) == [("data", 0), ("data", 1), ("data", 2)]
-    assert decision.give == []
+    assignment = assign(table(None, None, None), ["a"], "a")
+    assert sorted(assignment.take) == [("data", 0), ("data", 1), ("data", 2)]
+    assert assignment.release == []
 
 
 def test_what_a_living_worker_holds_is_left_alone() -> None:
-    assert decide(table("a", "a", "b", "b"), ["a", "b"], "b") == Decision([], [])
+    assert assign(table("a", "a", "b", "b"), ["a", "b"], "b") == Assignment([], [])
 
 
 def test_a_silent_holder_loses_its_partition_to_somebody() -> None:
     found = table("a", None)
-    dead = [Held("data", 1, "b", -0.1), *found[:1]]
-    assert decide(dead, ["a"], "a") == Decision([("data", 1)], [])
-    assert decide([Held("data", 1, "b", 0.1), *found[:1]], ["a"], "a").take == []
+    dead = [PartitionRow("data", 1, "b", -0.1), *found[:1]]
+    assert assign(dead, ["a"], "a") == Assignment([("data", 1)], [])
+    assert assign([PartitionRow("data", 1, "b", 0.1), *found[:1]], ["a"], "a").take == []
 
 
 def test_a_worker_that_joins_is_given_the_surplus_of_the_others() -> None:
-    assert decide(table("a", "a", "a", "a"), ["a", "b"], "a").give == [("data", 2), ("data", 3)]
-    assert decide(table("a", "a", "a", "a"), ["a", "b"], "b") == Decision([], [])
+    assert assign(table("a", "a", "a", "a"), ["a", "b"], "a").release == [("data", 2), ("data", 3)]
+    assert assign(table("a", "a", "a", "a"), ["a", "b"], "b") == Assignment([], [])
 
 
 def test_a_lane_with_one_partition_stays_with_the_oldest_worker() -> None:
     record = table("a", lane="record")
     for workers in (["a"], ["a", "b"], ["a", "b", "c"]):
-        assert all(decide(record, workers, me) == Decision([], []) for me in workers)
+        assert all(assign(record, workers, me) == Assignment([], []) for me in workers)
 
 
 def test_a_worker_that_is_not_counted_takes_nothing() -> None:
-    assert decide(table(None), ["a"], "b") == Decision([], [])
+    assert assign(table(None), ["a"], "b") == Assignment([], [])
 
 
 @given(st.data())
@@ -70,11 +72,11 @@ def test_whoever_joins_and_leaves_everything_is_held_evenly_in_the_end(data: st.
         for _ in range(2 * count + 4):
             changed = False
             for me in workers:
-                decision = decide(table(*holders), workers, me)
-                changed = changed or bool(decision.take or decision.give)
-                for _, partition in decision.give:
+                assignment = assign(table(*holders), workers, me)
+                changed = changed or bool(assignment.take or assignment.release)
+                for _, partition in assignment.release:
                     holders[partition] = None
-                for _, partition in decision.take:
+                for _, partition in assignment.take:
                     holders[partition] = me
             if not changed:
                 break

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from rules.lanes.batch_size import Pace
+from rules.lanes.batch_size import BatchSize
 
 
 def test_batches_grow_while_they_are_quick_and_shrink_when_one_is_slow() -> None:
-    pace = Pace()
-    first = pace.batch_bytes
+    size = BatchSize()
+    first = size.max_bytes
     for _ in range(20):
-        pace.settled(0.01, 0.1)
-    most = pace.batch_bytes
-    pace.settled(0.05, 0.1)
-    assert pace.batch_bytes == most > first
-    pace.settled(0.11, 0.1)
-    assert pace.batch_bytes == most // 2
+        size.succeeded(0.01, 0.1)
+    most = size.max_bytes
+    size.succeeded(0.05, 0.1)
+    assert size.max_bytes == most > first
+    size.succeeded(0.11, 0.1)
+    assert size.max_bytes == most // 2
     for _ in range(20):
-        pace.settled(0.11, 0.1)
-    assert 0 < pace.batch_bytes < first / 4
+        size.succeeded(0.11, 0.1)
+    assert 0 < size.max_bytes < first / 4
 
 
 def test_a_batch_that_failed_is_tried_again_by_half_and_its_size_only_after_many_that_went_well() -> None:
-    pace = Pace()
-    first = pace.batch_bytes
-    pace.failed()
+    size = BatchSize()
+    first = size.max_bytes
+    size.failed()
     for _ in range(99):
-        pace.settled(0.01, 0.1)
-        assert pace.batch_bytes == first // 2
-    pace.settled(0.01, 0.1)
-    assert pace.batch_bytes == first
+        size.succeeded(0.01, 0.1)
+        assert size.max_bytes == first // 2
+    size.succeeded(0.01, 0.1)
+    assert size.max_bytes == first
     for _ in range(20):
-        pace.failed()
-    assert 0 < pace.batch_bytes < first / 4
+        size.failed()
+    assert 0 < size.max_bytes < first / 4

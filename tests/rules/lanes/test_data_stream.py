@@ -14,7 +14,7 @@ from nats.js.errors import NoStreamResponseError
 
 from cdc.publisher import Publisher
 from rules.lanes.batch import Writes
-from rules.lanes.data_lane import DataBatch, Verdict
+from rules.lanes.data_lane import DataBatch, StalenessChange
 from rules.lanes.data_stream import data_stream_config, ensure_data_stream
 from tests.cdc.publishing import smaller
 from tests.rules.lanes.lane_setup import lane_worker
@@ -108,7 +108,7 @@ class Listening:
 
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
         for one in batch.inputs:
-            if isinstance(one, Verdict):
+            if isinstance(one, StalenessChange):
                 self.heard.append((batch.partition, one.calculated.owner, one.calculated.key))
         return Writes()
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.engine.inputs import Arrival, Value
-from rules.lanes.datapoint_store import Placed, StoreDatapoints, prepare_staging, staged_lines
+from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging, staged_lines
 from tests.rules.apply.apply_setup import rows
 from tests.sql import one_row
 from tocsin.core.db import Connection
@@ -35,14 +35,14 @@ def point(
     owner: str = "plant",
     key: str = "temperature",
     **labels: str,
-) -> Placed:
+) -> PlacedArrival:
     at = second(seq)
-    return Placed(0, Arrival(at, seq, owner, key, value, ts or at, labels))
+    return PlacedArrival(0, Arrival(at, seq, owner, key, value, ts or at, labels))
 
 
-async def store(connection: Connection, *datapoints: Placed, partition: int = 3) -> None:
+async def store(connection: Connection, *datapoints: PlacedArrival, partition: int = 3) -> None:
     await prepare_staging(connection)
-    writes = StoreDatapoints(partition, datapoints)
+    writes = DatapointWrites(partition, datapoints)
     async with connection.transaction():
         await writes.stage(connection)
         await writes.timers(connection)
@@ -96,7 +96,7 @@ async def test_an_empty_batch_is_nothing(connection: Connection) -> None:
 
 async def test_a_batch_that_was_rolled_back_can_be_staged_again(connection: Connection) -> None:
     await prepare_staging(connection)
-    writes = StoreDatapoints(0, [point(1, 1)])
+    writes = DatapointWrites(0, [point(1, 1)])
     async with connection.transaction(force_rollback=True):
         await writes.stage(connection)
         await writes.entities(connection)

@@ -15,7 +15,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from rules.lanes.dead_letters import read_dead_letters
-from rules.lanes.external_events import Catcher, append_external, ingest_stream_config
+from rules.lanes.external_events import EventIngester, append_external, ingest_stream_config
 from schemas.wire.ingest_event import read_ingest_event
 from tests.records import events
 from tests.rules.apply.apply_setup import rows
@@ -49,7 +49,7 @@ async def wait_until_empty(settings: Settings) -> None:
 
 
 def catcher(settings: Settings) -> Service:
-    return Service("catch", Catcher(settings).run)
+    return Service("ingest", EventIngester(settings).run)
 
 
 def note(key: str, **more: Any) -> dict[str, Any]:

@@ -195,6 +195,6 @@ async def test_another_number_of_partitions_is_refused(settings: Settings, conne
     async with running(lane_worker("one", settings)):
         await wait_for_shares(connection, 8)
     other = smaller(settings, data_partitions=4)
-    with pytest.raises(Exception, match="TOCSIN_DATA_PARTITIONS=4, but the data lane was made with 8"):
+    with pytest.raises(Exception, match="TOCSIN_DATA_PARTITIONS=4, but the data lane was created with 8"):
         await lane_worker("other", other)._run()
     assert Counter(row["lane"] for row in await partitions(connection)) == {"data": 8}

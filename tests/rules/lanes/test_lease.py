@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rules.lanes.lane import Message
-from rules.lanes.lease import Holdings
-from rules.lanes.partition import Lost
+from rules.lanes.lane import LaneMessage
+from rules.lanes.lease import Leases
+from rules.lanes.partition import PartitionLost
 from tests.rules.lanes.lane_setup import partitions
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
@@ -19,8 +19,8 @@ T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 KEY = ("data", 0)
 
 
-def message(seq: int, at: datetime = T0) -> Message:
-    return Message(seq, at, "s", b"")
+def message(seq: int, at: datetime = T0) -> LaneMessage:
+    return LaneMessage(seq, at, "s", b"")
 
 
 @pytest.fixture(autouse=True)
@@ -30,22 +30,22 @@ async def lane(connection: Connection) -> None:
     )
 
 
-async def holdings(sessions: Sessions, name: str, ttl_s: float = 60.0) -> Holdings:
-    made = Holdings(await sessions(name), ttl_s)
-    await made.join()
-    await made.beat({})
-    return made
+async def new_leases(sessions: Sessions, name: str, ttl_s: float = 60.0) -> Leases:
+    leases = Leases(await sessions(name), ttl_s)
+    await leases.listen()
+    await leases.renew({})
+    return leases
 
 
 async def test_a_partition_is_taken_by_one(sessions: Sessions) -> None:
-    one, other = await holdings(sessions, "one"), await holdings(sessions, "other")
+    one, other = await new_leases(sessions, "one"), await new_leases(sessions, "other")
     assert await one.take(KEY) is not None
     assert await other.take(KEY) is None
     assert await one.take(KEY) is None
 
 
 async def test_of_many_at_once_one_takes_it(sessions: Sessions) -> None:
-    many = [await holdings(sessions, str(number)) for number in range(6)]
+    many = [await new_leases(sessions, str(number)) for number in range(6)]
     taken = await asyncio.gather(*(each.take(KEY) for each in many))
     assert len([one for one in taken if one is not None]) == 1
 
@@ -53,7 +53,7 @@ async def test_of_many_at_once_one_takes_it(sessions: Sessions) -> None:
 async def test_a_silent_holder_is_replaced_and_then_refused(
     sessions: Sessions, connection: Connection
 ) -> None:
-    frozen, quick = await holdings(sessions, "frozen"), await holdings(sessions, "quick")
+    frozen, quick = await new_leases(sessions, "frozen"), await new_leases(sessions, "quick")
     old = await frozen.take(KEY)
     assert old is not None
     await connection.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
@@ -61,9 +61,9 @@ async def test_a_silent_holder_is_replaced_and_then_refused(
     assert new is not None
     session = await sessions("batch")
     new.position = await new.move(session, [message(5)], T0)
-    with pytest.raises(Lost, match="partition 0 of the data lane is held by another worker"):
+    with pytest.raises(PartitionLost, match="partition 0 of the data lane is held by another worker"):
         await old.move(session, [message(5)], T0)
-    await frozen.beat({})
+    await frozen.renew({})
     assert frozen.held == set()
 
 
@@ -71,14 +71,14 @@ async def test_one_that_lost_it_and_has_it_again_is_refused_where_it_was(
     sessions: Sessions, connection: Connection
 ) -> None:
     """The position is part of the proof: an old batch of the same worker must not go on either."""
-    worker = await holdings(sessions, "worker")
+    worker = await new_leases(sessions, "worker")
     old = await worker.take(KEY)
     assert old is not None
-    await worker.give([KEY])
+    await worker.release([KEY])
     new = await worker.take(KEY)
     assert new is not None
     new.position = await new.move(connection, [message(5)], T0)
-    with pytest.raises(Lost):
+    with pytest.raises(PartitionLost):
         await old.move(connection, [message(5)], T0)
     assert (await partitions(connection))[0]["last_seq"] == 5
 
@@ -86,7 +86,7 @@ async def test_one_that_lost_it_and_has_it_again_is_refused_where_it_was(
 async def test_a_batch_that_was_rolled_back_leaves_the_position(
     sessions: Sessions, connection: Connection
 ) -> None:
-    partition = await (await holdings(sessions, "worker")).take(KEY)
+    partition = await (await new_leases(sessions, "worker")).take(KEY)
     assert partition is not None
     async with connection.transaction(force_rollback=True):
         await partition.move(connection, [message(5)], T0)
@@ -95,34 +95,34 @@ async def test_a_batch_that_was_rolled_back_leaves_the_position(
 
 
 async def test_complete_until_never_goes_back(sessions: Sessions, connection: Connection) -> None:
-    worker = await holdings(sessions, "worker")
+    worker = await new_leases(sessions, "worker")
     partition = await worker.take(KEY)
     assert partition is not None
     later = T0 + timedelta(seconds=1)
-    await worker.beat({KEY: later})
+    await worker.renew({KEY: later})
     partition.position = await partition.move(connection, [message(1)], T0)
     assert (await partitions(connection))[0]["watermark"] == later
-    await worker.beat({KEY: T0})
+    await worker.renew({KEY: T0})
     assert (await partitions(connection))[0]["watermark"] == later
-    await worker.beat({KEY: later + timedelta(seconds=1), ("data", 1): later})
+    await worker.renew({KEY: later + timedelta(seconds=1), ("data", 1): later})
     rows = await partitions(connection)
     assert rows[0]["watermark"] == later + timedelta(seconds=1)
     assert rows[1]["watermark"] is None, "not ours to say"
 
 
 async def test_a_beat_does_not_wait_for_a_batch(sessions: Sessions) -> None:
-    worker = await holdings(sessions, "worker")
+    worker = await new_leases(sessions, "worker")
     partition = await worker.take(KEY)
     assert partition is not None
     session = await sessions("batch")
     async with session.transaction():
         await partition.move(session, [message(1)], T0)
-        await worker.beat({KEY: T0})
+        await worker.renew({KEY: T0})
         assert worker.held == {KEY}
 
 
 async def test_a_locked_partition_is_not_waited_for(sessions: Sessions, connection: Connection) -> None:
-    frozen, quick = await holdings(sessions, "frozen"), await holdings(sessions, "quick")
+    frozen, quick = await new_leases(sessions, "frozen"), await new_leases(sessions, "quick")
     partition = await frozen.take(KEY)
     assert partition is not None
     await connection.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
@@ -135,13 +135,13 @@ async def test_a_locked_partition_is_not_waited_for(sessions: Sessions, connecti
 async def test_giving_back_wakes_the_others(
     sessions: Sessions, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rules.lanes.lease._BEAT_S", 3600.0)
-    one = await holdings(sessions, "one", ttl_s=3600.0)
+    monkeypatch.setattr("rules.lanes.lease._RENEWAL_S", 3600.0)
+    one = await new_leases(sessions, "one", ttl_s=3600.0)
     assert await one.take(KEY) is not None
-    other = await holdings(sessions, "other", ttl_s=3600.0)
-    resting = asyncio.create_task(other.rest())
+    other = await new_leases(sessions, "other", ttl_s=3600.0)
+    waiting = asyncio.create_task(other.wait())
     await one.leave()
-    await asyncio.wait_for(resting, 30)
+    await asyncio.wait_for(waiting, 30)
     assert await other.take(KEY) is not None
 
 
@@ -149,7 +149,7 @@ async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_gives_that_
     sessions: Sessions, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres has committed the take, and the worker was cancelled before it read the answer."""
-    one = await holdings(sessions, "one")
+    one = await new_leases(sessions, "one")
     session = one._connection
     execute = session.execute
 
@@ -167,26 +167,26 @@ async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_gives_that_
 
 
 async def test_a_worker_that_left_is_counted_no_more(sessions: Sessions) -> None:
-    one, other = await holdings(sessions, "one"), await holdings(sessions, "other")
-    assert len((await one.beat({})).take) == 2
+    one, other = await new_leases(sessions, "one"), await new_leases(sessions, "other")
+    assert len((await one.renew({})).take) == 2
     await other.leave()
-    assert len((await one.beat({})).take) == 4
+    assert len((await one.renew({})).take) == 4
 
 
 async def test_a_worker_that_died_is_counted_until_its_time_is_up(
     sessions: Sessions, connection: Connection
 ) -> None:
-    one, dead = await holdings(sessions, "one"), await holdings(sessions, "dead")
-    assert len((await one.beat({})).take) == 2
+    one, dead = await new_leases(sessions, "one"), await new_leases(sessions, "dead")
+    assert len((await one.renew({})).take) == 2
     await connection.execute(
         "update tocsin.lane_worker set seen_until = tocsin.instant() where holder = %s", (dead.holder,)
     )
-    assert len((await one.beat({})).take) == 4
+    assert len((await one.renew({})).take) == 4
     await connection.execute(
         "update tocsin.lane_worker set seen_until = tocsin.instant() - interval '2 minutes' where holder = %s",
         (dead.holder,),
     )
-    await one.beat({})
-    await one.beat({})
+    await one.renew({})
+    await one.renew({})
     cursor = await connection.execute("select holder from tocsin.lane_worker")
     assert await cursor.fetchall() == [(one.holder,)]

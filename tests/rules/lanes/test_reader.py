@@ -10,11 +10,11 @@ import pytest
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
-from rules.lanes.batch_size import Pace
+from rules.lanes.batch_size import BatchSize
 from rules.lanes.data_lane import DataLane
 from rules.lanes.data_stream import data_stream_config, ensure_data_stream
-from rules.lanes.lane import Message
-from rules.lanes.lease import Holdings
+from rules.lanes.lane import LaneMessage
+from rules.lanes.lease import Leases
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
 from tests.cdc.publishing import patient, smaller
@@ -63,23 +63,27 @@ class Reading:
     def __init__(self, connection: Connection, bus: Client, lane: DataLane, partition: Partition) -> None:
         self.connection = connection
         self.partition = partition
-        self.pace = Pace()
-        self.reader = Reader(bus, lane, partition, self.pace)
+        self.batch_size = BatchSize()
+        self.reader = Reader(bus, lane, partition, self.batch_size)
 
-    async def next(self, count: int) -> list[Message]:
-        found: list[Message] = []
+    async def next(self, count: int) -> list[LaneMessage]:
+        read: list[LaneMessage] = []
 
-        async def are_there() -> bool:
-            messages = await self.reader.next() if await self.reader.ready(self.connection, 0.05) else []
+        async def are_read() -> bool:
+            messages = (
+                await self.reader.next_batch()
+                if await self.reader.wait_for_message(self.connection, 0.05)
+                else []
+            )
             if messages:
                 self.partition.position = await self.partition.move(
                     self.connection, messages, messages[-1].at
                 )
-            found.extend(messages)
-            return len(found) >= count
+            read.extend(messages)
+            return len(read) >= count
 
-        await eventually(are_there, f"{count} messages are read")
-        return found
+        await eventually(are_read, f"{count} messages are read")
+        return read
 
     async def bodies(self, count: int) -> list[bytes]:
         return [message.data for message in await self.next(count)]
@@ -89,9 +93,9 @@ class Reading:
 async def reading(there: Settings, connection: Connection, bus: Client, js: JetStreamContext) -> Reading:
     lane = DataLane(there)
     await lane.open(connection, js)
-    holdings = Holdings(connection, 60.0)
-    await holdings.join()
-    partition = await holdings.take(("data", 0))
+    leases = Leases(connection, 60.0)
+    await leases.listen()
+    partition = await leases.take(("data", 0))
     assert partition is not None
     return Reading(connection, bus, lane, partition)
 
@@ -170,9 +174,9 @@ async def test_a_lost_end_is_noticed_while_nothing_comes(
     found: list[bytes] = []
 
     async def is_read() -> bool:
-        assert await reading.reader.look() is None, "it must not say that everything is read"
-        if await reading.reader.ready(reading.connection, 0.02):
-            found.extend(message.data for message in await reading.reader.next())
+        assert await reading.reader.find_idle_instant() is None, "it must not say that everything is read"
+        if await reading.reader.wait_for_message(reading.connection, 0.02):
+            found.extend(message.data for message in await reading.reader.next_batch())
         return bool(found)
 
     await eventually(is_read, "the lost message is read")
@@ -253,18 +257,18 @@ async def test_arrival_never_goes_back_even_if_the_servers_clock_does(
 async def test_a_quiet_partition_says_up_to_when_it_is_complete(
     reading: Reading, js: JetStreamContext, there: Settings
 ) -> None:
-    assert await reading.reader.look() is None
+    assert await reading.reader.find_idle_instant() is None
     await put(js, there, b"a")
     (message,) = await reading.next(1)
-    assert await reading.reader.look() is None, "one look proves nothing"
-    first = await reading.reader.look()
+    assert await reading.reader.find_idle_instant() is None, "one look proves nothing"
+    first = await reading.reader.find_idle_instant()
     assert first is not None
     assert first > message.at
-    second = await reading.reader.look()
+    second = await reading.reader.find_idle_instant()
     assert second is not None
     assert second > first
     await put(js, there, b"b")
-    assert await reading.reader.look() is None, "a message waits"
+    assert await reading.reader.find_idle_instant() is None, "a message waits"
     (late,) = await reading.next(1)
     assert late.at > second
 
@@ -272,27 +276,27 @@ async def test_a_quiet_partition_says_up_to_when_it_is_complete(
 async def test_a_message_that_nobody_asked_for_yet_counts_as_not_read(
     there: Settings, reading: Reading, js: JetStreamContext, bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DataLane, "batch", 1)
+    monkeypatch.setattr(DataLane, "max_batch", 1)
     one = Reading(reading.connection, bus, DataLane(there), reading.partition)
     await put(js, there, b"a", b"b")
     assert await one.bodies(1) == [b"a"]
-    assert await one.reader.look() is None
-    assert await one.reader.look() is None
+    assert await one.reader.find_idle_instant() is None
+    assert await one.reader.find_idle_instant() is None
     assert await one.bodies(1) == [b"b"]
-    assert await one.reader.look() is not None
+    assert await one.reader.find_idle_instant() is not None
 
 
 async def test_a_batch_is_bounded_by_its_bytes(
     reading: Reading, js: JetStreamContext, there: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rules.lanes.reader._MESSAGE_BYTES", 0)
-    reading.pace.batch_bytes = 10
+    reading.batch_size.max_bytes = 10
     await put(js, there, b"1234567", b"1234", b"12345678901234", b"1", b"2")
     sizes = []
 
     async def all_read() -> bool:
-        if await reading.reader.ready(reading.connection, 0.05):
-            sizes.append([len(message.data) for message in await reading.reader.next()])
+        if await reading.reader.wait_for_message(reading.connection, 0.05):
+            sizes.append([len(message.data) for message in await reading.reader.next_batch()])
         return sum(map(len, sizes)) == 5
 
     await eventually(all_read, "all are read")

@@ -8,7 +8,7 @@ import pytest
 
 from cdc.publisher import Publisher
 from rules.dispatch.dispatcher import Dispatcher
-from rules.lanes.lane import Message
+from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from tests.cdc.publishing import append_steps, head, live, published
@@ -131,10 +131,10 @@ async def test_complete_until_is_just_before_the_newest_record(
     lane = RecordLane(settings, [])
     body = b'{"recordedat": "2026-03-02T08:00:00Z", "time": "2020-01-01T00:00:00Z"}'
     just_before = T0 - timedelta(microseconds=1)
-    assert lane.watermark_of(Message(1, T0, "s", body)) == just_before
-    assert lane.watermark_of(Message(1, T0, "s", b'{"time": "2026-03-02T08:00:00Z"}')) == just_before
+    assert lane.watermark_of(LaneMessage(1, T0, "s", body)) == just_before
+    assert lane.watermark_of(LaneMessage(1, T0, "s", b'{"time": "2026-03-02T08:00:00Z"}')) == just_before
     for unknown in (b"", b"[]", b"{}", b'{"time": "x"}', b'{"time": 5}'):
-        assert lane.watermark_of(Message(1, T0, "s", unknown)) is None
+        assert lane.watermark_of(LaneMessage(1, T0, "s", unknown)) is None
 
 
 async def test_a_quiet_lane_is_complete_until_now_unless_somebody_is_about_to_commit(

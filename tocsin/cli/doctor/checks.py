@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clock.held_timers import MOST_COUNTED, Held
-from rules.lanes.status import Refusing, Standing
+from rules.lanes.status import PartitionStatus, WorkerProblem
 from tocsin.cli.output import utc_text
 from tocsin.core.errors import TocsinError
 from tocsin.core.import_names import refuse_shadowed_names
@@ -153,7 +153,7 @@ def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
 class Workers(NamedTuple):
     alive: Sequence[str] = ()
     """Those that share the lanes."""
-    refusing: Sequence[Refusing] = ()
+    refusing: Sequence[WorkerProblem] = ()
 
     def idle(self, subject: str, text: str) -> Finding:
         """Nobody does it: because somebody refuses, because somebody has only begun, or because nobody is there."""
@@ -190,7 +190,7 @@ def worker_lag(
 
 
 def lane(
-    name: str, partitions: Sequence[Standing], waiting: int | None, workers: Workers | None = None
+    name: str, partitions: Sequence[PartitionStatus], waiting: int | None, workers: Workers | None = None
 ) -> Finding:
     """`waiting`: messages of the stream that are not read yet, if that is known."""
     subject = f"lane {name}"

@@ -11,7 +11,7 @@ from cdc.log_reader import LogReader
 from clock.lease import current_holder
 from migrations.runner import refuse_unmigrated
 from rules.lanes.dead_letters import count_dead_letters
-from rules.lanes.status import list_lanes, list_refusing, list_workers
+from rules.lanes.status import list_lanes, list_worker_problems, list_workers
 from tocsin.cli.doctor.checks import Finding, Workers, dead_letters, lane, leader, log_lag, worker_lag
 from tocsin.cli.output import utc_text
 from tocsin.core.db import Connection, fetch_one
@@ -21,7 +21,7 @@ from tocsin.core.settings import Settings
 _TIMEOUT_S = 3.0
 # The durable consumers that workers share: on the record stream, and on the queue of events.
 _PERFORM = "actions"
-_CATCH = "events"
+_INGEST = "events"
 
 
 async def look_at_bus(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
@@ -35,11 +35,11 @@ async def look_at_bus(bus: Client, settings: Settings, connection: Connection | 
         return [*found, Finding("red", "jetstream", "it does not answer", remedy)]
     workers = Workers()
     if connection is not None and await _migrated(connection):
-        workers = Workers(await list_workers(connection), await list_refusing(connection))
+        workers = Workers(await list_workers(connection), await list_worker_problems(connection))
         found += await _log(js, bus, settings, connection, workers)
     found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
     found.append(await _shared(js, "perform", settings.stream, _PERFORM, workers))
-    found.append(await _shared(js, "catch", settings.ingest_stream, _CATCH, workers))
+    found.append(await _shared(js, "ingest", settings.ingest_stream, _INGEST, workers))
     found.append(dead_letters(await count_dead_letters(js, settings)))
     return found
 

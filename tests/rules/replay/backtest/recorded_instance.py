@@ -23,12 +23,12 @@ from rules.alarms.over_series import SeriesAlarms
 from rules.apply import apply, preview
 from rules.documents.load import load_text
 from rules.engine import Arrival
-from rules.lanes.batch_size import Pace
+from rules.lanes.batch_size import BatchSize
 from rules.lanes.data_lane import DataLane
 from rules.lanes.drain import Drain
-from rules.lanes.lane import Message
-from rules.lanes.lease import Holdings
-from rules.lanes.partition import Lost
+from rules.lanes.lane import LaneMessage
+from rules.lanes.lease import Leases
+from rules.lanes.partition import PartitionLost
 from rules.replay.backtest.owner_replay import Found
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.database import recorded
@@ -60,7 +60,7 @@ class Living:
         self._settings = settings.model_copy(update={"data_partitions": 1})
         self._sessions = sessions
         self._lane = DataLane(self._settings, [SeriesAlarms()])
-        self._stream: list[Message] = []
+        self._stream: list[LaneMessage] = []
         self._published = 0
         self._now = at(0)
         self._seq = 0
@@ -84,10 +84,10 @@ class Living:
         """Another worker holds the partition, as soon as the time of the one before is up."""
         self.worker = await self._session("worker")
         await self.worker.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
-        partition = await Holdings(self.worker, 60.0).take(_KEY)
+        partition = await Leases(self.worker, 60.0).take(_KEY)
         assert partition is not None
         bus = cast(Any, None)
-        self._holder = Drain(self._settings, bus, self._lane, partition, asyncio.Semaphore(1), Pace())
+        self._holder = Drain(self._settings, bus, self._lane, partition, asyncio.Semaphore(1), BatchSize())
 
     def arrival(self, seconds: float, value: float, key: str, owner: str, **labels: str) -> Arrival:
         self._seq += 1
@@ -102,7 +102,7 @@ class Living:
         for one in arrivals:
             body = {"value": one.value, "ts": instant_text(one.ts), "labels": dict(one.labels)}
             subject = self._subject(one.owner, one.key)
-            self._stream.append(Message(one.seq, one.at, subject, json.dumps(body).encode()))
+            self._stream.append(LaneMessage(one.seq, one.at, subject, json.dumps(body).encode()))
 
     def _subject(self, owner: str, key: str) -> str:
         return datapoint_subject(self._settings.subjects, owner, key).replace(".datapoint.", ".data.0.", 1)
@@ -131,10 +131,10 @@ class Living:
         """A worker sleeps over its time; when it wakes up, its successor has read everything, or nothing yet."""
         zombie, session = self._holder, self.worker
         await self._succeed()
-        with pytest.raises(Lost):
+        with pytest.raises(PartitionLost):
             await self._read(zombie, session)
         await self.read()
-        with pytest.raises(Lost):
+        with pytest.raises(PartitionLost):
             await self._read(zombie, session)
         await session.close()
 
@@ -178,7 +178,7 @@ class Living:
                 if isinstance(one, CalculatedRow):
                     self._seq += 1
                     subject = self._subject(one.owner, one.key)
-                    self._stream.append(Message(self._seq, at(seconds), subject, one.body("s"), one.seq))
+                    self._stream.append(LaneMessage(self._seq, at(seconds), subject, one.body("s"), one.seq))
         await self.read()
 
     async def come_to_rest(self, seconds: float) -> None:

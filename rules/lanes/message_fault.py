@@ -1,7 +1,8 @@
-"""Whose fault an error is: a message's own, or the world's.
+"""Tells errors that a message causes from errors of the environment.
 
-Guarantee: an error of a message follows it when its batch is halved, and only such errors make anybody halve. Servers
-that are away, locks, full disks and lost races say nothing about messages: they are waited out.
+Guarantee: an error of a message stays with that message when its batch is halved, and only such
+errors halve a batch. Unreachable servers, locks, full disks and conflicts are not about messages:
+the batch is tried again.
 """
 
 from __future__ import annotations
