@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import nats
 from nats.js.errors import NotFoundError
 
 from bench.database import bench_servers, migrated
 from bench.processes import running
+from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
@@ -31,7 +32,7 @@ def run(arguments: list[str]) -> dict[str, object]:
 async def _measure(servers: Servers, count: int) -> dict[str, object]:
     async with migrated(servers) as (settings, connection):
         await connection.execute(statement("bench/schedule_burst"), {"count": count})
-        at = await _instant(connection) + timedelta(seconds=6 + count / 100_000 * 6)
+        at = await database_now(connection) + timedelta(seconds=6 + count / 100_000 * 6)
         await connection.execute(statement("bench/arm_burst"), {"count": count, "at": at, "step_us": 0})
         with running(settings, "clock", "cdc"):
             await _wait_for_stream(settings, 1)
@@ -50,13 +51,6 @@ async def _measure(servers: Servers, count: int) -> dict[str, object]:
         "ratio": stream_s / goal_s,
         "goal": "at most 1",
     }
-
-
-async def _instant(connection: Connection) -> datetime:
-    row = await fetch_one(connection, "timers/read_instant")
-    assert row is not None
-    now: datetime = row[0]
-    return now
 
 
 async def _late(connection: Connection) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.database import bench_servers, migrated
 from bench.processes import running
 from clock.scan import BEGINNING
+from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.embedded import Servers
 
@@ -30,13 +31,13 @@ async def _measure(servers: Servers, rate: int, seconds: int) -> dict[str, objec
     async with migrated(servers) as (settings, connection):
         await connection.execute(statement("bench/schedule_burst"), {"count": count})
         parameters = {"count": count, "step_us": 1_000_000 // rate}
-        start = await _now(connection) + timedelta(seconds=5)
+        start = await database_now(connection) + timedelta(seconds=5)
         await connection.execute(statement("bench/arm_burst"), {**parameters, "at": start})
         with running(settings, "clock"):
             await _until(connection, start + timedelta(seconds=seconds + 1))
         ours = await _percentiles(connection, 0, _RAW_BASE)
         await connection.execute(statement("bench/forget_timers"))
-        start = await _now(connection) + timedelta(seconds=2)
+        start = await database_now(connection) + timedelta(seconds=2)
         await connection.execute(statement("bench/arm_burst"), {**parameters, "at": start})
         await _raw(connection, start + timedelta(seconds=seconds + 1))
         raw = await _percentiles(connection, _RAW_BASE, 2**62)
@@ -60,7 +61,7 @@ async def _raw(connection: Connection, until: datetime) -> None:
     sql = b"\n".join(line for line in sql.splitlines() if not line.startswith(b"--"))
     mark: tuple[datetime, str] = (BEGINNING, "")
     done = 0
-    while (now := await _now(connection)) < until:
+    while (now := await database_now(connection)) < until:
         row = await (
             await connection.execute(
                 sql,
@@ -82,11 +83,4 @@ async def _percentiles(connection: Connection, after: int, before: int) -> tuple
 
 
 async def _until(connection: Connection, instant: datetime) -> None:
-    await asyncio.sleep((instant - await _now(connection)).total_seconds())
-
-
-async def _now(connection: Connection) -> datetime:
-    row = await fetch_one(connection, "timers/read_instant")
-    assert row is not None
-    now: datetime = row[0]
-    return now
+    await asyncio.sleep((instant - await database_now(connection)).total_seconds())

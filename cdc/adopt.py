@@ -23,7 +23,7 @@ from cdc.gaps import record_gap, tell_gap
 from cdc.log_reader import LogReader
 from cdc.stream import find_stream
 from tocsin.core.audit import Actor
-from tocsin.core.db import fetch_one, retrying
+from tocsin.core.db import fetch_value, retrying
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import NO_GAP
@@ -79,8 +79,7 @@ async def adopt(reader: LogReader, settings: Settings, loss: Loss, actor: Actor)
 async def _go_on_behind_stream(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
     given = {"agreed_until": loss.first - 1, "stream_last": loss.last, "reason": _LOST, "who": actor.who}
     async with reader.connection.transaction():
-        row = await fetch_one(reader.connection, "cdc/adopt", given)
-        moved = int(row[0]) if row else 0
+        moved = int(await fetch_value(reader.connection, "cdc/adopt", given))
         payload: dict[str, object] = {"from": loss.first, "until": loss.last, "reason": _LOST}
         if moved:
             payload |= {"moved": moved, "moved_by": loss.count}

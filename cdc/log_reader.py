@@ -21,7 +21,7 @@ from schemas.wire.calculated import CalculatedRow
 from schemas.wire.event import EventRow
 from schemas.wire.step import StepRow
 from schemas.wire.tombstone import GapRow, TombstoneRow
-from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 
 _log = structlog.get_logger()
 Record = EventRow | StepRow | CalculatedRow | TombstoneRow | GapRow
@@ -42,13 +42,11 @@ class LogReader:
         self.connection = connection
 
     async def head(self) -> int:
-        row = await fetch_one(self.connection, "cdc/read_head")
-        return int(row[0]) if row else 0
+        return int(await fetch_value(self.connection, "cdc/read_head"))
 
     async def horizon(self) -> int:
         """The first seq the tables still have."""
-        row = await fetch_one(self.connection, "cdc/read_horizon")
-        return int(row[0]) if row else 1
+        return int(await fetch_value(self.connection, "cdc/read_horizon"))
 
     async def id_at(self, seq: int) -> UUID | None:
         row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
@@ -96,8 +94,7 @@ class LogReader:
 
     async def lag_s(self, last: int) -> float:
         """For how long the oldest record behind `last` has been committed."""
-        row = await fetch_one(self.connection, "cdc/read_lag", {"seq": last})
-        return float(row[0]) if row else 0.0
+        return float(await fetch_value(self.connection, "cdc/read_lag", {"seq": last}))
 
     async def keep_plans(self) -> None:
         """For a session that does nothing else than read the log, again and again."""

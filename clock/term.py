@@ -25,7 +25,7 @@ from clock.metrics import FIRES, count_batch
 from clock.registry import KINDS
 from clock.scan import Scan
 from clock.time_source import steady_s
-from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.db import Connection, fetch_one, fetch_value, statement
 from tocsin.core.errors import Deposed
 from tocsin.core.sql_errors import DEPOSED, LOST_RACE, Fault, fault_of, lacks_partition
 
@@ -118,9 +118,9 @@ class Term:
     async def look_back(self, watch: Connection) -> None:
         """The backstop: find what is due before the marks, on another connection, and lower them to it."""
         for kind, scan in self.scans.items():
-            row = await fetch_one(watch, "clock/oldest_due", {"kind": kind, "mark": scan.watched_from})
-            if row is not None and row[0] is not None:
-                scan.lower(row[0])
+            oldest = await fetch_value(watch, "clock/oldest_due", {"kind": kind, "mark": scan.watched_from})
+            if oldest is not None:
+                scan.lower(oldest)
 
     async def _turn(self, kind: AnyKind, scan: Scan, now: datetime, done: Batch) -> None:
         try:
@@ -191,10 +191,7 @@ class Term:
 
     async def _first_due(self, kind: AnyKind, scan: Scan, now: datetime) -> _Name | None:
         """Which row it is that cannot even be read."""
-        cursor = await self._connection.execute(
-            statement("clock/first_due"), {**scan.bounds(now), "kind": kind.kind}
-        )
-        row = await cursor.fetchone()
+        row = await fetch_one(self._connection, "clock/first_due", {**scan.bounds(now), "kind": kind.kind})
         return None if row is None else _Name(*row)
 
     async def _set_aside(self, kind: AnyKind, first: _Name, error: str, now: datetime) -> None:
@@ -243,9 +240,8 @@ async def begin_term(
 ) -> Term:
     """Raise the epoch; `Deposed` if another candidate was quicker."""
     await connection.execute(statement("clock/set_session"))
-    row = await fetch_one(connection, "clock/read_epoch")
-    epoch = row[0] if row else 0
-    taken = await fetch_one(connection, "clock/take_over", {"epoch": epoch, "holder": holder})
-    if taken is None or taken[0] is None:
+    epoch = await fetch_value(connection, "clock/read_epoch")
+    taken = await fetch_value(connection, "clock/take_over", {"epoch": epoch, "holder": holder})
+    if taken is None:
         raise Deposed(f"epoch {epoch} was superseded while {holder} took over")
-    return Term(connection, int(taken[0]), kinds=kinds, batch=batch, max_failures=max_failures, hook=hook)
+    return Term(connection, int(taken), kinds=kinds, batch=batch, max_failures=max_failures, hook=hook)

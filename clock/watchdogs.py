@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from clock.kinds import Bounds, Plan, remove_timers
-from timers.staleness_id import staleness_id
+from timers.identity import staleness_id
 from tocsin.core.columns import numbers, plain_texts
 from tocsin.core.db import Connection, statement
 from tocsin.core.instant import instant_of, microseconds_of

@@ -18,7 +18,7 @@ from importlib.resources import files
 
 import structlog
 
-from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 from tocsin.core.errors import Refused
 
 _log = structlog.get_logger()
@@ -68,8 +68,8 @@ async def migrate(connection: Connection, known: tuple[Version, ...] | None = No
 
 async def refuse_unmigrated(connection: Connection) -> None:
     """Services call this: they never change the schema by themselves."""
-    found = await fetch_one(connection, "migrations/find_migration_table")
-    applied = await _applied(connection) if found and found[0] else {}
+    has_table = await fetch_value(connection, "migrations/find_migration_table")
+    applied = await _applied(connection) if has_table else {}
     _refuse_other_history(connection, applied, versions())
     missing = [version.name for version in versions() if version.number not in applied]
     if missing:

@@ -35,6 +35,15 @@ MAY_READ_IN_SQL = {
     "migrations/sql/create_migration_table.sql": 1,
     "migrations/schema.sql": 2,
 }
+# The place of a statement's name in the arguments of a call.
+NAMED_STATEMENT = {
+    "statement": 0,
+    "fetch_one": 1,
+    "fetch_all": 1,
+    "fetch_value": 1,
+    "fetch_dict": 1,
+    "fetch_dicts": 1,
+}
 LOOKS_LIKE_SQL = re.compile(
     r"\s*(select\s.+|insert\s+into\s.+|update\s+\S+\s+set\s.+|delete\s+from\s.+|create\s+(table|index|function|schema"
     r"|type|database|unique)\s.+|alter\s+(table|index|function)\s.+|with\s+\w+\s+as\s*\(.+)",
@@ -161,7 +170,7 @@ def test_every_statement_has_its_file_and_every_file_its_statement() -> None:
     used: set[str] = set()
     for path in files(*PACKAGES, "bench", ending=".py"):
         for call, called in calls(tree(path)):
-            place = {"statement": 0, "fetch_one": 1, "fetch_all": 1}.get(called.split(".")[-1])
+            place = NAMED_STATEMENT.get(called.split(".")[-1])
             if place is not None and len(call.args) > place:
                 used |= set(named_statements(call.args[place], there))
     assert used - there == set(), "no such file"

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from timers.working_set import check_kind
 from tocsin.core.audit import Actor, record_audit
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_dicts, fetch_one
 from tocsin.core.errors import Refused
 from tocsin.core.instant import utc_text
 
@@ -22,18 +20,17 @@ from tocsin.core.instant import utc_text
 async def retry_timer(connection: Connection, kind: str, ref: str, key: str, actor: Actor) -> dict[str, Any]:
     """The timer as it was found. `ref` may be the name of a schedule if the kind is `schedule-tick`."""
     check_kind(kind)
-    async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("timers/find_failed_timers"), {"kind": kind, "ref": ref, "key": key})
-        found = _only(await cursor.fetchall(), kind, ref, key)
-        named = {name: found[name] for name in ("kind", "ref", "key")}
-        await cursor.execute(statement("timers/retry_timer"), {**named, "now": actor.now})
-        if await cursor.fetchone() is None:
+    async with connection.transaction():
+        asked = {"kind": kind, "ref": ref, "key": key}
+        timer = _only(await fetch_dicts(connection, "timers/find_failed_timers", asked), kind, ref, key)
+        named = {name: timer[name] for name in ("kind", "ref", "key")}
+        if await fetch_one(connection, "timers/retry_timer", {**named, "now": actor.now}) is None:
             raise Refused(
-                f"{kind} {ref!r} has not failed, it is due at {utc_text(found['fire_at'])}: "
+                f"{kind} {ref!r} has not failed, it is due at {utc_text(timer['fire_at'])}: "
                 "there is nothing to retry"
             )
-        await _audit(connection, found, actor)
-    return found
+        await _audit(connection, timer, actor)
+    return timer
 
 
 def _only(rows: list[dict[str, Any]], kind: str, ref: str, key: str) -> dict[str, Any]:

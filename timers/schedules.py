@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from timers.identity import spread_of
@@ -27,7 +26,7 @@ from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import ScheduleSpec, checked
 from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
 from tocsin.core.audit import Actor, record_audit
-from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.db import Connection, fetch_dict, fetch_dicts, fetch_one, statement
 from tocsin.core.errors import Conflict, Refused
 from tocsin.core.instant import utc_text
 
@@ -117,9 +116,7 @@ async def cancel_schedule(
 
 
 async def find_schedule(connection: Connection, owner: str, name: str) -> Row | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("timers/find_schedule"), {"owner": owner, "name": name})
-        return await cursor.fetchone()
+    return await fetch_dict(connection, "timers/find_schedule", {"owner": owner, "name": name})
 
 
 async def list_schedules(
@@ -131,12 +128,8 @@ async def list_schedules(
     source: str | None = None,
     limit: int = 1000,
 ) -> list[Row]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            statement("timers/list_schedules"),
-            {"owner": owner, "type": type, "status": status, "source": source, "limit": limit},
-        )
-        return await cursor.fetchall()
+    filters = {"owner": owner, "type": type, "status": status, "source": source, "limit": limit}
+    return await fetch_dicts(connection, "timers/list_schedules", filters)
 
 
 async def _taking_turns(

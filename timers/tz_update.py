@@ -22,7 +22,7 @@ import structlog
 from timers.identity import spread_of
 from timers.recurrence import parse_spec
 from timers.recurrence.zones import tz_version
-from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 
 _log = structlog.get_logger()
 _ROWS_BETWEEN_BREATHS = 500
@@ -53,8 +53,8 @@ class Move(NamedTuple):
 async def follow_tz_data(connection: Connection, version: str | None = None) -> int:
     """How many ticks moved. On a new database there is nothing to compare with: the version is stored."""
     current = version or tz_version()
-    stored = await fetch_one(connection, "timers/read_tz_version")
-    if stored is not None and stored[0] == current:
+    stored = await fetch_value(connection, "timers/read_tz_version")
+    if stored == current:
         return 0
     moves = sorted(await _moves(connection), key=lambda move: move.tick.ref) if stored is not None else []
     async with connection.transaction():
@@ -64,7 +64,7 @@ async def follow_tz_data(connection: Connection, version: str | None = None) -> 
             await connection.execute(statement("timers/move_ticks"), page)
         await connection.execute(statement("timers/write_tz_version"), {"version": current})
     if stored is not None:
-        _log.info("tz data changed", before=stored[0], now=current, ticks_moved=len(moves))
+        _log.info("tz data changed", before=stored, now=current, ticks_moved=len(moves))
     return len(moves)
 
 

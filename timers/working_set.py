@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row, tuple_row
+from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_dicts, statement
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import check_aware
 from tocsin.core.sql_errors import readable
@@ -53,11 +53,8 @@ async def list_timers(
 ) -> list[dict[str, Any]]:
     if kind is not None:
         check_kind(kind)
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            statement("timers/list_timers"), {"kind": kind, "parked": parked, "limit": limit}
-        )
-        return await cursor.fetchall()
+    filters = {"kind": kind, "parked": parked, "limit": limit}
+    return await fetch_dicts(connection, "timers/list_timers", filters)
 
 
 async def database_now(connection: Connection) -> datetime:

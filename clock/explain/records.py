@@ -9,15 +9,12 @@ On failure: `Refused` if there is no such schedule.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
-
-from psycopg.rows import dict_row
 
 from clock.explain.explanation import Records, Verdict, explain, possible_ids
 from clock.explain.history import history_of, last_instant, latest_asked
 from timers.recurrence.recurrence import as_utc
 from timers.schedules import find_schedule
-from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.db import Connection, fetch_dicts, fetch_value
 from tocsin.core.errors import Refused
 
 
@@ -30,15 +27,15 @@ async def explain_schedule(
         of_owner = f" of owner {owner!r}" if owner else ""
         raise Refused(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
     key = {"owner": owner, "name": name}
-    history = history_of(row, await _rows(connection, statement("clock.explain/explain_acts"), key))
+    history = history_of(row, await fetch_dicts(connection, "clock.explain/explain_acts", key))
     now = as_utc(now, "now")
     asked = latest_asked(row, history, now) if asked is None else as_utc(asked, "asked")
-    fires = await _rows(
-        connection, statement("clock.explain/explain_fires"), {"ids": list(possible_ids(row, history, asked))}
+    fires = await fetch_dicts(
+        connection, "clock.explain/explain_fires", {"ids": list(possible_ids(row, history, asked))}
     )
-    missed = await _rows(
+    missed = await fetch_dicts(
         connection,
-        statement("clock.explain/explain_missed"),
+        "clock.explain/explain_missed",
         {**key, "asked": asked, "until": last_instant(asked)},
     )
     by_id = {fire["id"].hex: fire for fire in fires}
@@ -46,11 +43,5 @@ async def explain_schedule(
 
 
 async def _log_from(connection: Connection) -> datetime | None:
-    row = await fetch_one(connection, "clock.explain/read_log_beginning")
-    return row[0] if row else None
-
-
-async def _rows(connection: Connection, query: bytes, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(query, parameters)
-        return await cursor.fetchall()
+    began_at: datetime | None = await fetch_value(connection, "clock.explain/read_log_beginning")
+    return began_at

@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from clock.retention.plan import DatapointDay, Kept, Limits, LogRange, PrunePlan, plan_pruning, ranges_of
 from clock.retention.rows import KINDS, Progress, count_rows, read_bounds, remove_rows
 from timers.working_set import database_now
-from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 from tocsin.core.errors import Refused
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
@@ -114,8 +114,7 @@ async def _drop_partitions(
 
 @asynccontextmanager
 async def _turn(connection: Connection) -> AsyncIterator[None]:
-    row = await fetch_one(connection, "clock.retention/take_turn")
-    if row is None or not row[0]:
+    if not await fetch_value(connection, "clock.retention/take_turn"):
         raise Refused(
             "old records are being removed at this moment", remedy="`tocsin doctor` shows how far it is"
         )
@@ -145,8 +144,7 @@ async def _keep_last(connection: Connection, day: DatapointDay) -> None:
     last: tuple[str, str] | None = ("", "")
     while last is not None:
         given = {"owner": last[0], "key": last[1], "start": day.start, "most": _SERIES_AT_ONCE}
-        query = statement("clock.retention/keep_last_datapoints")
-        last = await (await connection.execute(query, given)).fetchone()
+        last = await fetch_one(connection, "clock.retention/keep_last_datapoints", given)
 
 
 async def _drop(connection: Connection, table: str, bytes: int, done: Pruned, tell: Progress | None) -> None:
@@ -208,8 +206,7 @@ def _named(query: bytes, **tables: str) -> sql.Composed:
 async def _forget_commits(connection: Connection) -> None:
     most = {"most": _COMMITS_AT_ONCE}
     while True:
-        row = await fetch_one(connection, "clock.retention/forget_commits", most)
-        if row is None or row[0] < _COMMITS_AT_ONCE:
+        if await fetch_value(connection, "clock.retention/forget_commits", most) < _COMMITS_AT_ONCE:
             return
 
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import dict_row
 from pydantic import ValidationError
 
 from rules.runbook import Program, compile_runbook
 from rules.runbook.states import ACTIVE_STEP
 from schemas.documents.action import ActionDocument
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.errors import InvalidInput
 from tocsin.core.id_prefix import IdPrefix
 
@@ -58,7 +57,7 @@ class Statistics:
 async def find_run(connection: Connection, text: str) -> Row:
     """The run with an id, or with an id that begins with `text`."""
     prefix = IdPrefix(text, "action", "tocsin actions")
-    return prefix.only(await _rows(connection, statement("rules.actions/find_actions"), prefix.bounds()))
+    return prefix.only(await fetch_dicts(connection, "rules.actions/find_actions", prefix.bounds()))
 
 
 async def list_runs(
@@ -80,16 +79,16 @@ async def list_runs(
         "since": since,
         "limit": limit,
     }
-    return await _rows(connection, statement("rules.actions/list_actions"), filters)
+    return await fetch_dicts(connection, "rules.actions/list_actions", filters)
 
 
 async def read_attempts(connection: Connection, run: Row) -> list[Attempt]:
-    rows = await _rows(connection, statement("rules.actions/list_steps"), {"id": run["id"]})
+    rows = await fetch_dicts(connection, "rules.actions/list_steps", {"id": run["id"]})
     return attempts_of(rows, run["document"])
 
 
 async def read_statistics(connection: Connection, since: datetime | None = None) -> Statistics:
-    rows = await _rows(connection, statement("rules.actions/count_actions"), {"since": since})
+    rows = await fetch_dicts(connection, "rules.actions/count_actions", {"since": since})
     return statistics_of(rows)
 
 
@@ -99,7 +98,7 @@ async def read_last_results(
     """The newest run of the own action of each schedule, by owner and name. Schedules without one are left out."""
     pairs = list(schedules)
     columns = {"owners": [owner for owner, _ in pairs], "names": [name for _, name in pairs]}
-    rows = await _rows(connection, statement("rules.actions/list_last_results"), columns)
+    rows = await fetch_dicts(connection, "rules.actions/list_last_results", columns)
     return {(row["owner"], row["schedule"]): row for row in rows}
 
 
@@ -161,9 +160,3 @@ def _name_and_kind(program: Program | None, step: int) -> tuple[str, str]:
         return str(step), ""
     node = program.nodes[step]
     return node.name, node.kind
-
-
-async def _rows(connection: Connection, sql: bytes, parameters: Mapping[str, Any]) -> list[Row]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(sql, parameters)
-        return await cursor.fetchall()

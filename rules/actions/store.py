@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 from rules.actions.run import ActionRun, RunFacts
 from schemas.fields import ALARM_FIELDS
 from schemas.wire.event_facts import event_facts
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_dict, statement
 from tocsin.core.errors import InvalidInput
 
 MAX_EVENTS = 100
@@ -45,9 +45,7 @@ async def read_facts(connection: Connection, run: ActionRun) -> RunFacts:
 
 
 async def read_event(connection: Connection, seq: int) -> dict[str, Any] | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("rules.actions/read_event"), {"seq": seq})
-        row = await cursor.fetchone()
+    row = await fetch_dict(connection, "rules.actions/read_event", {"seq": seq})
     return None if row is None else event_facts(row)
 
 

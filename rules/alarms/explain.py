@@ -12,10 +12,8 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from rules.alarms.queries import Row, actions_of, events_of
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.instant import instant_text, parse_instant
 
 EDGES = {
@@ -45,9 +43,7 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Ex
 
 
 async def _sustains(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("rules.alarms/list_alarm_timers"), {"alarm_id": alarm_id})
-        return await cursor.fetchall()
+    return await fetch_dicts(connection, "rules.alarms/list_alarm_timers", {"alarm_id": alarm_id})
 
 
 def explained(

@@ -9,9 +9,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.rows import dict_row
-
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.id_prefix import IdPrefix
 
 Row = dict[str, Any]
@@ -22,7 +20,7 @@ STATES = (*HELD, "resolved")
 async def find_alarm(connection: Connection, text: str) -> Row:
     """The alarm with an id, or with an id that begins with `text`."""
     prefix = IdPrefix(text, "alarm", "tocsin alarms --state all")
-    return prefix.only(await _rows(connection, statement("rules.alarms/find_alarms"), prefix.bounds()))
+    return prefix.only(await fetch_dicts(connection, "rules.alarms/find_alarms", prefix.bounds()))
 
 
 async def list_alarms(
@@ -35,18 +33,12 @@ async def list_alarms(
     limit: int = 100,
 ) -> list[Row]:
     wanted = {"states": list(states), "rule": rule, "owner": owner, "severity": severity, "limit": limit}
-    return await _rows(connection, statement("rules.alarms/list_alarms"), wanted)
+    return await fetch_dicts(connection, "rules.alarms/list_alarms", wanted)
 
 
 async def events_of(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
-    return await _rows(connection, statement("rules.alarms/list_alarm_events"), {"alarm_id": alarm_id})
+    return await fetch_dicts(connection, "rules.alarms/list_alarm_events", {"alarm_id": alarm_id})
 
 
 async def actions_of(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
-    return await _rows(connection, statement("rules.alarms/list_alarm_actions"), {"alarm_id": alarm_id})
-
-
-async def _rows(connection: Connection, sql: bytes, parameters: dict[str, Any]) -> list[Row]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(sql, parameters)
-        return await cursor.fetchall()
+    return await fetch_dicts(connection, "rules.alarms/list_alarm_actions", {"alarm_id": alarm_id})

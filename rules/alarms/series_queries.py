@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from psycopg.rows import dict_row
-
 from rules.alarms.expected_series import expectations, unseen
 from rules.documents.rule_book import applied_documents
 from rules.engine import TypeIndex
 from schemas.documents import DatapointTypeDocument, SystemDocument
 from schemas.values.key_pattern import check_pattern
-from tocsin.core.db import Connection, fetch_all, statement
+from tocsin.core.db import Connection, fetch_all, fetch_dicts
 from tocsin.core.errors import InvalidInput
 
 _NEVER = dict.fromkeys(
@@ -39,9 +37,7 @@ async def list_series(
         "freshness": "stale" if stale else None,
         "limit": limit,
     }
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("rules.alarms/list_series"), parameters)
-        rows = await cursor.fetchall()
+    rows = await fetch_dicts(connection, "rules.alarms/list_series", parameters)
     return [{**row, "datapoint_type": _type_name(types, row["key"])} for row in rows]
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from rules.engine import Arrival, TypeIndex, Value, WentStale
-from timers.staleness_id import staleness_id
+from timers.identity import staleness_id
 from tocsin.core.records import NewCalculated
 
 SeriesKey = tuple[str, str]

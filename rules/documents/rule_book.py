@@ -29,7 +29,7 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from schemas.documents import KINDS
-from tocsin.core.db import Connection, fetch_all, fetch_one
+from tocsin.core.db import Connection, fetch_all, fetch_value
 
 _log = structlog.get_logger()
 _KIND_OF = {model: kind for kind, model in KINDS.items()}
@@ -127,9 +127,7 @@ class RuleBook(Generic[Compiled]):
 
 async def newest_rules(connection: Connection) -> int:
     """The seq of the newest apply; 0 before the first."""
-    row = await fetch_one(connection, "rules.documents/read_newest_rules")
-    assert row is not None
-    return int(row[0])
+    return int(await fetch_value(connection, "rules.documents/read_newest_rules"))
 
 
 async def applied_documents(connection: Connection, *kinds: type[BaseModel]) -> list[BaseModel]:

@@ -9,7 +9,7 @@ from tests.clock.alarms import ALARM, alarm_row, hold_alarm, read_until, sustain
 from tests.clock.heartbeats import at, drain
 from tests.clock.series import KEY, put_series, series_row, verdicts, watch_series
 from tests.sessions import Sessions
-from timers.staleness_id import staleness_id
+from timers.identity import staleness_id
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed
 

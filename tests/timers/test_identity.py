@@ -1,4 +1,4 @@
-"""Names that two processes derive alike."""
+"""Ids and offsets that every process derives alike."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from tocsin.core.cancellation import cancellable
@@ -45,6 +46,30 @@ def statement(name: str) -> bytes:
 async def fetch_one(connection: Connection, name: str, parameters: Parameters = None) -> Any:
     """The first row of the statement `name`, or None."""
     return await (await connection.execute(statement(name), parameters)).fetchone()
+
+
+async def fetch_value(connection: Connection, name: str, parameters: Parameters = None) -> Any:
+    """The first column of the first row of the statement `name`, or None."""
+    row = await fetch_one(connection, name, parameters)
+    return row[0] if row is not None else None
+
+
+async def fetch_dict(
+    connection: Connection, name: str, parameters: Parameters = None
+) -> dict[str, Any] | None:
+    """The first row of the statement `name` by column name, or None."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement(name), parameters)
+        return await cursor.fetchone()
+
+
+async def fetch_dicts(
+    connection: Connection, name: str, parameters: Parameters = None
+) -> list[dict[str, Any]]:
+    """All rows of the statement `name` by column name."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement(name), parameters)
+        return await cursor.fetchall()
 
 
 async def fetch_all(connection: Connection, name: str, parameters: Parameters = None) -> list[Any]:

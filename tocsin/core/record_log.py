@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from tocsin.core.columns import column
-from tocsin.core.db import Connection, fetch_one
+from tocsin.core.db import Connection, fetch_value
 from tocsin.core.records import NewEvent, Records
 
 _EVENT = (
@@ -25,9 +25,7 @@ async def append_events(
 ) -> int:
     """The seq of the last one. With `epoch`, also the proof that we still lead."""
     columns = {**_columns(events, _EVENT), "payload": column(event.payload for event in events)}
-    row = await fetch_one(connection, "tocsin.core/append_events", {**columns, "epoch": epoch})
-    assert row is not None
-    return int(row[0])
+    return int(await fetch_value(connection, "tocsin.core/append_events", {**columns, "epoch": epoch}))
 
 
 async def append_records(connection: Connection, records: Records) -> int | None:
@@ -43,9 +41,7 @@ async def append_records(connection: Connection, records: Records) -> int | None
         "calculated_payload": column(one.payload for one in records.calculated),
         "facts": None if records.facts is None else json.dumps(list(records.facts)),
     }
-    row = await fetch_one(connection, "tocsin.core/append_records", parameters)
-    assert row is not None
-    return int(row[0])
+    return int(await fetch_value(connection, "tocsin.core/append_records", parameters))
 
 
 def _columns(rows: Sequence[object], names: Sequence[str], prefix: str = "") -> dict[str, str]:

@@ -16,7 +16,7 @@ from cdc.report import Report, read_report
 from rules.lanes.status import PartitionStatus, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from schemas.values.severities import level_name, severities
-from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 from tocsin.core.metrics import Metrics
 
 # Which verdicts wait for which lane: silence is of series, alarms are of both.
@@ -153,17 +153,17 @@ async def read_house(connection: Connection) -> Metrics:
     await _read_log(connection, house, lanes)
     alarms = await fetch_all(connection, "tocsin.metrics/count_alarms")
     actions = await fetch_all(connection, "tocsin.metrics/count_actions")
-    stale = await fetch_one(connection, "tocsin.metrics/count_stale")
-    house.take_counts(dict(alarms), dict(actions), stale[0] if stale else 0)
+    stale = await fetch_value(connection, "tocsin.metrics/count_stale")
+    house.take_counts(dict(alarms), dict(actions), stale)
     return house.metrics
 
 
 async def _read_log(connection: Connection, house: House, lanes: Sequence[PartitionStatus]) -> None:
     """What is in the stream is known without NATS: an audit wrote down what it saw, and what was read was there."""
     reader = LogReader(connection)
-    row = await fetch_one(connection, "cdc/read_leader")
+    epoch = await fetch_value(connection, "cdc/read_leader")
     report = await read_report(connection)
     read = max((one.last_seq for one in lanes if one.lane == "record"), default=0)
     published = max(report.last_seq or 0, read)
     lag_s = await reader.lag_s(published)
-    house.take_log(row[0] if row else 0, await reader.head(), published, lag_s, report)
+    house.take_log(epoch, await reader.head(), published, lag_s, report)
