@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from rules.delivery.alarm_message import alarm_message
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from schemas.documents.channel import ChannelDocument
 from schemas.refusals import refusal
 from schemas.wire.alarm_events import RuleTransition
@@ -40,7 +40,7 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
 
 async def send_test(
     egress: Egress, channel: ChannelDocument, transition: RuleTransition, now: datetime, who: str
-) -> Outcome:
+) -> DeliveryOutcome:
     facts: dict[str, Any] = {
         "rule": "test",
         "severity": "info",

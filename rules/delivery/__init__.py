@@ -1,10 +1,9 @@
-"""Delivery: how a message reaches the outside world.
+"""Delivers messages to outside services, and probes them.
 
-Guarantees: every connection goes through one guard (`egress`), to an address that was checked after its name
-was resolved. A delivery ends as one of three outcomes: delivered, retryable, permanent. Secrets are
-references until the last moment and never part of a text that is kept. Templates reach their data and
-nothing else, and end.
+Guarantees: every connection passes one guard (`egress`) and goes to an address that was checked after its
+name was resolved. A delivery has one of three outcomes: delivered, retryable, permanent. Secrets are
+references until they are sent, and never part of a text that is stored or logged.
 
-Why apart: what is here knows no database and no record log. It is given a target, a message, an
-idempotency key and an instant, and gives back a plain outcome.
+Why a package of its own: nothing here knows the database or the record log. `deliver` takes a target, a
+message, an idempotency key and an instant, and returns an outcome.
 """

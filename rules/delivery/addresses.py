@@ -1,11 +1,11 @@
-"""Addresses that a delivery must not reach by itself: everything that is not the public internet.
+"""Internal addresses: everything that is not the public internet. A delivery reaches them only if it is allowed to.
 
-Guarantee: `why_internal` names the reason for every address outside the public ranges, also when an IPv4
-address is wrapped in an IPv6 one (mapped, NAT64, 6to4). An IPv6 address is public only inside 2000::/3.
+Guarantee: `why_internal` returns a reason for every address outside the public ranges, also for an IPv4
+address inside an IPv6 one (mapped, NAT64, 6to4). An IPv6 address is public only inside 2000::/3.
 
-Why an own table: `ipaddress` has changed its mind about `is_private` between releases of Python, and what is
-refused here must not depend on the interpreter. It is the IANA registry of special-purpose addresses, and
-the addresses at which clouds serve credentials.
+Why a table of our own: `is_private` of `ipaddress` has changed between releases of Python, and the check
+must not depend on the interpreter. The table is the IANA registry of special-purpose addresses and the
+addresses at which clouds serve credentials.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -63,7 +63,7 @@ _6TO4 = IPv6Network("2002::/16")
 
 
 def why_internal(address: IPv4Address | IPv6Address) -> str | None:
-    """None for a public address."""
+    """The reason why an address is internal; None for a public address."""
     if address in _METADATA:
         return _METADATA[address]
     if isinstance(address, IPv4Address):
@@ -77,7 +77,7 @@ def why_internal(address: IPv4Address | IPv6Address) -> str | None:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that packets to this one would be translated or tunnelled to."""
+    """The IPv4 address to which packets for this one would be translated or tunnelled."""
     if address in _MAPPED or address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     if address in _6TO4:

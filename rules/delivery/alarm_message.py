@@ -1,8 +1,8 @@
-"""What a channel says about an alarm when nobody wrote a text for it.
+"""The default message about an alarm. Pure.
 
-Guarantee: the subject is `[SEVERITY] rule (owner)`, so that a phone's lock screen says what matters; the body has
-the message, the value, the threshold, the owner and since when, in every form: text, HTML, Slack's blocks
-and JSON. What is not known is left out. The same facts give the same bytes.
+Guarantee: the subject is `[SEVERITY] rule (owner)`, so that the lock screen of a phone shows the essentials.
+The body has the message, the value, the threshold, the owner and the beginning, in every form: text, HTML,
+blocks of Slack and JSON. Unknown facts are left out. The same facts give the same bytes.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,10 @@ _OTHER_EMOJI, _OTHER_COLOUR = ":bell:", "#6b7280"
 
 
 def alarm_message(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> Message:
-    """`facts`: rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its text),
-    message, alarm_id; any but the rule may be missing. `at` is when the alarm opened or resolved."""
+    """Build the message of a transition at `at`.
+
+    `facts` has rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its
+    text), message, alarm_id. Any of them but the rule may be missing."""
     since = facts.get("since")
     facts = {**facts, "since": parse_iso(since) if isinstance(since, str) else since}
     rows = _rows(facts, transition, at)
@@ -60,14 +62,14 @@ def _subject(facts: Mapping[str, Any], transition: RuleTransition) -> str:
 
 
 def _rows(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, str]:
-    """Titles and values as people read them, in the order of importance."""
+    """Titles and values for readers, the most important first."""
     since: datetime | None = facts.get("since")
     rows = {
         "State": transition,
         "Severity": facts.get("severity"),
         "Owner": facts.get("owner"),
         "Key": facts.get("key"),
-        "Value": _shown(facts.get("value")),
+        "Value": _value_text(facts.get("value")),
         "Threshold": facts.get("threshold"),
         "Since": utc_text(since) if since else None,
         "Resolved": utc_text(at) if transition == "resolved" else None,
@@ -112,7 +114,7 @@ def _blocks(
 
 
 def _payload(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, Any]:
-    """For machines: values keep their types, and every key is always there."""
+    """The body of a webhook: values keep their types, and every key is present."""
     since: datetime | None = facts.get("since")
     return {
         "type": event_type(transition),
@@ -129,7 +131,7 @@ def _payload(facts: Mapping[str, Any], transition: RuleTransition, at: datetime)
     }
 
 
-def _shown(value: object) -> str | None:
+def _value_text(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -138,6 +140,6 @@ def _shown(value: object) -> str | None:
 
 
 def _duration(since: datetime, until: datetime) -> str:
-    """To the second; a clock that went back makes nothing last less than nothing."""
+    """The duration to the second, at least zero: a clock may have gone back."""
     whole = timedelta(seconds=max(0, int((until - since).total_seconds())))
     return format_duration(whole)

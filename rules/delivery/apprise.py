@@ -1,15 +1,15 @@
-"""Any other service, by its apprise url, in a process of its own.
+"""Delivers to any other service by its apprise url, in a separate process.
 
-Guarantee: the same rules as for every other target. The process refuses every connection to an address that
-the guard would refuse, at the moment of connecting, follows no redirects, verifies certificates, sees none of
-the worker's environment, and is killed when its time is over.
+Guarantee: the rules of every other target hold. The process rejects every connection to an address that
+the egress guard would reject, at the moment of connecting. It follows no redirects, verifies certificates,
+has none of the worker's environment, and is killed after the timeout.
 
-Why a process: apprise has some two hundred services with their own ways to connect, so that no list of safe urls
-could be kept true, and it blocks. A thread could neither be stopped nor be guarded without guarding
-the whole worker.
+Why a process: apprise supports some two hundred services that connect in their own ways, so no list of safe
+urls could stay correct, and it blocks. A thread could not be stopped, and could not be guarded without
+guarding the whole worker.
 
-On failure: a url that apprise does not know is permanent; a refusal of the service is retryable unless it says
-a status that is not.
+On failure: a url that apprise does not know is permanent. A rejection by the service is retryable unless
+its status is not.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from typing import Any
 
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import AppriseTarget
 from tocsin.core.errors import InvalidInput, Unreachable
@@ -30,7 +30,9 @@ _PROCESS = "rules.delivery.apprise_process"
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}
 
 
-async def send_apprise(egress: Egress, target: AppriseTarget, message: Message, secrets: Secrets) -> Outcome:
+async def send_apprise(
+    egress: Egress, target: AppriseTarget, message: Message, secrets: Secrets
+) -> DeliveryOutcome:
     if importlib.util.find_spec("apprise") is None:
         raise InvalidInput("apprise is not installed for the worker", remedy="pip install 'tocsin[apprise]'")
     timeout_s = target.timeout.total_seconds()
@@ -47,7 +49,7 @@ async def send_apprise(egress: Egress, target: AppriseTarget, message: Message, 
             answer = await _run(json.dumps(order).encode())
     except TimeoutError:
         raise Unreachable(f"the service did not answer within {timeout_s:g} s") from None
-    return Outcome(answer["state"], answer["text"], {"target": answer["service"]})
+    return DeliveryOutcome(answer["state"], answer["text"], {"target": answer["service"]})
 
 
 async def _run(order: bytes) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The process in which apprise runs: one order on stdin, one answer on stdout.
+"""The process in which apprise runs: reads one order from stdin and writes one answer to stdout.
 
-Guarantee: the guard is an audit hook of the interpreter, which nothing can take away again. It sees every
-connection and datagram at the moment it is made, with the address it goes to, and refuses internal ones,
-sockets of this machine, other programs and the system's log. The process ends by itself soon after its
-time, even when the worker that started it was killed.
+Guarantee: the guard is an audit hook of the interpreter, which cannot be removed. It sees every connection
+and datagram at the moment it is made, with its address, and rejects internal addresses, Unix sockets, other
+programs and the system's log. The process ends soon after its timeout, even if the worker that started it
+was killed.
 """
 
 import ipaddress
@@ -33,48 +33,48 @@ class Guard:
     def __init__(self, allow: AllowList) -> None:
         self._allow = allow
         self._names: dict[str, str] = {}
-        self.refused = ""
+        self.rejected = ""
 
     def install(self) -> None:
         resolve = socket.getaddrinfo
 
-        def noting(host: Any, *arguments: Any, **named: Any) -> Any:
-            found = resolve(host, *arguments, **named)
-            for *_, sockaddr in found:
+        def resolve_and_note(host: Any, *arguments: Any, **named: Any) -> Any:
+            results = resolve(host, *arguments, **named)
+            for *_, sockaddr in results:
                 self._names[str(sockaddr[0])] = str(host)
-            return found
+            return results
 
-        socket.getaddrinfo = noting
+        socket.getaddrinfo = resolve_and_note
         sys.addaudithook(self._hook)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in _CONNECTS:
             self._check(arguments[1])
         elif event.startswith(_FORBIDDEN):
-            self._refuse(f"it wants to use {event} of the worker's machine")
+            self._reject(f"it wants to use {event} of the worker's machine")
 
     def _check(self, address: Any) -> None:
-        if address is None:  # a datagram on a socket whose connecting was checked
+        if address is None:  # a datagram on a connected socket, whose connection was checked
             return
         if not isinstance(address, tuple):
-            self._refuse("it is a socket of the worker's machine")
+            self._reject("it is a socket of the worker's machine")
         host, port = str(address[0]), int(address[1])
         try:
             parsed = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
-            self._refuse(f"{host} was not resolved before")
+            self._reject(f"{host} was not resolved before")
         name = self._names.get(host, host)
         reason = None if self._allow.allows(name, parsed, port) else why_internal(parsed)
         if reason:
-            shown = f"{name} is {reason}" if name == host else f"{name} resolves to {host}, {reason}"
-            self._refuse(f"{shown}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
+            target = f"{name} is {reason}" if name == host else f"{name} resolves to {host}, {reason}"
+            self._reject(f"{target}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
 
-    def _refuse(self, why: str) -> NoReturn:
-        self.refused = why
-        raise PermissionError(why)
+    def _reject(self, reason: str) -> NoReturn:
+        self.rejected = reason
+        raise PermissionError(reason)
 
 
-class _Lines(logging.Handler):
+class _LogLines(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _trust(ca_file: str, folder: Path) -> None:
-    """Apprise takes one file of authorities: the public ones, and ours."""
+    """Write one file with the public authorities and ours: apprise accepts only one."""
     if ca_file:
         import certifi
 
@@ -107,8 +107,8 @@ def _notify(order: dict[str, Any]) -> dict[str, str]:
     import apprise
     import requests
 
-    lines = _Lines()
-    logging.getLogger("apprise").addHandler(lines)
+    log = _LogLines()
+    logging.getLogger("apprise").addHandler(log)
     requests.Session.get_redirect_target = lambda *_: None  # type: ignore[method-assign]
     guard = Guard(AllowList.parse(order["allow"]))
     guard.install()
@@ -124,26 +124,28 @@ def _notify(order: dict[str, Any]) -> dict[str, str]:
         service_timeout=order["timeout_s"],
     )
     service = apprise.Apprise.instantiate(order["url"], asset=asset)
-    if service is None and guard.refused:
-        return _answer("permanent", "apprise", f"the service is not used: {guard.refused}")
+    if service is None and guard.rejected:
+        return _answer("permanent", "apprise", f"the service is not used: {guard.rejected}")
     if service is None:
         return _answer("permanent", "apprise", "apprise does not know this url: see its list of services")
     name = str(service.service_name or type(service).__name__)
     if not service.verify_certificate:
         return _answer("permanent", name, "the url has verify=no: certificates are always verified")
-    done = apprise.Apprise(asset=asset)
-    done.add(service)
-    if done.notify(body=order["text"], title=order["title"], body_format=apprise.NotifyFormat.TEXT):
+    sender = apprise.Apprise(asset=asset)
+    sender.add(service)
+    if sender.notify(body=order["text"], title=order["title"], body_format=apprise.NotifyFormat.TEXT):
         return _answer("delivered", name, f"{name} took the message")
-    said = " ".join("; ".join(lines.lines).split())
-    if guard.refused:
-        return _answer("permanent", name, f"{name} is not used: {guard.refused}")
-    return _answer(_state(said), name, f"{name} did not take the message: {said or 'apprise gave no reason'}")
+    reason = " ".join("; ".join(log.lines).split())
+    if guard.rejected:
+        return _answer("permanent", name, f"{name} is not used: {guard.rejected}")
+    return _answer(
+        _state(reason), name, f"{name} did not take the message: {reason or 'apprise gave no reason'}"
+    )
 
 
-def _state(said: str) -> str:
-    found = _STATUS.search(said)
-    status = int(found[1]) if found else 500
+def _state(reason: str) -> str:
+    match = _STATUS.search(reason)
+    status = int(match[1]) if match else 500
     return "retryable" if status >= 500 or status in (408, 425, 429) else "permanent"
 
 

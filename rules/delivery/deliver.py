@@ -1,9 +1,9 @@
-"""The one way out: a target, a message, and an outcome.
+"""Delivers a message to a target of any kind.
 
-Guarantee: `deliver` always returns an outcome, and nothing that it returns or logs holds a secret. What
-cannot succeed (a refused address, a missing secret, a body that is too large) is permanent, what may succeed
-later is retryable. A defect of ours is retryable too, and logged without its traceback, whose
-variables would show what was revealed.
+Guarantee: `deliver` always returns an outcome, and neither the outcome nor the log holds a secret. A
+delivery that cannot succeed (an address that the guard rejects, a missing secret, a body that is too large)
+is permanent; any other failure is retryable. An unexpected exception is retryable as well, and logged
+without its traceback, whose variables would show secrets.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from rules.delivery.apprise import send_apprise
 from rules.delivery.egress import Egress
 from rules.delivery.email import send_email
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import send_slack
 from rules.delivery.webhook import send_webhook
@@ -35,31 +35,32 @@ async def deliver(
     key: str,
     now: datetime,
     secrets: Secrets | None = None,
-) -> Outcome:
-    """`key` is the idempotency key, the same for every attempt; `now` dates and signs the message."""
+) -> DeliveryOutcome:
+    """`key` is the idempotency key, the same for every attempt. `now` is the date of the message and part of its
+    signature."""
     secrets = secrets or Secrets()
     try:
         outcome = await _send(egress, target, message, secrets, key, now)
     except Unreachable as error:
-        outcome = Outcome("retryable", str(error))
+        outcome = DeliveryOutcome("retryable", str(error))
     except InvalidInput as error:
-        outcome = Outcome("permanent", str(error))
+        outcome = DeliveryOutcome("permanent", str(error))
     except Exception as error:
         text = secrets.redact(f"{type(error).__name__}: {error}")
         _log.error("delivery failed unexpectedly", target=type(target).__name__, error=text)
-        outcome = Outcome("retryable", f"it failed unexpectedly: {text}")
+        outcome = DeliveryOutcome("retryable", f"it failed unexpectedly: {text}")
     DELIVERIES.add(1, _kind(target), outcome.state)
     return replace(outcome, text=secrets.redact(outcome.text), result=secrets.redact_json(outcome.result))
 
 
 def _kind(target: Target) -> str:
-    """A step may be its own target."""
+    """By `isinstance`, because the models of delivery steps are subclasses of targets."""
     return next((name for model, name in _KINDS.items() if isinstance(target, model)), "apprise")
 
 
 async def _send(
     egress: Egress, target: Target, message: Message, secrets: Secrets, key: str, now: datetime
-) -> Outcome:
+) -> DeliveryOutcome:
     if isinstance(target, WebhookTarget):
         return await send_webhook(egress, target, message, secrets, key=key, now=now)
     if isinstance(target, SlackTarget):

@@ -1,14 +1,14 @@
 """The guard of every outgoing connection.
 
-Guarantee: a connection goes to an address that was checked after its name was resolved, and to no other: the
-name is resolved once, so that an answer that changes in between (DNS rebinding) changes nothing.
-Internal addresses are refused unless `TOCSIN_EGRESS_ALLOW` names them. Certificates are always verified,
-against the name.
+Guarantee: a connection goes to an address that was checked after its name was resolved, and to no other. The
+name is resolved once, so a DNS answer that changes in between (DNS rebinding) has no effect. Internal
+addresses are rejected unless `TOCSIN_EGRESS_ALLOW` names them. Certificates are always verified, against the
+name.
 
-Why names are not judged: any name may resolve to 127.0.0.1, and `0x7f.1` is one more way to write it.
-What counts is where the packets go.
+Why the check is about addresses and not about names: any name may resolve to 127.0.0.1, and `0x7f.1` is
+another way to write it.
 
-On failure: `EgressRefused` when no address may be used, `Unreachable` when none answers.
+On failure: `EgressRefused` if no address may be used, `Unreachable` if none answers.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.settings import Settings
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to addresses."""
+"""Resolves a host and a port to addresses."""
 
-_NEXT_ADDRESS_S = 0.25
+_NEXT_ADDRESS_DELAY_S = 0.25
 
 
 class EgressRefused(InvalidInput):
-    """The target is an internal address that nobody allowed."""
+    """The target is an internal address that `TOCSIN_EGRESS_ALLOW` does not name."""
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(sockaddr[0]) for _, _, _, _, sockaddr in found]
+    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for _, _, _, _, sockaddr in results]
 
 
 @dataclass(frozen=True)
@@ -61,41 +61,41 @@ class Egress:
         return cls(AllowList.parse(settings.egress_allow), tls, resolve, settings.egress_ca)
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses of a host that may be used; the name is resolved here and nowhere else."""
+        """The addresses of a host that may be used. No other function resolves a name."""
         try:
-            found = await self.resolve(host, port)
+            resolved = await self.resolve(host, port)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
             raise Unreachable(f"{host} cannot be resolved: {(reason or str(error)).lower()}") from None
-        refused = {address: self.refusal(host, address, port) for address in found}
-        usable = [address for address, reason in refused.items() if reason is None]
+        reasons = {address: self.refusal(host, address, port) for address in resolved}
+        usable = [address for address, reason in reasons.items() if reason is None]
         if not usable:
-            address, reason = next(iter(refused.items()), (host, "no address"))
-            shown = f"{host} is " if address == host else f"{host} resolves to {address}, "
-            raise EgressRefused(f"{shown}{reason}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
+            address, reason = next(iter(reasons.items()), (host, "no address"))
+            target = f"{host} is " if address == host else f"{host} resolves to {address}, "
+            raise EgressRefused(f"{target}{reason}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
         return usable
 
     def refusal(self, host: str, address: str, port: int) -> str | None:
-        """Why an address is not reached; None if it may be."""
+        """Why an address is rejected; None if it may be used."""
         parsed = ip_address(address.partition("%")[0])
         return None if self.allow.allows(host, parsed, port) else why_internal(parsed)
 
     async def open(self, host: str, port: int) -> socket.socket:
-        """A connected socket that does not block."""
+        """A connected, non-blocking socket."""
         infos = [_info(address, port) for address in await self.addresses(host, port)]
         try:
-            return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_NEXT_ADDRESS_S)
+            return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_NEXT_ADDRESS_DELAY_S)
         except OSError as error:
             problem = connection_problem(error)
-            raise Unreachable(f"{place(host, port)} cannot be reached: {problem}") from None
+            raise Unreachable(f"{host_and_port(host, port)} cannot be reached: {problem}") from None
 
 
-def place(host: str, port: int) -> str:
+def host_and_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def connection_problem(error: OSError) -> str:
-    """In a few words, without what libraries add (addresses, urls)."""
+    """The problem in a few words, without the addresses and urls that libraries add."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted ({error.verify_message})"
     if isinstance(error, ssl.SSLError):

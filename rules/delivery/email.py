@@ -1,13 +1,13 @@
-"""Mail by SMTP: text and HTML, through the guard.
+"""Delivers mail by SMTP, as text and HTML.
 
-Guarantee: the connection goes to a checked address; `starttls` and `tls` are required and verified, never
-merely tried. The Message-ID is made from the idempotency key, so that a second attempt is the same mail. No
-value can add a header or a command. Recipients that the server refuses are reported.
+Guarantee: the connection passes the egress guard. `starttls` and `tls` are required and verified, never
+optional. The Message-ID is made from the idempotency key, so that a second attempt is the same mail. No
+value can add a header or a command. The outcome lists the recipients that the server rejects.
 
-Why a mail that some recipients were refused counts as delivered: trying again would send it twice to the
-others.
+Why a mail counts as delivered if the server rejects some of its recipients: another attempt would send it
+to the others twice.
 
-On failure: answers 4xx, and no answer, are to be tried again; 5xx are permanent.
+On failure: answers 4xx and missing answers are retryable; answers 5xx are permanent.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from aiosmtplib import (
     SMTPResponseException,
 )
 
-from rules.delivery.egress import Egress, connection_problem, place
+from rules.delivery.egress import Egress, connection_problem, host_and_port
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import EmailTarget, SmtpServer
 from schemas.values.mail_address import parse_mailbox
@@ -37,33 +37,34 @@ from tocsin.core.errors import InvalidInput, Unreachable
 
 MAX_MAIL_BYTES = 5_000_000
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
-_SAID = 200
+_MAX_ANSWER_LENGTH = 200
 
 
 async def send_email(
     egress: Egress, target: EmailTarget, message: Message, secrets: Secrets, *, key: str, now: datetime
-) -> Outcome:
+) -> DeliveryOutcome:
     mail = build_mail(target, message, key=key, now=now)
     raw = mail.as_bytes()
     if len(raw) > MAX_MAIL_BYTES:
         raise InvalidInput(
             f"the mail has {len(raw)} bytes, at most {MAX_MAIL_BYTES} are sent", remedy="send less"
         )
-    where = place(target.smtp.host, _port(target.smtp))
+    where = host_and_port(target.smtp.host, _port(target.smtp))
     recipients = [parse_mailbox(text).address for text in target.to]
     timeout_s = target.timeout.total_seconds()
     try:
         async with asyncio.timeout(timeout_s):
-            refused = await _converse(egress, target, raw, recipients, secrets)
+            rejected = await _converse(egress, target, raw, recipients, secrets)
     except TimeoutError:
         raise Unreachable(f"{where} did not take the mail within {timeout_s:g} s") from None
     except SMTPRecipientsRefused as error:
-        return _all_refused(where, {one.recipient: (one.code, one.message) for one in error.recipients})
+        answers = {answer.recipient: (answer.code, answer.message) for answer in error.recipients}
+        return _all_rejected(where, answers)
     except SMTPResponseException as error:
         return _answered(where, error.code, error.message)
     except (SMTPException, OSError) as error:
         raise Unreachable(f"{where} cannot be used: {_problem(error)}") from None
-    return _taken(where, recipients, refused)
+    return _accepted(where, recipients, rejected)
 
 
 def build_mail(target: EmailTarget, message: Message, *, key: str, now: datetime) -> EmailMessage:
@@ -98,23 +99,23 @@ async def _converse(
     try:
         await smtp.connect()
         if server.security == "starttls":
-            await _need(smtp, server, "starttls", "set 'security' to what it offers")
+            await _require(smtp, server, "starttls", "set 'security' to what it offers")
             await smtp.starttls()
         if server.username is not None and server.password is not None:
-            await _need(smtp, server, "auth", "leave out 'username' and 'password'")
+            await _require(smtp, server, "auth", "leave out 'username' and 'password'")
             await smtp.login(secrets.reveal(server.username), secrets.reveal(server.password))
-        refused, _ = await smtp.sendmail(sender.address, recipients, raw)
-        with suppress(SMTPException, OSError):  # the mail is taken
+        rejected, _ = await smtp.sendmail(sender.address, recipients, raw)
+        with suppress(SMTPException, OSError):  # the server has accepted the mail
             await smtp.quit()
-        return {address: (answer.code, answer.message) for address, answer in refused.items()}
+        return {address: (answer.code, answer.message) for address, answer in rejected.items()}
     finally:
         smtp.close()
 
 
-async def _need(smtp: SMTP, server: SmtpServer, extension: str, remedy: str) -> None:
+async def _require(smtp: SMTP, server: SmtpServer, extension: str, remedy: str) -> None:
     await smtp.ehlo()
     if not smtp.supports_extension(extension):
-        raise InvalidInput(f"{server.host} does not offer {extension}: {remedy}")
+        raise InvalidInput(f"{server.host} does not offer {extension}", remedy=remedy)
 
 
 def _port(server: SmtpServer) -> int:
@@ -126,44 +127,47 @@ def _address(text: str) -> Address:
     return Address(mailbox.name, mailbox.local, mailbox.domain)
 
 
-def _taken(where: str, recipients: list[str], refused: dict[str, tuple[int, str]]) -> Outcome:
-    result: dict[str, Any] = {"target": where, "accepted": [one for one in recipients if one not in refused]}
-    text = f"{where} took the mail for {len(recipients) - len(refused)} of {len(recipients)} recipients"
-    if refused:
-        result["refused"] = {address: _said(*answer) for address, answer in refused.items()}
-        text += f", refused: {_listed(refused)}"
-    return Outcome("delivered", text, result)
+def _accepted(where: str, recipients: list[str], rejected: dict[str, tuple[int, str]]) -> DeliveryOutcome:
+    accepted = [address for address in recipients if address not in rejected]
+    result: dict[str, Any] = {"target": where, "accepted": accepted}
+    text = f"{where} took the mail for {len(accepted)} of {len(recipients)} recipients"
+    if rejected:
+        result["refused"] = {address: _answer_text(*answer) for address, answer in rejected.items()}
+        text += f", refused: {_list_text(rejected)}"
+    return DeliveryOutcome("delivered", text, result)
 
 
-def _all_refused(where: str, refused: dict[str, tuple[int, str]]) -> Outcome:
-    """Retryable if any of them may be taken later."""
-    again = any(code < 500 for code, _ in refused.values())
+def _all_rejected(where: str, rejected: dict[str, tuple[int, str]]) -> DeliveryOutcome:
+    """Retryable if the server may accept one of the recipients later."""
+    is_retryable = any(code < 500 for code, _ in rejected.values())
     result = {
         "target": where,
-        "refused": {address: _said(*answer) for address, answer in refused.items()},
+        "refused": {address: _answer_text(*answer) for address, answer in rejected.items()},
     }
-    text = f"{where} refused every recipient: {_listed(refused)}"
-    return Outcome("retryable" if again else "permanent", text, result)
+    text = f"{where} refused every recipient: {_list_text(rejected)}"
+    return DeliveryOutcome("retryable" if is_retryable else "permanent", text, result)
 
 
-def _answered(where: str, code: int, message: str) -> Outcome:
-    text = f"{where} answered {_said(code, message)}"
-    return Outcome("permanent" if 500 <= code < 600 else "retryable", text, {"target": where, "status": code})
+def _answered(where: str, code: int, message: str) -> DeliveryOutcome:
+    text = f"{where} answered {_answer_text(code, message)}"
+    return DeliveryOutcome(
+        "permanent" if 500 <= code < 600 else "retryable", text, {"target": where, "status": code}
+    )
 
 
-def _listed(refused: dict[str, tuple[int, str]]) -> str:
-    return ", ".join(f"{address} ({_said(*answer)})" for address, answer in refused.items())
+def _list_text(rejected: dict[str, tuple[int, str]]) -> str:
+    return ", ".join(f"{address} ({_answer_text(*answer)})" for address, answer in rejected.items())
 
 
-def _said(code: int, message: str) -> str:
-    return f"{code} {' '.join(message.split())[:_SAID]}".strip()
+def _answer_text(code: int, message: str) -> str:
+    return f"{code} {' '.join(message.split())[:_MAX_ANSWER_LENGTH]}".strip()
 
 
 def _problem(error: Exception) -> str:
-    """Libraries wrap the reason; certificates are said best by the innermost one."""
+    """The innermost reason: libraries wrap it, and it describes a certificate best."""
     inner: BaseException = error
     while inner.__cause__ is not None:
         inner = inner.__cause__
     if isinstance(inner, OSError) and not isinstance(inner, SMTPException):
         return connection_problem(inner)
-    return str(error).lower()[:_SAID]
+    return str(error).lower()[:_MAX_ANSWER_LENGTH]

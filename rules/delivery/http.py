@@ -1,14 +1,14 @@
-"""One HTTP request, through the guard.
+"""Sends one HTTP request.
 
-Guarantee: it connects to a checked address only, verifies the certificate against the host of the url, follows
-no redirect, uses no proxy and keeps no cookies; it ends within its timeout, sends at most a megabyte
-and reads at most 64 kB. No message shows more of a url than its host and port.
+Guarantee: it connects only to an address that the egress guard accepted, verifies the certificate against
+the host of the url, follows no redirect, uses no proxy and stores no cookies. It ends within its timeout,
+sends at most a megabyte and reads at most 64 kB. Messages show only the host and port of a url.
 
-Why aiohttp: its connector takes a resolver and a factory of sockets, so that the address is pinned below TLS
-and the certificate is still checked against the name, by public interfaces alone. httpx offers that only
-behind a private attribute of its transport.
+Why aiohttp: its connector takes a resolver and a factory of sockets. So the address is pinned below TLS and
+the certificate is still checked against the name, by public interfaces. httpx offers that only behind a
+private attribute of its transport.
 
-On failure: `Unreachable` when no answer came (to be tried again), `InvalidInput` when none can.
+On failure: `Unreachable` if no answer came, which can be retried; `InvalidInput` if the request cannot be sent.
 """
 
 import asyncio
@@ -22,31 +22,31 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from rules.delivery.egress import Egress, connection_problem, place
+from rules.delivery.egress import Egress, connection_problem, host_and_port
 from schemas.values.http_headers import check_header_value
 from schemas.values.web_address import check_url
 from tocsin.core.errors import InvalidInput, Unreachable
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_RESPONSE_BYTES = 65_536
-_EXCERPT = 300
-_EXCERPT_S = 2.0
+_MAX_EXCERPT_LENGTH = 300
+_EXCERPT_TIMEOUT_S = 2.0
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes | None = None
     timeout_s: float = 10.0
     reads: Literal["failures", "all"] = "failures"
-    """Of whose answers the body is read: of a delivery only an error says anything."""
+    """Answers whose body is read. The body of a successful delivery has no information."""
 
 
 @dataclass(frozen=True)
-class Response:
+class HttpResponse:
     where: str
     """Host and port."""
     status: int
@@ -55,25 +55,25 @@ class Response:
 
     @property
     def excerpt(self) -> str:
-        """The beginning of the body on one line, whatever bytes it has."""
-        text = _UNPRINTABLE.sub(" ", self.body[: _EXCERPT * 4].decode("utf-8", "replace")).strip()
-        return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}..."
+        """The beginning of the body on one line, without unprintable characters."""
+        text = _UNPRINTABLE.sub(" ", self.body[: _MAX_EXCERPT_LENGTH * 4].decode("utf-8", "replace")).strip()
+        return text if len(text) <= _MAX_EXCERPT_LENGTH else f"{text[:_MAX_EXCERPT_LENGTH]}..."
 
 
-async def request(egress: Egress, one: Request) -> Response:
-    url = URL(check_url(one.url))
-    where = place(str(url.host), url.port or 0)
-    if one.body is not None and len(one.body) > MAX_REQUEST_BYTES:
+async def request(egress: Egress, sent: HttpRequest) -> HttpResponse:
+    url = URL(check_url(sent.url))
+    where = host_and_port(str(url.host), url.port or 0)
+    if sent.body is not None and len(sent.body) > MAX_REQUEST_BYTES:
         raise InvalidInput(
-            f"the request to {where} has {len(one.body)} bytes, at most {MAX_REQUEST_BYTES} are sent",
+            f"the request to {where} has {len(sent.body)} bytes, at most {MAX_REQUEST_BYTES} are sent",
             remedy="send less",
         )
-    headers = {name: check_header_value(name, value) for name, value in one.headers.items()}
+    headers = {name: check_header_value(name, value) for name, value in sent.headers.items()}
     try:
-        async with asyncio.timeout(one.timeout_s):
-            return await _exchange(egress, one, url, where, headers)
+        async with asyncio.timeout(sent.timeout_s):
+            return await _exchange(egress, sent, url, where, headers)
     except TimeoutError:
-        raise Unreachable(f"{where} did not answer within {one.timeout_s:g} s") from None
+        raise Unreachable(f"{where} did not answer within {sent.timeout_s:g} s") from None
     except aiohttp.InvalidURL:
         raise InvalidInput(f"the url of {where} cannot be used", remedy="write https://host/path") from None
     except aiohttp.ClientConnectorCertificateError as error:
@@ -87,13 +87,13 @@ async def request(egress: Egress, one: Request) -> Response:
 
 
 async def _exchange(
-    egress: Egress, one: Request, url: URL, where: str, headers: Mapping[str, str]
-) -> Response:
+    egress: Egress, sent: HttpRequest, url: URL, where: str, headers: Mapping[str, str]
+) -> HttpResponse:
     assert url.raw_host is not None
     assert url.port is not None
     addresses = await egress.addresses(url.raw_host, url.port)
     connector = aiohttp.TCPConnector(
-        resolver=_Pinned(addresses),
+        resolver=_PinnedResolver(addresses),
         socket_factory=_only_to(addresses),
         ssl=egress.tls,
         use_dns_cache=False,
@@ -109,10 +109,10 @@ async def _exchange(
             headers={"User-Agent": "tocsin", "Accept": "*/*"},
             skip_auto_headers=("Accept-Encoding",),
         ) as session,
-        session.request(one.method, url, headers=headers, data=one.body, allow_redirects=False) as answer,
+        session.request(sent.method, url, headers=headers, data=sent.body, allow_redirects=False) as answer,
     ):
-        body = await _read(answer, one.reads)
-        return Response(where, answer.status, answer.headers, body)
+        body = await _read(answer, sent.reads)
+        return HttpResponse(where, answer.status, answer.headers, body)
 
 
 async def _read(answer: aiohttp.ClientResponse, reads: Literal["failures", "all"]) -> bytes:
@@ -120,23 +120,23 @@ async def _read(answer: aiohttp.ClientResponse, reads: Literal["failures", "all"
         return await _first_bytes(answer, MAX_RESPONSE_BYTES)
     if answer.ok and not 300 <= answer.status < 400:
         return b""
-    # The status is known, so a body that stalls or breaks changes nothing.
+    # The status is known: a body that stalls or breaks is not needed.
     try:
-        async with asyncio.timeout(_EXCERPT_S):
-            return await _first_bytes(answer, _EXCERPT * 4)
+        async with asyncio.timeout(_EXCERPT_TIMEOUT_S):
+            return await _first_bytes(answer, _MAX_EXCERPT_LENGTH * 4)
     except (TimeoutError, aiohttp.ClientError, OSError):
         return b""
 
 
-async def _first_bytes(answer: aiohttp.ClientResponse, most: int) -> bytes:
+async def _first_bytes(answer: aiohttp.ClientResponse, limit: int) -> bytes:
     pieces = bytearray()
-    while piece := await answer.content.read(most - len(pieces)):
+    while piece := await answer.content.read(limit - len(pieces)):
         pieces += piece
     return bytes(pieces)
 
 
-class _Pinned(AbstractResolver):
-    """Answers with what was resolved and checked before."""
+class _PinnedResolver(AbstractResolver):
+    """Resolves every name to the addresses that were checked before."""
 
     def __init__(self, addresses: list[str]) -> None:
         self._addresses = addresses
@@ -159,7 +159,8 @@ class _Pinned(AbstractResolver):
 
 
 def _only_to(addresses: list[str]) -> Any:
-    """The last gate, and the only one for addresses written in the url, which no resolver sees."""
+    """A factory of sockets that rejects other addresses. It is the only check of an address that the url names
+    directly, because no resolver is asked for it."""
 
     def make(info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, address = info

@@ -1,6 +1,7 @@
-"""What is sent, in the forms that targets take.
+"""A message in the forms that targets accept.
 
-Guarantee: a message has a subject and a text that can be encoded; each richer form falls back to them.
+Guarantee: a message has a subject and a text that can be encoded. A target that needs another form builds it
+from them if the message has none.
 """
 
 import re
@@ -11,7 +12,7 @@ from tocsin.core.errors import InvalidInput
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_LONGEST_SUBJECT = 200
+_MAX_SUBJECT_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,6 @@ class Message:
 
     @property
     def title(self) -> str:
-        """The subject on one line: no value in it can start another header."""
+        """The subject on one line, so that no value in it can begin another header."""
         line = _CONTROL.sub(" ", self.subject).strip()
-        return line if len(line) <= _LONGEST_SUBJECT else f"{line[: _LONGEST_SUBJECT - 3]}..."
+        return line if len(line) <= _MAX_SUBJECT_LENGTH else f"{line[: _MAX_SUBJECT_LENGTH - 3]}..."

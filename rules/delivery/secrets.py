@@ -1,8 +1,8 @@
-"""Secrets, revealed at the last moment and hidden in every text afterwards.
+"""Secrets: resolved when they are needed, and redacted in every text afterwards.
 
-Guarantee: a value lives as long as one delivery. Whatever leaves the delivery as text went through `redact`,
-which hides every revealed value, also where it is quoted for a url, JSON or HTML, and the parts of a url
-that are secret by themselves. The repr shows no value.
+Guarantee: a value lives as long as one delivery. Every text that leaves the delivery passes `redact`, which
+hides every resolved value, also where it is quoted for a url, JSON or HTML, and the parts of a url that are
+secret by themselves. The repr shows no value.
 
 On failure: `InvalidInput` that names the reference, never a value.
 """
@@ -21,7 +21,7 @@ from tocsin.core.errors import InvalidInput
 
 HIDDEN = "***"
 _MAX_BYTES = 65_536
-_SECRET_PART = 8
+_MIN_PART_LENGTH = 8
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -34,7 +34,7 @@ class Secrets:
         return "Secrets()"
 
     def reveal(self, value: SecretRef | str) -> str:
-        """The secret behind a reference; a text is what it is."""
+        """The value of a reference; a plain text is returned unchanged."""
         if isinstance(value, str):
             return value
         secret = self._read(value)
@@ -44,7 +44,7 @@ class Secrets:
         return secret
 
     def redact(self, text: str) -> str:
-        """Without secrets, and without what Postgres would not store of a server's answer."""
+        """The text without secrets, and without characters that Postgres cannot store."""
         for value in sorted(self._hidden, key=len, reverse=True):
             text = text.replace(value, HIDDEN)
         return _UNSTORABLE.sub("\ufffd", text)
@@ -68,7 +68,10 @@ class Secrets:
             reason = (error.strerror or "unknown").lower()
             raise InvalidInput(f"the secret {ref} cannot be read: {reason}") from None
         if len(raw) > _MAX_BYTES:
-            raise InvalidInput(f"the secret {ref} is larger than {_MAX_BYTES} bytes: is it the right file?")
+            raise InvalidInput(
+                f"the secret {ref} is larger than {_MAX_BYTES} bytes",
+                remedy="check that it is the right file",
+            )
         try:
             return raw.decode().rstrip("\r\n")
         except UnicodeDecodeError:
@@ -76,7 +79,7 @@ class Secrets:
 
 
 def _forms(secret: str) -> set[str]:
-    """What a secret may look like in an error or an answer."""
+    """The forms in which a secret may appear in an error or an answer."""
     values = {secret, *_parts_of_url(secret)}
     return {
         form
@@ -96,7 +99,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _parts_of_url(secret: str) -> set[str]:
-    """An error may show a part of a url. In urls of apprise even the host may be a token."""
+    """Parts of a url that an error may show. In urls of apprise, the host may be a token."""
     try:
         parts = urlsplit(secret)
     except ValueError:
@@ -107,4 +110,4 @@ def _parts_of_url(secret: str) -> set[str]:
     private = parts.netloc.rpartition("@")[0] if is_web else parts.netloc
     pieces = {*parts.path.split("/"), *re.split("[:@]", private), parts.path}
     pieces |= {pair.partition("=")[2] for pair in parts.query.split("&")}
-    return {piece for piece in pieces if len(piece) >= _SECRET_PART}
+    return {piece for piece in pieces if len(piece) >= _MIN_PART_LENGTH}

@@ -1,35 +1,35 @@
-"""Slack's incoming webhooks, with Block Kit.
+"""Delivers to incoming webhooks of Slack, with Block Kit.
 
-Guarantee: a message within Slack's limits is posted whatever it contains: `&`, `<` and `>` are escaped in what
-this module makes of a text, so that no value becomes a link or a mention.
+Guarantee: texts are cut to the limits of Slack, and `&`, `<` and `>` are escaped in the blocks that this
+module makes, so that no value becomes a link or a mention.
 """
 
 from datetime import datetime
 from typing import Any
 
 from rules.delivery.egress import Egress
-from rules.delivery.http import Request, request
+from rules.delivery.http import HttpRequest, request
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome, outcome_of_answer
+from rules.delivery.outcome import DeliveryOutcome, outcome_of_answer
 from rules.delivery.secrets import Secrets
 from rules.delivery.webhook import json_body
 from schemas.documents.targets import SlackTarget
 
-_LONGEST_HEADER = 150
-_LONGEST_TEXT = 3_000
-_LONGEST_FIELD = 2_000
+_MAX_HEADER_LENGTH = 150
+_MAX_TEXT_LENGTH = 3_000
+_MAX_FIELD_LENGTH = 2_000
 MAX_FIELDS = 10
 
 
 async def send_slack(
     egress: Egress, target: SlackTarget, message: Message, secrets: Secrets, *, key: str, now: datetime
-) -> Outcome:
+) -> DeliveryOutcome:
     blocks = message.blocks if message.blocks is not None else [header(message.title), section(message.text)]
-    # `text` is what notifications show, and what is read aloud.
-    body = json_body({"text": escaped(message.title), "blocks": blocks})
+    # Notifications and screen readers use `text`.
+    body = json_body({"text": escape(message.title), "blocks": blocks})
     headers = {"Content-Type": "application/json", "Idempotency-Key": key}
     answer = await request(
-        egress, Request("POST", secrets.reveal(target.url), headers, body, target.timeout.total_seconds())
+        egress, HttpRequest("POST", secrets.reveal(target.url), headers, body, target.timeout.total_seconds())
     )
     return outcome_of_answer(answer.where, answer.status, answer.headers, answer.excerpt, now)
 
@@ -37,28 +37,31 @@ async def send_slack(
 def header(text: str) -> dict[str, Any]:
     return {
         "type": "header",
-        "text": {"type": "plain_text", "text": _cut(text, _LONGEST_HEADER), "emoji": True},
+        "text": {"type": "plain_text", "text": _cut(text, _MAX_HEADER_LENGTH), "emoji": True},
     }
 
 
 def section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escaped(text or " "), _LONGEST_TEXT)}}
+    return {
+        "type": "section",
+        "text": {"type": "mrkdwn", "text": _cut(escape(text or " "), _MAX_TEXT_LENGTH)},
+    }
 
 
 def fields(pairs: dict[str, str]) -> dict[str, Any]:
-    """Up to ten titles with their values."""
+    """A section of titles and values; Slack accepts ten."""
     return {
         "type": "section",
         "fields": [
-            {"type": "mrkdwn", "text": _cut(f"*{escaped(title)}*\n{escaped(value)}", _LONGEST_FIELD)}
+            {"type": "mrkdwn", "text": _cut(f"*{escape(title)}*\n{escape(value)}", _MAX_FIELD_LENGTH)}
             for title, value in list(pairs.items())[:MAX_FIELDS]
         ],
     }
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."

@@ -1,8 +1,8 @@
-"""Webhooks: JSON over HTTP, signed as Standard Webhooks.
+"""Delivers JSON over HTTP, signed as Standard Webhooks.
 
-Guarantee: the idempotency key travels as `webhook-id` and `Idempotency-Key` and is the same for every attempt.
-With secrets, `webhook-signature` has one signature for each of them, so that a receiver that knows any one
-accepts the message while the secret is replaced. The body is exactly what was signed.
+Guarantee: the headers `webhook-id` and `Idempotency-Key` have the idempotency key, the same for every
+attempt. `webhook-signature` has one signature for each secret, so that a receiver that knows one of them
+accepts the message while the secret is replaced. The body that is sent is the body that was signed.
 """
 
 import base64
@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from rules.delivery.egress import Egress
-from rules.delivery.http import Request, request
+from rules.delivery.http import HttpRequest, request
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome, outcome_of_answer
+from rules.delivery.outcome import DeliveryOutcome, outcome_of_answer
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import WebhookTarget
 from schemas.values.json_shape import check_json_shape
@@ -25,12 +25,12 @@ from schemas.values.secret import SecretRef
 from tocsin.core.errors import InvalidInput
 
 _PREFIX = "whsec_"
-_SHORTEST, _LONGEST = 24, 64
+_MIN_KEY_BYTES, _MAX_KEY_BYTES = 24, 64
 
 
 async def send_webhook(
     egress: Egress, target: WebhookTarget, message: Message, secrets: Secrets, *, key: str, now: datetime
-) -> Outcome:
+) -> DeliveryOutcome:
     payload = message.payload if message.payload is not None else plain_payload(message)
     body = json_body(payload)
     timestamp = int(now.timestamp())
@@ -46,7 +46,7 @@ async def send_webhook(
         headers["webhook-signature"] = signature(keys, key, timestamp, body)
     answer = await request(
         egress,
-        Request(target.method, secrets.reveal(target.url), headers, body, target.timeout.total_seconds()),
+        HttpRequest(target.method, secrets.reveal(target.url), headers, body, target.timeout.total_seconds()),
     )
     return outcome_of_answer(answer.where, answer.status, answer.headers, answer.excerpt, now)
 
@@ -70,12 +70,13 @@ def signature(keys: Sequence[bytes], message_id: str, timestamp: int, body: byte
 def _signing_key(secrets: Secrets, ref: SecretRef) -> bytes:
     text = secrets.reveal(ref)
     try:
-        padding = "=" * (-len(text.removeprefix(_PREFIX)) % 4)  # which some leave out
+        padding = "=" * (-len(text.removeprefix(_PREFIX)) % 4)  # some secrets leave it out
         key = base64.b64decode(text.removeprefix(_PREFIX) + padding, validate=True)
     except (binascii.Error, ValueError):
         key = b""
-    if not text.startswith(_PREFIX) or not _SHORTEST <= len(key) <= _LONGEST:
+    if not text.startswith(_PREFIX) or not _MIN_KEY_BYTES <= len(key) <= _MAX_KEY_BYTES:
         raise InvalidInput(
-            f"the secret {ref} cannot sign: it must be {_PREFIX} and the base64 of {_SHORTEST} to {_LONGEST} bytes"
+            f"the secret {ref} cannot sign",
+            remedy=f"it must be {_PREFIX} and the base64 of {_MIN_KEY_BYTES} to {_MAX_KEY_BYTES} bytes",
         )
     return key

@@ -1,7 +1,7 @@
 """Starts runs for events: matches events to action_rules, admits runs, wakes runs that wait for events.
 
 Guarantees: an action starts at most once per (action_rule, event). The same events and the same rules
-start the same runs, in whatever batches the record lane reads them. A run that an action_rule does not
+start the same runs, however the record lane divides them into batches. A run that an action_rule does not
 start because of a rate limit, an overlap or its lineage is recorded as skipped, with the reason.
 
 What decides is pure (`matcher`, `notifications`, `admission`, `wait_matcher`); rule tests and backtests

@@ -2,7 +2,7 @@
 
 Guarantees: `compile_runbook` numbers the steps of a document. `advance` takes the active steps and the
 outcome of one of them, and returns the active steps after it and the effects to write, as data. Every
-runbook ends, whatever the outcomes and their order: steps only lead forward, and attempts are counted. A
+runbook ends, with any outcomes in any order: steps only lead forward, and attempts are counted. A
 `parallel` joins exactly once. The state is plain JSON, small enough for the row of the run.
 
 Why pure: the performer commits the effects, rule tests and backtests collect them. There is no clock, no

@@ -8,7 +8,7 @@ import pytest
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import AppriseTarget
 from tests.rules.delivery.mail_servers import mail_server
@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 MESSAGE = Message("[HIGH] hot", "65 °C")
 
 
-async def send(egress: Egress, url: str, timeout: str = "20s") -> Outcome:
+async def send(egress: Egress, url: str, timeout: str = "20s") -> DeliveryOutcome:
     target = AppriseTarget.model_validate({"url": {"env": "URL"}, "timeout": timeout})
     return await deliver(egress, target, MESSAGE, key="k", now=NOW, secrets=Secrets({"URL": url}))
 
@@ -26,7 +26,7 @@ async def send(egress: Egress, url: str, timeout: str = "20s") -> Outcome:
 async def test_a_service_gets_the_title_and_the_text(egress: Egress) -> None:
     async with receiver() as server:
         outcome = await send(egress, f"json://127.0.0.1:{server.port}/s3cret-path")
-    assert outcome == Outcome("delivered", "JSON took the message", {"target": "JSON"})
+    assert outcome == DeliveryOutcome("delivered", "JSON took the message", {"target": "JSON"})
     assert server.only.path == "/s3cret-path"
     assert (server.only.json["title"], server.only.json["message"]) == ("[HIGH] hot", "65 °C")
 
@@ -127,6 +127,6 @@ async def test_without_apprise_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     outcome = await send(egress, "json://127.0.0.1/")
-    assert outcome == Outcome(
+    assert outcome == DeliveryOutcome(
         "permanent", "apprise is not installed for the worker: pip install 'tocsin[apprise]'"
     )

@@ -9,7 +9,7 @@ from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.email import build_mail
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import EmailTarget
 from tests.rules.delivery.mail_servers import PASSWORD, USER, mail_server
@@ -40,7 +40,7 @@ def target(
 
 async def send(
     egress: Egress, to: EmailTarget, message: Message = MESSAGE, password: str = PASSWORD
-) -> Outcome:
+) -> DeliveryOutcome:
     return await deliver(egress, to, message, key=KEY, now=NOW, secrets=Secrets({"PASSWORD": password}))
 
 
@@ -49,7 +49,7 @@ async def test_a_mail_has_text_and_html_and_an_id_of_its_key(egress: Egress) -> 
         to = ("Ada Lovelace <ada@example.com>", "ops@example.com")
         outcome = await send(egress, target(room.port, to=to))
     where = f"127.0.0.1:{room.port}"
-    assert outcome == Outcome(
+    assert outcome == DeliveryOutcome(
         "delivered",
         f"{where} took the mail for 2 of 2 recipients",
         {"target": where, "accepted": ["ada@example.com", "ops@example.com"]},
@@ -112,7 +112,7 @@ async def test_a_certificate_for_another_name_is_not_accepted(
 async def test_starttls_is_required_and_not_merely_tried(egress: Egress) -> None:
     async with mail_server() as room:
         outcome = await send(egress, target(room.port, security="starttls"))
-    assert outcome == Outcome(
+    assert outcome == DeliveryOutcome(
         "permanent", "127.0.0.1 does not offer starttls: set 'security' to what it offers"
     )
     assert room.envelopes == []
@@ -121,7 +121,7 @@ async def test_starttls_is_required_and_not_merely_tried(egress: Egress) -> None
 async def test_a_server_without_a_login_is_said(egress: Egress, server_tls: ServerTls) -> None:
     async with mail_server(tls=server_tls("127.0.0.1")) as room:
         outcome = await send(egress, target(room.port, security="tls", **LOGIN))
-    assert outcome == Outcome(
+    assert outcome == DeliveryOutcome(
         "permanent", "127.0.0.1 does not offer auth: leave out 'username' and 'password'"
     )
 
@@ -144,7 +144,9 @@ async def test_a_missing_password_is_permanent_and_named(egress: Egress, server_
     async with mail_server(starttls=server_tls("127.0.0.1"), login=True) as room:
         to = target(room.port, security="starttls", username=USER, password={"env": "NO"})
         outcome = await send(egress, to)
-    assert outcome == Outcome("permanent", "the secret {env: NO} is not set: set the variable for the worker")
+    assert outcome == DeliveryOutcome(
+        "permanent", "the secret {env: NO} is not set: set the variable for the worker"
+    )
 
 
 async def test_refused_recipients_are_reported_and_the_others_get_the_mail(egress: Egress) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rules.delivery.egress import Egress, EgressRefused
-from rules.delivery.http import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, _only_to, request
+from rules.delivery.http import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, HttpRequest, _only_to, request
 from tests.rules.delivery.receivers import (
     answering,
     endless,
@@ -22,8 +22,8 @@ from tocsin.core.errors import InvalidInput, Unreachable
 ServerTls = Callable[[str], ssl.SSLContext]
 
 
-def asking(url: str, **more: Any) -> Request:
-    return Request("GET", url, more.pop("headers", {}), timeout_s=more.pop("timeout_s", 5), **more)
+def asking(url: str, **more: Any) -> HttpRequest:
+    return HttpRequest("GET", url, more.pop("headers", {}), timeout_s=more.pop("timeout_s", 5), **more)
 
 
 async def to_this_machine(host: str, port: int) -> Sequence[str]:
@@ -33,7 +33,7 @@ async def to_this_machine(host: str, port: int) -> Sequence[str]:
 async def test_a_request_arrives_as_it_was_given(egress: Egress) -> None:
     async with receiver(answering(201, b"made", X_Trace="7")) as server:
         url = f"http://127.0.0.1:{server.port}/a%20b?q=1"
-        answer = await request(egress, Request("PUT", url, {"X-A": "1"}, b"body", reads="all"))
+        answer = await request(egress, HttpRequest("PUT", url, {"X-A": "1"}, b"body", reads="all"))
     assert (answer.status, answer.body, answer.headers["X-Trace"]) == (201, b"made", "7")
     assert answer.where == f"127.0.0.1:{server.port}"
     got = server.only
@@ -191,7 +191,7 @@ async def test_of_an_endless_body_only_the_beginning_is_read(egress: Egress) -> 
 async def test_an_error_whose_body_stalls_is_still_an_answer(
     egress: Egress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rules.delivery.http._EXCERPT_S", 0.1)
+    monkeypatch.setattr("rules.delivery.http._EXCERPT_TIMEOUT_S", 0.1)
     async with receiver(stalling_after(HEAD % 503)) as server:
         answer = await request(egress, asking(f"http://127.0.0.1:{server.port}/"))
     assert (answer.status, answer.excerpt) == (503, "")
@@ -214,8 +214,8 @@ async def test_a_body_that_is_too_large_is_refused_before_connecting(egress: Egr
     async with receiver() as server:
         url = f"http://127.0.0.1:{server.port}/"
         with pytest.raises(InvalidInput, match=f"has {size} bytes, at most 1000000 are sent"):
-            await request(egress, Request("POST", url, {}, b"x" * size))
-        answer = await request(egress, Request("POST", url, {}, b"x" * MAX_REQUEST_BYTES))
+            await request(egress, HttpRequest("POST", url, {}, b"x" * size))
+        answer = await request(egress, HttpRequest("POST", url, {}, b"x" * MAX_REQUEST_BYTES))
         assert (answer.status, len(server.only.body)) == (200, MAX_REQUEST_BYTES)
     assert server.connections == 1
 

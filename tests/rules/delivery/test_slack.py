@@ -6,7 +6,7 @@ import pytest
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import fields, header, section
 from schemas.documents.targets import SlackTarget
@@ -16,7 +16,9 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 PATH = "/services/T00000000/B00000000/s3cret-s3cret"
 
 
-async def send(egress: Egress, message: Message, behave: Behaviour | None = None) -> tuple[Outcome, Received]:
+async def send(
+    egress: Egress, message: Message, behave: Behaviour | None = None
+) -> tuple[DeliveryOutcome, Received]:
     async with receiver(behave) as server:
         target = SlackTarget.model_validate({"url": {"env": "SLACK"}})
         secrets = Secrets({"SLACK": f"http://127.0.0.1:{server.port}{PATH}"})

@@ -10,7 +10,7 @@ from clock.time_source import wall_now
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
-from rules.delivery.outcome import Outcome
+from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import WebhookTarget
 from tests.rules.delivery.receivers import Receiver, answering, receiver, resetting, stalling
@@ -23,7 +23,7 @@ MESSAGE = Message("[HIGH] hot", "65.2 °C", payload={"rule": "hot", "value": 65.
 
 async def send(
     egress: Egress, server: Receiver, message: Message = MESSAGE, now: datetime = NOW, **keys: Any
-) -> Outcome:
+) -> DeliveryOutcome:
     target = WebhookTarget.model_validate({"url": f"http://127.0.0.1:{server.port}/hook", **keys})
     secrets = Secrets(
         {
@@ -42,7 +42,7 @@ async def test_a_webhook_carries_its_payload_and_its_key(egress: Egress) -> None
     async with receiver(answering(204, b"")) as server:
         outcome = await send(egress, server, method="PATCH", headers={"X-Site": "plant-7"})
     where = f"127.0.0.1:{server.port}"
-    assert outcome == Outcome("delivered", f"{where} answered 204", {"target": where, "status": 204})
+    assert outcome == DeliveryOutcome("delivered", f"{where} answered 204", {"target": where, "status": 204})
     got = server.only
     assert (got.method, got.path) == ("PATCH", "/hook")
     assert got.json == {"rule": "hot", "value": 65.2, "unit": "°C"}
@@ -145,7 +145,7 @@ async def test_a_secret_that_is_missing_or_unfit_is_permanent_and_named(
     egress: Egress, keys: dict[str, Any], text: str
 ) -> None:
     async with receiver() as server:
-        assert await send(egress, server, **keys) == Outcome("permanent", text)
+        assert await send(egress, server, **keys) == DeliveryOutcome("permanent", text)
     assert server.connections == 0
 
 
@@ -181,7 +181,7 @@ async def test_a_payload_that_no_receiver_should_get_is_refused(
 async def test_an_internal_address_is_permanent(egress: Egress) -> None:
     target = WebhookTarget.model_validate({"url": "http://169.254.169.254/latest/meta-data/"})
     outcome = await deliver(egress, target, MESSAGE, key=KEY, now=NOW)
-    assert outcome == Outcome(
+    assert outcome == DeliveryOutcome(
         "permanent",
         "169.254.169.254 is a metadata address: it is not reached unless TOCSIN_EGRESS_ALLOW names it",
     )
@@ -196,7 +196,7 @@ async def test_a_defect_is_an_outcome_too_and_shows_no_secret(
     monkeypatch.setattr("rules.delivery.webhook.request", broken)
     async with receiver() as server:
         outcome = await send(egress, server, headers={"Authorization": {"env": "AUTH"}})
-    assert outcome == Outcome("retryable", "it failed unexpectedly: KeyError: '***'")
+    assert outcome == DeliveryOutcome("retryable", "it failed unexpectedly: KeyError: '***'")
     written = capsys.readouterr()
     assert "s3cret" not in written.out + written.err
     assert "delivery failed unexpectedly" in written.out + written.err

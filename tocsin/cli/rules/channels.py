@@ -11,7 +11,7 @@ from tocsin.cli.options import Json, current_user
 from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
-    from rules.delivery.outcome import Outcome
+    from rules.delivery.outcome import DeliveryOutcome
 
 
 def try_channel(
@@ -39,7 +39,7 @@ def try_channel(
         raise typer.Exit(1)
 
 
-async def _try(name: str, resolved: bool) -> tuple[bool, Outcome]:
+async def _try(name: str, resolved: bool) -> tuple[bool, DeliveryOutcome]:
     from rules.actions.channels import read_channel, send_test
     from rules.delivery.egress import Egress
     from timers.working_set import database_now
