@@ -23,7 +23,14 @@ from pathlib import Path
 from bench.engine import bare_loop, per_second
 from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
-from rules.replay.backtest.recording.model import Apply, Arrivals, OwnerBegins, Part, Story, Version
+from rules.replay.backtest.recording.model import (
+    Arrivals,
+    DocumentVersion,
+    OwnerHeader,
+    RecordedApply,
+    RecordingHeader,
+    RecordingItem,
+)
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
@@ -94,8 +101,8 @@ def _measured(path: Path, jobs: int) -> dict[str, float]:
 def _replay(path: Path, jobs: int) -> dict[str, float]:
     async def replay() -> int:
         source = RecordingSource(path)
-        found = await backtest(source, await source.story(), jobs=jobs)
-        return len(found.now)
+        result = await backtest(source, await source.header(), jobs=jobs)
+        return len(result.replayed_transitions)
 
     cpu, wall = _cpu_s(), time.monotonic()
     alarms = asyncio.run(replay())
@@ -116,35 +123,35 @@ def _cpu_s() -> float:
 class _Generated:
     per_series: int
 
-    async def story(self) -> Story:
-        return _story(self.per_series)
+    async def header(self) -> RecordingHeader:
+        return _header(self.per_series)
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         for series in range(_SERIES):
-            yield series / _SERIES, OwnerBegins(f"plant-{series}", 0, (), ())
+            yield series / _SERIES, OwnerHeader(f"plant-{series}", 0, (), ())
             for begin in range(0, self.per_series, _ROWS_AT_ONCE):
                 minutes = range(begin, min(begin + _ROWS_AT_ONCE, self.per_series))
                 yield series / _SERIES, Arrivals([_datapoint(series, minute) for minute in minutes])
 
 
-def _story(minutes: int) -> Story:
+def _header(minutes: int) -> RecordingHeader:
     rule = EventRuleDocument.model_validate({"name": "hot", "datapoint": _KEY, "fire": _FIRE, "for": "10m"})
     type_ = DatapointTypeDocument.model_validate({"name": "temperature", "key": _KEY, "interval": "1m"})
     documents: list[tuple[str, EventRuleDocument | DatapointTypeDocument]] = [
         ("event_rule", rule),
         ("datapoint_type", type_),
     ]
-    return Story(
+    return RecordingHeader(
         start=_T0,
         since=_T0,
         until=_T0 + timedelta(minutes=minutes),
         is_whole=True,
         versions=[
-            Version(kind, one.name, 1, one.model_dump(mode="json", by_alias=True), 1, None)
+            DocumentVersion(kind, one.name, 1, one.model_dump(mode="json", by_alias=True), 1, None)
             for kind, one in documents
         ],
-        applies=[Apply(1, _T0, _T0)],
-        switches=[],
+        applies=[RecordedApply(1, _T0, _T0)],
+        cutovers=[],
         horizons=[],
     )
 

@@ -1,4 +1,4 @@
-"""The documents to try: those of the files, and what holds beside them, as an apply would leave it."""
+"""The candidate documents: those of the files, and the applied documents that they do not replace."""
 
 from __future__ import annotations
 
@@ -8,22 +8,33 @@ from pathlib import Path
 
 from rules.documents.load import load_files
 from rules.documents.rule_book import parse_document
-from rules.replay.backtest.recording.model import Story, Version
+from rules.replay.backtest.recording.model import DocumentVersion, RecordingHeader
 
-_CHECKED = ("datapoint_type", "event_rule")
-"""What rules are checked against when they are loaded."""
+_CHECKED_KINDS = ("datapoint_type", "event_rule")
+"""Applied documents of these kinds take part in the checks of the loader."""
 
 
-def candidate_documents(story: Story, files: Sequence[Path], anchor: datetime) -> list[Version]:
-    """The files replace documents of the same kind and name; the others stay as they were at the end of the window."""
-    held = {(one.kind, one.name): one for one in story.versions if one.until_seq is None}
+def candidate_documents(
+    header: RecordingHeader, files: Sequence[Path], anchor: datetime
+) -> list[DocumentVersion]:
+    """The documents in force if the files were applied at the end of the window.
+
+    A document of the files replaces the applied one of the same kind and name.
+    """
+    documents = {
+        (version.kind, version.name): version for version in header.versions if version.until_seq is None
+    }
     names: dict[str, set[str]] = {}
-    for kind, name in held:
+    for kind, name in documents:
         names.setdefault(kind, set()).add(name)
-    checked = (one for one in held.values() if one.kind in _CHECKED)
-    models = [model for one in checked if (model := parse_document(one.kind, one.document)) is not None]
+    checked = (version for version in documents.values() if version.kind in _CHECKED_KINDS)
+    models = [
+        model for version in checked if (model := parse_document(version.kind, version.document)) is not None
+    ]
     known = {kind: frozenset(of_kind) for kind, of_kind in names.items()}
     loaded = load_files(files, known=known, applied=models, anchor=anchor)
     for document in loaded.documents:
-        held[document.kind, document.name] = Version(document.kind, document.name, 0, document.data, 0, None)
-    return list(held.values())
+        documents[document.kind, document.name] = DocumentVersion(
+            document.kind, document.name, 0, document.data, 0, None
+        )
+    return list(documents.values())

@@ -1,8 +1,9 @@
-"""The health of systems, derived again from what the replays of their members' owners noted. Pure.
+"""Derives the health of systems from the observations of the replays of their members' owners. Pure.
 
-Guarantee: facts of all owners are taken in the order of their instants, under the documents of their era, as the live
-system decides them (`rules/health/decide.py`, `rules/apply/systems.py`); in whatever order the owners were
-replayed, the health is the same. Kept are the facts: a few for each alarm and each silence of a member.
+Guarantee: observations of all owners are processed in the order of their instants, under the documents
+of their period, as the live system decides health (`rules/health/decide.py`,
+`rules/apply/systems.py`). The order in which the owners were replayed has no effect. Memory holds the
+observations: a few for each alarm of a member and each time it became stale.
 """
 
 from __future__ import annotations
@@ -15,41 +16,43 @@ from rules.documents.members import Members
 from rules.engine import Arrival
 from rules.health.observations import Fact
 from rules.health.systems import HealthChange, Known, Systems, gone, take
-from rules.replay.backtest.timelines import Era
+from rules.replay.backtest.timelines import HealthPeriod
 from schemas.wire.calculated import HEALTH_KEY
 
 
-class Noted(NamedTuple):
-    """A fact, and the apply whose rules it is of. `begins`: it was so when they began to hold."""
-
+class ReplayedObservation(NamedTuple):
     rules_seq: int
-    begins: bool
-    fact: Fact
+    """The seq of the apply whose rules were in force."""
+    is_initial: bool
+    """Whether it describes the state at the beginning of the period, and not a change in it."""
+    observation: Fact
 
 
-def derive(eras: Sequence[Era], noted: Iterable[Noted]) -> list[HealthChange]:
-    """Every change of the health of every system, in order."""
-    begins = [era.rules_seq for era in eras]
-    of_eras: list[list[Noted]] = [[] for _ in eras]
-    for one in noted:
-        of_eras[bisect_right(begins, one.rules_seq) - 1].append(one)
+def derive_health(
+    periods: Sequence[HealthPeriod], observations: Iterable[ReplayedObservation]
+) -> list[HealthChange]:
+    """All changes of the health of all systems, in order."""
+    begins = [period.rules_seq for period in periods]
+    by_period: list[list[ReplayedObservation]] = [[] for _ in periods]
+    for replayed in observations:
+        by_period[bisect_right(begins, replayed.rules_seq) - 1].append(replayed)
     known, before = Known(), Systems(Known(), lambda owner, key: ())
-    found: list[HealthChange] = []
-    for era, of_era in zip(eras, of_eras, strict=True):
-        known.keep(era.rules.members.owners)
-        for one in of_era:
-            if one.begins:
-                known.take(one.fact)
-        systems = _begun(era, known, before)
-        found += gone(before, era.rules.members.systems, era.at) + systems.conclude(era.at)
-        facts = sorted((one.fact for one in of_era if not one.begins), key=lambda fact: fact.at)
-        found += take(systems, facts, era.at)
+    changes: list[HealthChange] = []
+    for period, of_period in zip(periods, by_period, strict=True):
+        known.keep(period.rules.members.owners)
+        for replayed in of_period:
+            if replayed.is_initial:
+                known.take(replayed.observation)
+        systems = _begin_systems(period, known, before)
+        changes += gone(before, period.rules.members.systems, period.at) + systems.conclude(period.at)
+        later = (replayed.observation for replayed in of_period if not replayed.is_initial)
+        changes += take(systems, sorted(later, key=lambda observation: observation.at), period.at)
         before = systems
-    return found
+    return changes
 
 
-def _begun(era: Era, known: Known, before: Systems) -> Systems:
-    members, rules = era.rules.members, era.rules
+def _begin_systems(period: HealthPeriod, known: Known, before: Systems) -> Systems:
+    members, rules = period.rules.members, period.rules
     systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
     for name in sorted(members.systems):
         systems.begin(name, before.state(name))
@@ -58,15 +61,17 @@ def _begun(era: Era, known: Known, before: Systems) -> Systems:
     return systems
 
 
-def levels(members: Members) -> list[list[str]]:
-    """The systems, so that each comes after those whose health it has among its members; one that is, in the end, a
-    member of itself comes as if it were not."""
+def replay_order(members: Members) -> list[list[str]]:
+    """The systems in levels: each after those whose health is among its members.
+
+    A cycle of systems is broken where it is met.
+    """
     depths: dict[str, int] = {}
 
     def depth(name: str, above: frozenset[str]) -> int:
         if name not in depths:
             below = (members.owners_of(name) & members.systems) - above - {name}
-            depths[name] = max((depth(one, above | {name}) + 1 for one in sorted(below)), default=0)
+            depths[name] = max((depth(member, above | {name}) + 1 for member in sorted(below)), default=0)
         return depths[name]
 
     for name in sorted(members.systems):
@@ -75,15 +80,17 @@ def levels(members: Members) -> list[list[str]]:
     return [[name for name in sorted(depths) if depths[name] == level] for level in range(deepest + 1)]
 
 
-def arrivals(changes: Iterable[HealthChange], recorded: Sequence[Arrival]) -> list[Arrival]:
-    """The datapoints of a system with the health that was derived: it arrives when the same health was recorded to
-    have arrived, or else at its own instant."""
-    then = {(one.ts, one.value): one for one in recorded if one.key == HEALTH_KEY}
-    others = [one for one in recorded if one.key != HEALTH_KEY]
-    now = [then.get((one.at, one.health)) or _arrival(one) for one in changes]
-    return sorted([*others, *now], key=lambda one: (one.at, one.seq))
+def with_replayed_health(changes: Iterable[HealthChange], recorded: Sequence[Arrival]) -> list[Arrival]:
+    """The arrivals of a system, with the recorded health replaced by the replayed one.
+
+    A change arrives when the same health was recorded to have arrived, or else at its own instant.
+    """
+    recorded_health = {(row.ts, row.value): row for row in recorded if row.key == HEALTH_KEY}
+    others = [row for row in recorded if row.key != HEALTH_KEY]
+    replayed = [recorded_health.get((change.at, change.health)) or _arrival(change) for change in changes]
+    return sorted([*others, *replayed], key=lambda row: (row.at, row.seq))
 
 
-def _arrival(one: HealthChange) -> Arrival:
-    labels = {} if one.reason is None else {"reason": str(one.reason)}
-    return Arrival(one.at, 0, one.system, HEALTH_KEY, one.health, one.at, labels)
+def _arrival(change: HealthChange) -> Arrival:
+    labels = {} if change.reason is None else {"reason": str(change.reason)}
+    return Arrival(change.at, 0, change.system, HEALTH_KEY, change.health, change.at, labels)

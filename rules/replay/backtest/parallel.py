@@ -1,11 +1,12 @@
-"""A backtest on all cores.
+"""Runs a backtest on all cores.
 
-Guarantee: the same result whatever the number of processes: the owners are divided into shares, and what was found in
-them is put together and sorted; the health of systems, whose members may be of several shares, is concluded in the end.
-There are more shares than processes, so that one on a busy core takes fewer of them.
+Guarantee: the result does not depend on the number of processes. The owners are divided into shares,
+and the results of the shares are added and sorted. The health of systems, whose members may be in
+several shares, is derived at the end. There are more shares than processes, so that a process on a
+busy core takes fewer of them.
 
-On failure of one the whole fails: there is no report of a part. Then, and when somebody presses Ctrl-C, the others stop
-at their next block of rows.
+On failure of one share the backtest fails: there is no report of a part. Then, and after Ctrl-C, the
+other processes stop at their next block of rows.
 """
 
 from __future__ import annotations
@@ -22,36 +23,37 @@ from functools import reduce
 from multiprocessing.queues import SimpleQueue
 from operator import add
 
-from rules.replay.backtest.owner_replay import Found, ShareReplay
-from rules.replay.backtest.recording.model import Source, Story, Version
-from rules.replay.backtest.report.notifications import count_pages
-from rules.replay.backtest.worker import Progress, begin, run_share
+from rules.replay.backtest.recording.model import DocumentVersion, RecordingHeader, Source
+from rules.replay.backtest.report.notifications import count_notifications
+from rules.replay.backtest.result import BacktestResult
+from rules.replay.backtest.share_replay import ShareReplay
+from rules.replay.backtest.worker import Progress, initialize, run_share
 from tocsin.core.errors import Refused
 
-Report = Callable[[float], None]
-"""Told how much of the work is done, from 0 to 1."""
-_EVERY_S = 0.2
-_SHARES_EACH = 4
+ReportProgress = Callable[[float], None]
+"""Called with the fraction of the work that is done."""
+_POLL_S = 0.2
+_SHARES_PER_PROCESS = 4
 
 
 async def backtest(
     source: Source,
-    story: Story,
-    candidate: Sequence[Version] | None = None,
+    header: RecordingHeader,
+    candidate: Sequence[DocumentVersion] | None = None,
     *,
     jobs: int = 1,
-    report: Report = lambda done: None,
-) -> Found:
-    """`candidate`: the documents to try; None replays with those of the time."""
+    report: ReportProgress = lambda done: None,
+) -> BacktestResult:
+    """Replay a recording with the candidate documents; with the rules of the time if None."""
     documents = None if candidate is None else list(candidate)
-    replay = ShareReplay(story, documents)
+    replay = ShareReplay(header, documents)
     if jobs == 1:
-        return _concluded(replay, await replay.run(source, 0, 1, report), story)
+        return _finish(replay, await replay.run(source, 0, 1, report), header)
     context = multiprocessing.get_context("spawn")
     progress, stop = context.SimpleQueue(), context.Event()
-    given = (progress, stop, source, story, documents)
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=begin, initargs=given) as pool:
-        of = jobs * _SHARES_EACH
+    arguments = (progress, stop, source, header, documents)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=initialize, initargs=arguments) as pool:
+        of = jobs * _SHARES_PER_PROCESS
         with _without_interrupts():
             shares = [pool.submit(run_share, share, of) for share in range(of)]
         try:
@@ -63,20 +65,24 @@ async def backtest(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-    return _concluded(replay, reduce(add, (share.result() for share in shares)), story)
+    return _finish(replay, reduce(add, (share.result() for share in shares)), header)
 
 
-def _concluded(replay: ShareReplay, found: Found, story: Story) -> Found:
-    found = replay.conclude(found)
-    found.pages_then = count_pages(replay.history, found.heard_then, story.since, story.until)
-    found.pages_now = count_pages(replay.rules, found.heard_now, story.since, story.until)
-    found.heard_then, found.heard_now = [], []
-    return found
+def _finish(replay: ShareReplay, result: BacktestResult, header: RecordingHeader) -> BacktestResult:
+    result = replay.finish(result)
+    result.recorded_notifications = count_notifications(
+        replay.history, result.recorded_events, header.since, header.until
+    )
+    result.replayed_notifications = count_notifications(
+        replay.rules, result.replayed_events, header.since, header.until
+    )
+    result.recorded_events, result.replayed_events = [], []
+    return result
 
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that begin meanwhile leave the answer to Ctrl-C, which the terminal sends to all, to this one."""
+    """Make processes that start in the block ignore Ctrl-C, which the terminal sends to all of them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -87,13 +93,15 @@ def _without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-async def _follow(shares: list[Future[Found]], progress: SimpleQueue[Progress], report: Report) -> None:
+async def _follow(
+    shares: list[Future[BacktestResult]], progress: SimpleQueue[Progress], report: ReportProgress
+) -> None:
     done = dict.fromkeys(range(len(shares)), 0.0)
     while not all(share.done() for share in shares):
-        finished, _ = await asyncio.to_thread(wait, shares, _EVERY_S, FIRST_EXCEPTION)
-        for one in finished:
-            one.result()
+        finished, _ = await asyncio.to_thread(wait, shares, _POLL_S, FIRST_EXCEPTION)
+        for future in finished:
+            future.result()
         while not progress.empty():
-            share, part = progress.get()
-            done[share] = part
+            share, fraction = progress.get()
+            done[share] = fraction
         report(sum(done.values()) / len(done))

@@ -1,7 +1,8 @@
-"""Which events concern actions: what a share of the owners keeps for the dispatch of all of them (`pages`).
+"""Selects the events that are relevant to actions. Pure.
 
-Guarantee: pure. An event that starts no action, changes no alarm that an action is about, and is awaited by none is not
-kept.
+A share of the owners keeps them for the dispatch over all owners (`report/notifications.py`).
+Guarantee: an event is kept if it starts an action, changes an alarm that an action is about, or may
+end the wait of an action.
 """
 
 from __future__ import annotations
@@ -14,40 +15,40 @@ from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.timelines import Timelines
 from tocsin.core.errors import InvalidInput
 
-Page = tuple[str, str]
-"""The action_rule, or notification, and the event_rule whose alarm it is about."""
-_STATES = ("alarm-opened", "alarm-resolved", "alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed")
-"""What an action may know of its alarm follows from these."""
+NotificationKey = tuple[str, str]
+"""The action_rule, or `notify:` rule, and the event_rule of the alarm."""
+_STATE_EVENTS = ("alarm-opened", "alarm-resolved", "alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed")
+"""The state of an alarm, as actions see it, follows from these events."""
 
 
 def matches(timelines: Timelines, event: RecordedEvent) -> list[Match]:
     try:
         return timelines.matcher(event.seq).match(event.facts())
     except InvalidInput:
-        return []  # The live lane passes over it, too.
+        return []  # The live lane skips such an event, too.
 
 
-def may_concern(timelines: Timelines, event: RecordedEvent) -> bool:
-    """Without knowing what came before it."""
+def may_be_relevant(timelines: Timelines, event: RecordedEvent) -> bool:
+    """Whether the event can be relevant, whatever events come before and after it."""
     if event.alarm_id is not None:
         return True
     return timelines.matcher(event.seq).awaits_events or bool(matches(timelines, event))
 
 
-def concerning(timelines: Timelines, events: Iterable[RecordedEvent]) -> list[RecordedEvent]:
-    """Those of one owner that start an action, may be awaited, or say how an alarm is that an action is about."""
-    ordered = sorted(events, key=in_order)
+def relevant_events(timelines: Timelines, events: Iterable[RecordedEvent]) -> list[RecordedEvent]:
+    """The relevant ones among the events of one owner, in order."""
+    ordered = sorted(events, key=event_order)
     starting = {event.id for event in ordered if matches(timelines, event)}
     alarms = {event.alarm_id for event in ordered if event.id in starting} - {None}
     return [
         event
         for event in ordered
         if event.id in starting
-        or (event.alarm_id in alarms and event.type in _STATES)
+        or (event.alarm_id in alarms and event.type in _STATE_EVENTS)
         or timelines.matcher(event.seq).awaits_events
     ]
 
 
-def in_order(event: RecordedEvent) -> tuple[datetime, int, str]:
-    """What was concluded at one instant for one owner stays in the order in which it was."""
+def event_order(event: RecordedEvent) -> tuple[datetime, int, str]:
+    """The sort key of events: events of one owner and instant keep the order of their derivation."""
     return event.recorded_at, event.seq, event.owner

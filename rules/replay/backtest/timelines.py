@@ -1,11 +1,12 @@
-"""Which rules held where, and what each change of them did: the timelines that a replay follows.
+"""Timelines of the rules: which documents a replay uses at which position, and the effects of a change.
 
-Guarantee: `History` is what happened: a datapoint is judged by the documents of the apply that its partition's switch
-names, an event by those of its seq, and at each place what the apply did to alarms is done again. `Candidate` is one
-set of documents for the whole window.
+Guarantee: `History` repeats what happened. A datapoint is evaluated by the documents of the apply that
+the cutover of its partition names, an event by those of its seq. At each cutover the effects of the
+apply on alarms are repeated. `Candidate` uses one set of documents for the whole window.
 
-In the record lane an apply may be ahead of what was read. It acts on alarms where the lane stands (`changes` at its
-switch), and the lane acts again when it passes the apply's own event.
+In the record lane an apply may be ahead of the position of the lane. It changes alarms at the
+position that its cutover records, and the lane changes them again when it passes the apply's own
+event.
 """
 
 from __future__ import annotations
@@ -21,36 +22,42 @@ from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import RuleBook
 from rules.engine import CompiledRules
-from rules.replay.backtest.recording.model import Apply, LaneSwitch, Story, Version
+from rules.replay.backtest.recording.model import (
+    DocumentVersion,
+    LaneCutover,
+    RecordedApply,
+    RecordingHeader,
+)
 from tocsin.core.instant import MICROSECOND
 
-_EVER = datetime.min.replace(tzinfo=UTC)
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
-class Change(NamedTuple):
-    """The rules change at a place of a lane: behind (arrived_at, stream_seq), or behind (_, seq) of the record lane."""
+class RuleChange(NamedTuple):
+    """A change of the rules, after a position of a lane."""
 
-    place: tuple[datetime, float]
+    position: tuple[datetime, float]
+    """(arrived_at, stream_seq) in the data lane, (watermark, seq) in the record lane."""
     watermark: datetime | None
     at: datetime
     state_changes: Mapping[str, StateChange]
     after: CompiledRuleSet
-    anew: frozenset[str] = frozenset()
-    """Rules that hear of series that are stale already."""
-    forgets: bool = True
-    """The states of rules that ended are forgotten, alarm or not."""
+    reevaluated: frozenset[str] = frozenset()
+    """Rules that evaluate the series that are stale at the change."""
+    drops_states: bool = True
+    """Whether the states of removed rules are dropped."""
     rules_seq: int = 0
 
 
 class Timeline(NamedTuple):
     first: CompiledRuleSet
-    changes: Sequence[Change]
+    changes: Sequence[RuleChange]
     rules_seq: int = 0
-    """Of the apply that the first rules are of."""
+    """The seq of the apply of the first rules."""
 
 
-class Era(NamedTuple):
-    """From an apply on, systems are what its documents say; no health is of an earlier instant than `at`."""
+class HealthPeriod(NamedTuple):
+    """The documents of systems from one apply to the next. No health is of an earlier instant than `at`."""
 
     rules_seq: int
     at: datetime
@@ -60,29 +67,33 @@ class Era(NamedTuple):
 class Timelines(Protocol):
     def of_series(self, partition: int) -> Timeline: ...
 
-    def of_events(self) -> Sequence[Change]: ...
+    def of_events(self) -> Sequence[RuleChange]: ...
 
-    def of_health(self) -> Sequence[Era]: ...
+    def of_health(self) -> Sequence[HealthPeriod]: ...
 
     def at(self, seq: int) -> CompiledRules:
-        """The rules that judge the event of a seq."""
+        """The rules that evaluate the event of a seq."""
 
-    def matcher(self, seq: int) -> ActionMatcher: ...
+    def matcher(self, seq: int) -> ActionMatcher:
+        """The matcher of the event of a seq."""
 
 
 class History:
-    def __init__(self, story: Story) -> None:
-        self._story = story
+    """The rules of the time."""
+
+    def __init__(self, header: RecordingHeader) -> None:
+        self._header = header
         self._rules = compiled_rule_book()
-        self._rules.load(story.versions)
+        self._rules.load(header.versions)
         self._matchers = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
-        self._matchers.load(story.versions)
-        self._applies = sorted(story.applies, key=lambda one: one.seq)
-        rows = [Cutover(*one[1:]) for one in story.switches if one.lane == "data"]
-        self._cutovers = Cutovers([one.seq for one in self._applies], rows)
+        self._matchers.load(header.versions)
+        self._applies = sorted(header.applies, key=lambda apply: apply.seq)
+        self._data_cutovers = [cutover for cutover in header.cutovers if cutover.lane == "data"]
+        rows = [Cutover(*cutover[1:]) for cutover in self._data_cutovers]
+        self._cutovers = Cutovers([apply.seq for apply in self._applies], rows)
         self.of_series = cache(self._of_series)
         self.of_events = cache(self._of_events)
-        self._change = cache(self._changed)
+        self._changes_of = cache(self._find_changes)
 
     def at(self, seq: int) -> CompiledRules:
         return self._rules.at(seq)
@@ -91,83 +102,98 @@ class History:
         return self._matchers.at(seq)
 
     def _of_series(self, partition: int) -> Timeline:
-        begin = (_EVER, -1) if self._story.is_whole else (self._story.start, -1)
-        rules_seq = self._cutovers.rules_seq(partition, *begin)
-        times = {one.seq: one.at for one in self._applies}
+        start = (_BEGINNING, -1) if self._header.is_whole else (self._header.start, -1)
+        rules_seq = self._cutovers.rules_seq(partition, *start)
+        times = {apply.seq: apply.at for apply in self._applies}
         changes = []
         for row in self._cutovers.of_partition(partition):
-            if row.position <= begin:
+            if row.position <= start:
                 continue
-            decided, anew = self._change(row.rules_seq)
-            at = times.get(row.rules_seq) or row.watermark or self._story.start
+            changed, reevaluated = self._changes_of(row.rules_seq)
+            at = times.get(row.rules_seq) or row.watermark or self._header.start
             after = self._rules.at(row.rules_seq + 1)
             changes.append(
-                Change(row.position, row.watermark, at, decided, after, anew, rules_seq=row.rules_seq)
+                RuleChange(
+                    row.position,
+                    row.watermark,
+                    at,
+                    changed,
+                    after,
+                    reevaluated,
+                    rules_seq=row.rules_seq,
+                )
             )
         return Timeline(self._rules.at(rules_seq + 1), changes, rules_seq)
 
-    def of_health(self) -> Sequence[Era]:
-        """As `rules/apply/systems.py` decides when one begins."""
+    def of_health(self) -> Sequence[HealthPeriod]:
+        """The periods of health, with the beginnings that `rules/apply/systems.py` decides."""
         kinds = {"event_rule", "datapoint_type", "system"}
-        of_health = [one for one in self._story.versions if one.kind in kinds]
-        begins = {seq for one in of_health for seq in (one.from_seq, one.until_seq)}
-        eras = [Era(0, self._story.start, self._rules.at(0))]
-        for one in self._applies:
-            if one.seq in begins:
-                rows = (row for row in self._story.switches if row.lane == "data")
-                read = [row.watermark for row in rows if row.rules_seq == one.seq and row.watermark]
-                if eras[-1].rules.members.systems:
-                    read.append(eras[-1].at)
-                eras.append(Era(one.seq, max(read, default=one.at), self._rules.at(one.seq + 1)))
-        return eras
+        versions = [version for version in self._header.versions if version.kind in kinds]
+        changed_at = {seq for version in versions for seq in (version.from_seq, version.until_seq)}
+        periods = [HealthPeriod(0, self._header.start, self._rules.at(0))]
+        for apply in self._applies:
+            if apply.seq in changed_at:
+                begins = [
+                    cutover.watermark
+                    for cutover in self._data_cutovers
+                    if cutover.rules_seq == apply.seq and cutover.watermark
+                ]
+                if periods[-1].rules.members.systems:
+                    begins.append(periods[-1].at)
+                after = self._rules.at(apply.seq + 1)
+                periods.append(HealthPeriod(apply.seq, max(begins, default=apply.at), after))
+        return periods
 
-    def _of_events(self) -> Sequence[Change]:
-        stood = {one.rules_seq: one for one in self._story.switches if one.lane == "record"}
+    def _of_events(self) -> Sequence[RuleChange]:
+        cutovers = {
+            cutover.rules_seq: cutover for cutover in self._header.cutovers if cutover.lane == "record"
+        }
         changes = []
-        for one in self._applies:
-            if one.recorded_at < self._story.start:
+        for apply in self._applies:
+            if apply.recorded_at < self._header.start:
                 continue
-            switch = stood.get(one.seq) or _caught_up(one)
-            decided, _ = self._change(one.seq)
-            after = self._rules.at(one.seq + 1)
-            place = (switch.watermark or _EVER, float(switch.seq))
-            changes.append(Change(place, switch.watermark, one.at, decided, after))
-            before = self._rules.at(one.seq)
+            cutover = cutovers.get(apply.seq) or _without_lag(apply)
+            changed, _ = self._changes_of(apply.seq)
+            before, after = self._rules.at(apply.seq), self._rules.at(apply.seq + 1)
+            position = (cutover.watermark or _BEGINNING, float(cutover.seq))
+            changes.append(RuleChange(position, cutover.watermark, apply.at, changed, after))
             of_lane = {
                 name: change
                 for name, change in state_changes(before, after).items()
                 if before.rules[name].document.event is not None
             }
-            place = (one.recorded_at, float(one.seq))
-            changes.append(Change(place, one.recorded_at, one.recorded_at, of_lane, after, forgets=False))
-        return sorted(changes, key=lambda change: change.place[1])
+            position = (apply.recorded_at, float(apply.seq))
+            changes.append(
+                RuleChange(position, apply.recorded_at, apply.recorded_at, of_lane, after, drops_states=False)
+            )
+        return sorted(changes, key=lambda change: change.position[1])
 
-    def _changed(self, rules_seq: int) -> tuple[Mapping[str, StateChange], frozenset[str]]:
+    def _find_changes(self, rules_seq: int) -> tuple[Mapping[str, StateChange], frozenset[str]]:
         before, after = self._rules.at(rules_seq), self._rules.at(rules_seq + 1)
         return state_changes(before, after), rules_to_reevaluate(before, after)
 
 
 class Candidate:
-    """The documents of one set, as versions that hold for ever."""
+    """One set of documents for the whole window."""
 
-    def __init__(self, versions: Sequence[Version], begins: datetime) -> None:
-        self._begins = begins
-        for_ever = [one._replace(from_seq=-1, until_seq=None) for one in versions]
+    def __init__(self, versions: Sequence[DocumentVersion], start: datetime) -> None:
+        self._start = start
+        in_force = [version._replace(from_seq=-1, until_seq=None) for version in versions]
         rules = compiled_rule_book()
-        rules.load(for_ever)
+        rules.load(in_force)
         matchers = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
-        matchers.load(for_ever)
+        matchers.load(in_force)
         self._rules = rules.at(0)
         self._matcher = matchers.at(0)
 
     def of_series(self, partition: int) -> Timeline:
         return Timeline(self._rules, ())
 
-    def of_events(self) -> Sequence[Change]:
+    def of_events(self) -> Sequence[RuleChange]:
         return ()
 
-    def of_health(self) -> Sequence[Era]:
-        return [Era(0, self._begins, self._rules)]
+    def of_health(self) -> Sequence[HealthPeriod]:
+        return [HealthPeriod(0, self._start, self._rules)]
 
     def at(self, seq: int) -> CompiledRules:
         return self._rules
@@ -176,6 +202,6 @@ class Candidate:
         return self._matcher
 
 
-def _caught_up(one: Apply) -> LaneSwitch:
-    """Applied before lanes wrote down where they stood: as if nothing had been left to read."""
-    return LaneSwitch("record", 0, one.seq, one.seq - 1, one.recorded_at - MICROSECOND)
+def _without_lag(apply: RecordedApply) -> LaneCutover:
+    """The cutover of an apply without a row: the lane is taken to have read everything before it."""
+    return LaneCutover("record", 0, apply.seq, apply.seq - 1, apply.recorded_at - MICROSECOND)

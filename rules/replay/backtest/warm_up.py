@@ -1,8 +1,9 @@
-"""How far before the window a replay begins, so that what reaches into the window is seen beginning.
+"""The start of a replay: some time before the window, so that causes of what lies in it are replayed.
 
-Guarantee: at least the longest sustain, window, cooldown and tolerance of any document, and an hour; at most a week,
-and never in what retention has dropped: that would be read as silence. What was open, or last seen, even before is
-taken as a fact.
+Guarantee: the warm-up is at least the longest sustain, window, cooldown and tolerance of any document
+plus an hour, and at most a week. It never begins where retention has pruned: missing datapoints would
+look like stale series. Alarms that were open at the start, and the last datapoint of each series, are
+read from the recording.
 """
 
 from __future__ import annotations
@@ -13,29 +14,35 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
-from rules.replay.backtest.recording.model import Version
+from rules.replay.backtest.recording.model import DocumentVersion
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
 _LEAST = timedelta(hours=1)
 _MOST = timedelta(days=7)
 
 
-def beginning(since: datetime, versions: Iterable[Version], kept_from: Iterable[datetime | None]) -> datetime:
-    """`kept_from`: where what is left begins, if anything was dropped. A window from before then cannot be helped."""
-    left = [begin for begin in kept_from if begin is not None and begin <= since]
-    return max([since - _look_back(versions), *left])
+def replay_start(
+    since: datetime, versions: Iterable[DocumentVersion], retained_from: Iterable[datetime | None]
+) -> datetime:
+    """The start of the replay of a window that begins at `since`.
+
+    `retained_from` are the instants from which records and datapoints are complete; None if nothing
+    was pruned. A window that begins before one of them is replayed from incomplete data.
+    """
+    limits = [instant for instant in retained_from if instant is not None and instant <= since]
+    return max([since - _warm_up(versions), *limits])
 
 
-def _look_back(versions: Iterable[Version]) -> timedelta:
+def _warm_up(versions: Iterable[DocumentVersion]) -> timedelta:
     spans = (span for version in versions for span in _spans(version))
     return min(max(spans, default=_LEAST) + _LEAST, _MOST)
 
 
-def _spans(version: Version) -> Iterator[timedelta]:
+def _spans(version: DocumentVersion) -> Iterator[timedelta]:
     with suppress(ValidationError):
         if version.kind == "datapoint_type":
-            one = DatapointTypeDocument.model_validate(version.document)
-            yield one.stale_after or _LEAST
+            datapoint_type = DatapointTypeDocument.model_validate(version.document)
+            yield datapoint_type.stale_after or _LEAST
         elif version.kind == "event_rule":
             rule = EventRuleDocument.model_validate(version.document)
             spans = (rule.for_, rule.keep_firing_for, rule.cooldown, rule.no_data_for)

@@ -1,6 +1,7 @@
-"""What a process of a backtest does: shares, one after the other, with rules that are compiled once.
+"""The work of one process of a backtest: shares, one after the other, with rules compiled once.
 
-Why a module of its own: such a process begins by importing this, and needs nothing of what it takes to send.
+Why it is a module of its own: a process starts by importing it, and it imports nothing that delivers
+messages.
 """
 
 from __future__ import annotations
@@ -12,50 +13,51 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from typing import Any
 
-from rules.replay.backtest.owner_replay import Found, ShareReplay
-from rules.replay.backtest.recording.model import Source, Story, Version
+from rules.replay.backtest.recording.model import DocumentVersion, RecordingHeader, Source
+from rules.replay.backtest.result import BacktestResult
+from rules.replay.backtest.share_replay import ShareReplay
 from tocsin.core.errors import Refused
 
 Progress = tuple[int, float]
-"""A share, and how much of it is done."""
-_STEP = 0.02
+"""A share, and the fraction of it that is done."""
+_LEAST_PROGRESS = 0.02
 
 
 @dataclass(frozen=True)
-class Work:
+class ShareWorker:
     progress: SimpleQueue[Progress]
     stop: Event
     source: Source
-    story: Story
-    candidate: list[Version] | None
+    header: RecordingHeader
+    candidate: list[DocumentVersion] | None
 
     @cached_property
     def replay(self) -> ShareReplay:
-        return ShareReplay(self.story, self.candidate)
+        return ShareReplay(self.header, self.candidate)
 
-    def run(self, share: int, of: int) -> Found:
-        told = 0.0
+    def run(self, share: int, of: int) -> BacktestResult:
+        reported = 0.0
 
         def report(done: float) -> None:
-            nonlocal told
+            nonlocal reported
             if self.stop.is_set():
                 raise Refused("the backtest was stopped")
-            if done - told >= _STEP:
-                told = done
+            if done - reported >= _LEAST_PROGRESS:
+                reported = done
                 self.progress.put((share, done))
 
-        found = asyncio.run(self.replay.run(self.source, share, of, report))
+        result = asyncio.run(self.replay.run(self.source, share, of, report))
         self.progress.put((share, 1.0))
-        return found
+        return result
 
 
-_work: Work
+_worker: ShareWorker
 
 
-def begin(*given: Any) -> None:
-    global _work
-    _work = Work(*given)
+def initialize(*arguments: Any) -> None:
+    global _worker
+    _worker = ShareWorker(*arguments)
 
 
-def run_share(share: int, of: int) -> Found:
-    return _work.run(share, of)
+def run_share(share: int, of: int) -> BacktestResult:
+    return _worker.run(share, of)

@@ -1,13 +1,11 @@
-"""Rules in virtual time: the live engine, admission and runbooks, around a clock that moves when it is told to.
+"""Rule tests: the live rules in virtual time.
 
-Guarantee: the same rules and inputs give the same happenings, in the same order, with the same ids and texts, however
-far time is moved at once. Nothing is sent and nothing is read: no database, no stream, no network, no real clock.
-
-Why the live code: a rule test that passes says something about production only if it runs what production runs. What is
-simulated here is the rest: the order in which things come due, and what the world answers to a step.
+Guarantee: the same rules and inputs give the same log, in the same order, with the same ids and texts,
+however far time is moved at once. Nothing is sent and nothing is read: no database, no stream, no
+network, no real clock.
 """
 
-from rules.replay.rule_tests.log import Happening
+from rules.replay.log import LogEntry
 from rules.replay.rule_tests.world import World
 
-__all__ = ["Happening", "World"]
+__all__ = ["LogEntry", "World"]

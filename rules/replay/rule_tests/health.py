@@ -1,4 +1,4 @@
-"""The health of systems in a simulation: concluded at the end of each instant that had facts about members."""
+"""Health of systems in a rule test, decided at the end of each instant with observations of members."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from functools import partial
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.health.observations import Fact
 from rules.health.systems import HealthChange, Known, Systems
-from rules.replay.rule_tests.scheduler import HEALTH, Agenda
+from rules.replay.scheduler import HEALTH, Scheduler
 
 
-class Health:
-    """`tell` is given what changed, at its instant."""
+class SimulatedHealth:
+    """Calls `on_change` with each change of health, at its instant."""
 
     def __init__(
-        self, rules: CompiledRuleSet, agenda: Agenda, start: datetime, tell: Callable[[HealthChange], None]
+        self,
+        rules: CompiledRuleSet,
+        scheduler: Scheduler,
+        start: datetime,
+        on_change: Callable[[HealthChange], None],
     ) -> None:
         members = rules.members
-        self.owners = members.owners
-        self._agenda = agenda
-        self._tell = tell
+        self._scheduler = scheduler
+        self._on_change = on_change
         self._systems = Systems(Known(), lambda owner, key: members.of_series(owner, key, rules))
         for name in sorted(members.systems):
             self._systems.begin(name)
         for row in members.rows({}, rules):
             self._systems.place(row)
         if members.systems:
-            self._agenda.add(start, HEALTH, partial(self._conclude, start))
+            self._scheduler.add(start, HEALTH, partial(self._decide, start))
 
-    def hear(self, facts: Iterable[Fact]) -> None:
-        for fact in facts:
-            self._systems.hear([fact])
-            self._agenda.add(fact.at, HEALTH, partial(self._conclude, fact.at))
+    def observe(self, observations: Iterable[Fact]) -> None:
+        for observation in observations:
+            self._systems.hear([observation])
+            self._scheduler.add(observation.at, HEALTH, partial(self._decide, observation.at))
 
-    def _conclude(self, at: datetime) -> None:
+    def _decide(self, at: datetime) -> None:
         for change in self._systems.conclude(at):
-            self._tell(change)
+            self._on_change(change)

@@ -1,8 +1,7 @@
-"""What people do to the alarms of a simulation: acknowledge, snooze, and end a snooze before its time.
+"""Operators in a rule test: acknowledge, snooze and unsnooze open alarms.
 
-Guarantee: the events are those of the live acts (`rules.alarms.operator`), and so is the end of a snooze: at its
-nominal time, if the alarm is still open and nobody snoozed it again or ended the snooze. An alarm that resolves at
-that very instant because its sustain is over is resolved first.
+Guarantee: the events are those of the live commands (`rules.alarms.operator`), and snoozes end as
+`rules.replay.alarms` says.
 
 On failure: `InvalidInput` if no alarm of the rule is open.
 """
@@ -15,62 +14,61 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid5
 
-from rules.replay.rule_tests.alarms import Alarms, Held
-from rules.replay.rule_tests.scheduler import SNOOZE, Agenda
-from schemas.wire.alarm_events import (
-    acknowledged_event,
-    check_snooze,
-    snooze_ended_payload,
-    snoozed_event,
-    transition_event,
-)
+from rules.replay.alarms import AlarmRecord, AlarmStore
+from rules.replay.scheduler import SNOOZE, Scheduler
+from schemas.wire.alarm_events import acknowledged_event, check_snooze, snoozed_event
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
 _VIA = "test"
 
 
-class Acts:
+class SimulatedOperator:
     def __init__(
-        self, alarms: Alarms, agenda: Agenda, now: Callable[[], datetime], append: Callable[[NewEvent], None]
+        self,
+        alarms: AlarmStore,
+        scheduler: Scheduler,
+        now: Callable[[], datetime],
+        append: Callable[[NewEvent], None],
     ) -> None:
         self._alarms = alarms
-        self._agenda = agenda
+        self._scheduler = scheduler
         self._now = now
         self._append = append
         self._count = 0
 
     def acknowledge(self, rule: str, owner: str, who: str) -> None:
-        held = self._open(rule, owner)
-        if not held.acknowledged_by:
-            held.acknowledged_by = who
-            self._record(acknowledged_event(held.ref, self._now(), who=who, via=_VIA))
+        record = self._open_alarm(rule, owner)
+        if self._alarms.acknowledge(record, who):
+            self._append_event(acknowledged_event(record.ref, self._now(), who=who, via=_VIA))
 
     def snooze(self, rule: str, owner: str, who: str, lasts: timedelta) -> None:
-        held, until = self._open(rule, owner), self._now() + lasts
+        record, until = self._open_alarm(rule, owner), self._now() + lasts
         check_snooze(self._now(), until)
-        held.snoozed_until = until
-        self._record(snoozed_event(held.ref, self._now(), who=who, via=_VIA, until=until))
-        self._agenda.add(until, SNOOZE, partial(self._end_snooze, held, until, who))
+        self._alarms.snooze(record, until, who)
+        self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=until))
+        self._scheduler.add(until, SNOOZE, partial(self._end_snooze, record, until))
 
     def unsnooze(self, rule: str, owner: str, who: str) -> None:
-        held = self._open(rule, owner)
-        held.snoozed_until = None
-        self._record(snoozed_event(held.ref, self._now(), who=who, via=_VIA, until=None))
+        record = self._open_alarm(rule, owner)
+        self._alarms.snooze(record, None, who)
+        self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=None))
 
-    def _end_snooze(self, held: Held, until: datetime, who: str) -> None:
-        if held.state == "open" and held.snoozed_until == until:
-            held.snoozed_until = None
-            self._append(transition_event(held.ref, "snooze-ended", until, snooze_ended_payload(who)))
+    def _end_snooze(self, record: AlarmRecord, until: datetime) -> None:
+        if record.snoozed_until != until:
+            return
+        event = self._alarms.end_snooze(record)
+        if record.outlasts(until):
+            self._append(event)
 
-    def _open(self, rule: str, owner: str) -> Held:
-        held = self._alarms.open_of(rule, owner)
-        if held is None:
+    def _open_alarm(self, rule: str, owner: str) -> AlarmRecord:
+        record = self._alarms.find_open(rule, owner)
+        if record is None:
             raise InvalidInput(f"no alarm of {rule!r} is open for {owner!r} at {self._now().isoformat()}")
-        return held
+        return record
 
-    def _record(self, event: NewEvent) -> None:
-        """Append an operator's event. Its id is random live; here the same test gives the same id."""
-        assert event.alarm_id is not None
+    def _append_event(self, event: NewEvent) -> None:
+        """Append an event with a reproducible id. Live the ids of operators' events are random."""
         self._count += 1
+        assert event.alarm_id is not None
         self._append(replace(event, id=uuid5(event.alarm_id, f"{event.type}/{self._count}")))

@@ -1,10 +1,11 @@
-"""Rule tests: YAML in, verdicts out.
+"""Rule tests: loads test documents, runs them and compares the log with the expectations.
 
-Guarantee: a test is read with places, like rules; its rules are loaded by the live loader; what happens is compared by
-instant, kind, name, owner and text, and every difference is listed. Tests do not see each other.
+Guarantee: problems of a test have the file and line, like those of rules. The live loader loads its
+rules. Log entries and expectations are compared by instant, kind, name, owner and text, and every
+difference is listed. Tests do not affect each other.
 
-On failure: problems of the files are `RulesInvalid`; a test that cannot go on (an acknowledgement without an alarm)
-fails with that sentence.
+On failure: problems of the files raise `RulesInvalid`. A test that cannot continue, such as one with
+an acknowledgement without an alarm, fails with the error.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from rules.documents.load.loader import Loaded, load_files
 from rules.documents.load.problems import Problem, RulesInvalid
 from rules.documents.load.source import Read, read_source
 from rules.documents.load.validation import TESTS
-from rules.replay.rule_tests.log import Happening
+from rules.replay.log import LogEntry
 from rules.replay.rule_tests.world import World
 from schemas.documents.rule_test import EXPECTATIONS, Expected, Given, RuleTestDocument, expand
 from schemas.values.duration import format_duration, parse_duration
 from tocsin.core.errors import InvalidInput
 
-_ALARMS = ("opened", "resolved")
+_ALWAYS_COMPLETE = ("opened", "resolved")
+_WITHOUT_EFFECT = ("wait", "branch", "parallel")
 
 
 class RuleTest(NamedTuple):
@@ -36,24 +38,24 @@ class RuleTest(NamedTuple):
     document: RuleTestDocument
 
 
-class Seen(NamedTuple):
-    """A happening, in the words of an expectation."""
+class Observed(NamedTuple):
+    """A log entry in the terms of an expectation."""
 
     at: datetime
     kind: str
     name: str
     owner: str
-    says: str
-    begins: bool = False
-    """The first word about a system: it need not be expected."""
+    text: str
+    is_initial: bool = False
+    """The first health of a system. It need not be expected."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RuleTestResult:
     test: RuleTest
     missing: tuple[Expected, ...]
-    unexpected: tuple[Seen, ...]
-    seen: tuple[Seen, ...]
+    unexpected: tuple[Observed, ...]
+    observed: tuple[Observed, ...]
     start: datetime
     error: str | None = None
 
@@ -71,29 +73,29 @@ def load_tests(paths: Sequence[Path]) -> list[RuleTest]:
     if problems:
         raise RulesInvalid(problems)
     return [
-        RuleTest(one.file, one.document.key.line + 1, one.document.model)
-        for one in read.placed
-        if isinstance(one.document.model, RuleTestDocument)
+        RuleTest(placed.file, placed.document.key.line + 1, placed.document.model)
+        for placed in read.placed
+        if isinstance(placed.document.model, RuleTestDocument)
     ]
 
 
 class RuleTests:
-    """Runs tests; each set of rules files is loaded once."""
+    """Runs tests. Each set of rule files is loaded once."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[Path, ...], Loaded] = {}
 
-    def run(self, test: RuleTest) -> Verdict:
-        start = _absolute(test.document.start, "start")
+    def run(self, test: RuleTest) -> RuleTestResult:
+        start = _absolute_instant(test.document.start, "start")
         try:
-            world = World((one.model for one in self._rules(test).documents), start)
+            world = World((document.model for document in self._rules(test).documents), start)
             for given in test.document.given:
-                _give(world, given, start)
+                _schedule(world, given, start)
             world.run_until(instant(test.document.until, start))
         except InvalidInput as error:
-            return Verdict(test, (), (), (), start, str(error))
-        seen = tuple(_seen(one) for one in world.happenings)
-        return _compared(test, [one for one in seen if one is not None], start)
+            return RuleTestResult(test, (), (), (), start, str(error))
+        observed = (_observed(entry) for entry in world.log)
+        return _compare(test, [entry for entry in observed if entry is not None], start)
 
     def _rules(self, test: RuleTest) -> Loaded:
         folder = Path(test.file).parent
@@ -102,18 +104,18 @@ class RuleTests:
             try:
                 self._loaded[paths] = load_files(paths)
             except RulesInvalid as invalid:
-                place = Problem(
-                    test.file, test.line, 1, f"the rules of test {test.document.name!r} are wrong:"
+                problem = Problem(
+                    test.file, test.line, 1, f"the rules of test {test.document.name!r} are invalid:"
                 )
-                raise RulesInvalid([place, *invalid.problems]) from None
+                raise RulesInvalid([problem, *invalid.problems]) from None
         return self._loaded[paths]
 
 
 def instant(text: str, start: datetime) -> datetime:
-    return _absolute(text, "at") if text[4:5] == "-" else start + parse_duration(text)
+    return _absolute_instant(text, "at") if text[4:5] == "-" else start + parse_duration(text)
 
 
-def _absolute(text: str, key: str) -> datetime:
+def _absolute_instant(text: str, key: str) -> datetime:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
@@ -123,16 +125,20 @@ def _absolute(text: str, key: str) -> datetime:
     return parsed.astimezone(UTC)
 
 
-def _give(world: World, given: Given, start: datetime) -> None:
+def _schedule(world: World, given: Given, start: datetime) -> None:
     at = instant(given.at, start)
     if given.series is not None:
         assert given.values is not None
         assert given.every is not None
-        for place, value in enumerate(expand(given.values)):
+        for number, value in enumerate(expand(given.values)):
             if value is not None:
-                when = at + place * given.every
                 world.at(
-                    when, "arrive", owner=given.owner, key=given.series, value=value, labels=given.labels
+                    at + number * given.every,
+                    "arrive",
+                    owner=given.owner,
+                    key=given.series,
+                    value=value,
+                    labels=given.labels,
                 )
     elif given.event is not None:
         world.at(at, "emit", type=given.event, owner=given.owner, payload=given.payload)
@@ -146,61 +152,74 @@ def _give(world: World, given: Given, start: datetime) -> None:
         world.at(at, "fail", action=given.fail, step=given.step, times=given.times)
 
 
-def _seen(one: Happening) -> Seen | None:
-    facts = one.facts
-    if one.kind == "alarm":
-        return Seen(one.at, one.state, one.name, one.owner, str(facts.get("message", "")))
-    if one.kind == "step":
-        if facts["step_kind"] in ("wait", "branch", "parallel") or one.state != "completed":
+def _observed(entry: LogEntry) -> Observed | None:
+    details = entry.details
+    if entry.kind == "alarm":
+        return Observed(entry.at, entry.state, entry.name, entry.owner, str(details.get("message", "")))
+    if entry.kind == "step":
+        if details["step_kind"] in _WITHOUT_EFFECT or entry.state != "completed":
             return None
-        return Seen(one.at, "sent", one.name, one.owner, _text(facts))
-    if one.kind == "run":
-        return Seen(one.at, f"run {one.state}", one.name, one.owner, str(facts.get("reason", "")))
-    if one.kind == "health":
-        begins = facts["was"] is None
-        return Seen(one.at, f"health {one.state}", one.name, one.owner, _text(facts), begins)
-    return Seen(one.at, one.kind, one.name, one.owner, _text(facts.get("payload", facts)))
+        return Observed(entry.at, "sent", entry.name, entry.owner, _searched_text(details))
+    if entry.kind == "run":
+        text = str(details.get("reason", ""))
+        return Observed(entry.at, f"run {entry.state}", entry.name, entry.owner, text)
+    if entry.kind == "health":
+        kind, is_initial = f"health {entry.state}", details["was"] is None
+        return Observed(entry.at, kind, entry.name, entry.owner, _searched_text(details), is_initial)
+    text = _searched_text(details.get("payload", details))
+    return Observed(entry.at, entry.kind, entry.name, entry.owner, text)
 
 
-def _text(facts: Any) -> str:
-    """Everything a text can be looked for in."""
-    said = {key: value for key, value in facts.items() if key not in ("attempt", "step", "step_kind")}
-    texts = [str(said.pop(key)) for key in ("subject", "text") if said.get(key)]
-    return "\n".join([*texts, json.dumps(said, ensure_ascii=False, default=str)])
+def _searched_text(details: Any) -> str:
+    """The text in which an expectation searches: subject and text, then the rest as JSON."""
+    rest = {key: value for key, value in details.items() if key not in ("attempt", "step", "step_kind")}
+    texts = [str(rest.pop(key)) for key in ("subject", "text") if rest.get(key)]
+    return "\n".join([*texts, json.dumps(rest, ensure_ascii=False, default=str)])
 
 
-def _compared(test: RuleTest, seen: Sequence[Seen], start: datetime) -> Verdict:
-    left = list(seen)
+def _compare(test: RuleTest, observed: Sequence[Observed], start: datetime) -> RuleTestResult:
+    document = test.document
+    unmatched = list(observed)
     missing: list[Expected] = []
-    for expected in test.document.expect:
-        found = next((one for one in left if _meets(one, expected, start)), None)
-        if found is None:
+    for expected in document.expect:
+        match = next((entry for entry in unmatched if _matches(entry, expected, start)), None)
+        if match is None:
             missing.append(expected)
         else:
-            left.remove(found)
-    complete = {*_ALARMS, *test.document.nothing_else, *(one.kind for one in test.document.expect)}
-    unexpected = tuple(one for one in left if one.kind in complete and one.kind in EXPECTATIONS)
-    runs = {one.name for one in test.document.expect if one.kind == "run"}
-    if "run" in test.document.nothing_else:
-        unexpected += tuple(one for one in left if one.kind.startswith("run ") and one.name not in runs)
+            unmatched.remove(match)
+    unexpected = tuple(_unexpected(document, unmatched))
+    return RuleTestResult(test, tuple(missing), unexpected, tuple(observed), start)
+
+
+def _unexpected(document: RuleTestDocument, unmatched: Sequence[Observed]) -> list[Observed]:
+    """The entries without an expectation, of the kinds whose expectations are complete."""
+    complete = {*_ALWAYS_COMPLETE, *document.nothing_else, *(expected.kind for expected in document.expect)}
+    unexpected = [entry for entry in unmatched if entry.kind in complete and entry.kind in EXPECTATIONS]
+    if "run" in document.nothing_else:
+        runs = {expected.name for expected in document.expect if expected.kind == "run"}
+        unexpected += (
+            entry for entry in unmatched if entry.kind.startswith("run ") and entry.name not in runs
+        )
     if "health" in complete:
-        unexpected += tuple(one for one in left if one.kind.startswith("health ") and not one.begins)
-    if "event" in complete and "event" not in test.document.nothing_else:
-        types = {one.name for one in test.document.expect if one.kind == "event"}
-        unexpected = tuple(one for one in unexpected if one.kind != "event" or one.name in types)
-    return Verdict(test, tuple(missing), unexpected, tuple(seen), start)
+        unexpected += (
+            entry for entry in unmatched if entry.kind.startswith("health ") and not entry.is_initial
+        )
+    if "event" in complete and "event" not in document.nothing_else:
+        types = {expected.name for expected in document.expect if expected.kind == "event"}
+        unexpected = [entry for entry in unexpected if entry.kind != "event" or entry.name in types]
+    return unexpected
 
 
-def _meets(seen: Seen, expected: Expected, start: datetime) -> bool:
+def _matches(observed: Observed, expected: Expected, start: datetime) -> bool:
     return (
-        seen.kind == expected.outcome
-        and seen.name == expected.name
-        and (expected.at is None or seen.at == instant(expected.at, start))
-        and expected.owner in (None, seen.owner)
-        and (expected.says is None or expected.says in seen.says)
+        observed.kind == expected.outcome
+        and observed.name == expected.name
+        and (expected.at is None or observed.at == instant(expected.at, start))
+        and expected.owner in (None, observed.owner)
+        and (expected.says is None or expected.says in observed.text)
     )
 
 
-def since(at: datetime, start: datetime) -> str:
-    """`10m`, the distance from the start of a test."""
+def since_start(at: datetime, start: datetime) -> str:
+    """The time since the start of a test, such as `10m`."""
     return format_duration(at - start) if at >= start else at.isoformat()

@@ -1,4 +1,4 @@
-"""A world in virtual time: schedules fire, datapoints arrive, alarms open, actions run, and nothing is sent."""
+"""A simulated instance in virtual time: it fires schedules, opens alarms and runs actions, and sends nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from rules.documents.load.recurrences import recurrence_of
 from rules.documents.rule_book import RuleSet
 from rules.engine import Arrival, Value
 from rules.health.systems import HealthChange
-from rules.replay.rule_tests.alarms import Alarms, alarm_facts, open_alarms
-from rules.replay.rule_tests.health import Health
-from rules.replay.rule_tests.log import Happening
-from rules.replay.rule_tests.operator import Acts
-from rules.replay.rule_tests.perform import Failure
-from rules.replay.rule_tests.runs import Facts, Runs, Surroundings
-from rules.replay.rule_tests.scheduler import EVENT, INPUT, Agenda
+from rules.replay.alarms import AlarmStore, alarm_facts, open_alarm_facts
+from rules.replay.log import LogEntry
+from rules.replay.perform import Failure
+from rules.replay.rule_tests.alarms import SimulatedAlarms
+from rules.replay.rule_tests.health import SimulatedHealth
+from rules.replay.rule_tests.operator import SimulatedOperator
+from rules.replay.runs import Facts, Runs, SimulationHooks
+from rules.replay.scheduler import EVENT, INPUT, Scheduler
 from schemas.documents import ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.event_facts import event_facts
@@ -32,53 +33,58 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
 _EVENTS = uuid.UUID("9f0d0c58-4d5e-5a53-8b4e-7c2e7f1b6a90")
-MOST_HAPPENINGS = 1_000_000
+_MOST_ENTRIES = 1_000_000
+_OPERATOR = "operator"
 
 
 class World:
     def __init__(self, documents: Iterable[BaseModel], start: datetime) -> None:
-        models = list(documents)
-        rules = RuleSet(models)
+        rules = RuleSet(list(documents))
         self.now = self.start = start
-        self.happenings: list[Happening] = []
-        self._agenda = Agenda()
+        self.log: list[LogEntry] = []
+        self._scheduler = Scheduler()
         self._matcher = ActionMatcher(rules)
         self._events: list[Facts] = []
         self._lineages: dict[str, tuple[str, ...]] = {}
         compiled = CompiledRuleSet(rules)
-        health = Health(compiled, self._agenda, start, self._tell_health)
-        self._alarms = Alarms(compiled, self._agenda, self._append, self._note, health)
-        self._acts = Acts(self._alarms, self._agenda, lambda: self.now, self._append)
-        around = Surroundings(
-            agenda=self._agenda,
-            now=lambda: self.now,
-            append=self._append,
-            note=self._note,
-            alarm=self._alarm,
-            looks=self._looks,
-            newest=lambda: len(self._events),
-            record=self._record,
+        health = SimulatedHealth(compiled, self._scheduler, start, self._change_health)
+        self._alarms = SimulatedAlarms(compiled, self._scheduler, self.append, self.log.append, health)
+        self._operator = SimulatedOperator(self.alarms, self._scheduler, lambda: self.now, self.append)
+        self._runs = Runs(
+            SimulationHooks(
+                scheduler=self._scheduler,
+                now=lambda: self.now,
+                append=self.append,
+                log=self.log.append,
+                alarm=self._alarm_facts,
+                digest_rows=self._digest_rows,
+                newest_seq=lambda: len(self._events),
+                record=self._record,
+            )
         )
-        self._runs = Runs(around)
         for schedule in rules.of(ScheduleDocument).values():
             if schedule.enabled:
                 self._arm(schedule, recurrence_of(schedule, anchor=start, hash_id=schedule.name), start)
 
+    @property
+    def alarms(self) -> AlarmStore:
+        return self._alarms.store
+
     def run_until(self, until: datetime) -> None:
-        """Let everything that is due up to an instant happen, each at its own."""
-        while (due := self._agenda.next(until)) is not None:
-            at, what = due
+        """Run everything that is due up to an instant, each call at its own."""
+        while (due := self._scheduler.next(until)) is not None:
+            at, call = due
             self.now = max(self.now, at)
-            what()
-            if len(self.happenings) > MOST_HAPPENINGS:
+            call()
+            if len(self.log) > _MOST_ENTRIES:
                 raise InvalidInput(
-                    f"more than {MOST_HAPPENINGS} things happened", remedy="end the test earlier"
+                    f"the log has more than {_MOST_ENTRIES} entries", remedy="end the test earlier"
                 )
         self.now = max(self.now, until)
 
-    def at(self, at: datetime, act: str, **arguments: Any) -> None:
-        """Put an input on the agenda: `arrive`, `emit`, `acknowledge`, `snooze`, `unsnooze` or `fail`."""
-        self._agenda.add(at, INPUT, partial(getattr(self, act), **arguments))
+    def at(self, at: datetime, method: str, **arguments: Any) -> None:
+        """Schedule an input: `arrive`, `emit`, `acknowledge`, `snooze`, `unsnooze` or `fail`."""
+        self._scheduler.add(at, INPUT, partial(getattr(self, method), **arguments))
 
     def arrive(self, owner: str, key: str, value: Value, labels: Mapping[str, str] | None = None) -> None:
         self._alarms.arrive(
@@ -88,33 +94,52 @@ class World:
     def emit(
         self, type: str, owner: str = "", payload: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
-        self._append(
-            NewEvent(
-                self.now, "external", type, payload or {}, owner=owner, id=self._id(type, owner), **fields
-            )
-        )
+        id = uuid.uuid5(_EVENTS, f"{len(self._events)}/{type}/{owner}/{self.now.isoformat()}")
+        self.append(NewEvent(self.now, "external", type, payload or {}, owner=owner, id=id, **fields))
 
-    def acknowledge(self, rule: str, owner: str = "", who: str = "somebody") -> None:
-        self._acts.acknowledge(rule, owner, who)
+    def acknowledge(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
+        self._operator.acknowledge(rule, owner, who)
 
-    def snooze(self, rule: str, lasts: timedelta, owner: str = "", who: str = "somebody") -> None:
-        self._acts.snooze(rule, owner, who, lasts)
+    def snooze(self, rule: str, lasts: timedelta, owner: str = "", who: str = _OPERATOR) -> None:
+        self._operator.snooze(rule, owner, who, lasts)
 
-    def unsnooze(self, rule: str, owner: str = "", who: str = "somebody") -> None:
-        self._acts.unsnooze(rule, owner, who)
+    def unsnooze(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
+        self._operator.unsnooze(rule, owner, who)
 
     def fail(self, action: str, step: str | None = None, times: int = 1, error: str = "it failed") -> None:
         self._runs.failures.append(Failure(action, step, times, error))
+
+    def append(self, event: NewEvent, lineage: tuple[str, ...] = ()) -> None:
+        """Record an event now, and dispatch it."""
+        recorded = {
+            **vars(event),
+            "seq": len(self._events) + 1,
+            "recorded_at": self.now,
+            "correlation_id": event.correlation_id or event.id,
+            "payload": dict(event.payload),
+        }
+        facts = {**event_facts(recorded), "alarm_id": event.alarm_id}
+        self._events.append(facts)
+        if lineage:
+            self._lineages[facts["id"]] = lineage
+        self.log.append(LogEntry(event.ts, "event", event.type, event.owner, event.origin, facts))
+        self._scheduler.add(self.now, EVENT, partial(self._dispatch, facts))
+
+    def _dispatch(self, facts: Facts) -> None:
+        self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]))
+        for match in self._matcher.match(facts):
+            self._runs.start(match, facts, facts["alarm_id"], self._lineages.get(facts["id"], ()))
+        self._runs.see(facts)
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
         occurrence = recurrence.next_after(after)
         if occurrence is not None:
             spread = spread_of(schedule.owner, schedule.name, schedule.spread or timedelta(0))
             fire = partial(self._fire, schedule, recurrence, occurrence)
-            self._agenda.add(occurrence + spread, INPUT, fire)
+            self._scheduler.add(occurrence + spread, INPUT, fire)
 
     def _fire(self, schedule: ScheduleDocument, recurrence: Recurrence, at: datetime) -> None:
-        self._append(
+        self.append(
             NewEvent(
                 at,
                 "scheduled",
@@ -128,50 +153,23 @@ class World:
         )
         self._arm(schedule, recurrence, at)
 
-    def _tell_health(self, change: HealthChange) -> None:
-        """It comes back at once, as a datapoint of the system."""
+    def _change_health(self, change: HealthChange) -> None:
+        """Log a change of health. It arrives at once as a datapoint of the system."""
         system, health = change.system, change.health
-        self._note(Happening(self.now, "health", system, system, health, change.payload))
+        self.log.append(LogEntry(self.now, "health", system, system, health, change.payload))
         labels = {} if change.reason is None else {"reason": str(change.reason)}
         self.at(self.now, "arrive", owner=system, key=HEALTH_KEY, value=health, labels=labels)
 
-    def _append(self, event: NewEvent, lineage: tuple[str, ...] = ()) -> None:
-        recorded = {
-            **vars(event),
-            "seq": len(self._events) + 1,
-            "recorded_at": self.now,
-            "correlation_id": event.correlation_id or event.id,
-            "payload": dict(event.payload),
-        }
-        facts = {**event_facts(recorded), "alarm_id": event.alarm_id}
-        self._events.append(facts)
-        if lineage:
-            self._lineages[facts["id"]] = lineage
-        self._note(Happening(event.ts, "event", event.type, event.owner, event.origin, facts))
-        self._agenda.add(self.now, EVENT, partial(self._hear, facts))
+    def _record(self, datapoints: Facts) -> None:
+        for key, value in datapoints["values"].items():
+            self.at(self.now, "arrive", owner=datapoints["owner"], key=key, value=value)
 
-    def _hear(self, facts: Facts) -> None:
-        self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]))
-        for found in self._matcher.match(facts):
-            self._runs.start(found, facts, facts["alarm_id"], self._lineages.get(facts["id"], ()))
-        self._runs.see(facts)
+    def _alarm_facts(self, alarm_id: uuid.UUID | None) -> Facts:
+        return alarm_facts(self.alarms.get(alarm_id), self.now)
 
-    def _record(self, recorded: Facts) -> None:
-        for key, value in recorded["values"].items():
-            self.at(self.now, "arrive", owner=recorded["owner"], key=key, value=value)
-
-    def _alarm(self, id: uuid.UUID | None) -> Facts:
-        return alarm_facts(None if id is None else self._alarms.held.get(id), self.now)
-
-    def _looks(self, after: int, upto: int) -> Facts:
+    def _digest_rows(self, after: int, upto: int) -> Facts:
         return {
-            "open_alarms": open_alarms(self._alarms.held.values(), self.now),
+            "open_alarms": open_alarm_facts(self.alarms, self.now),
             "events": [event for event in self._events if after < event["seq"] <= upto],
-            "stale_series": self._alarms.stale(),
+            "stale_series": self._alarms.stale_series(),
         }
-
-    def _note(self, happening: Happening) -> None:
-        self.happenings.append(happening)
-
-    def _id(self, type: str, owner: str) -> uuid.UUID:
-        return uuid.uuid5(_EVENTS, f"{len(self._events)}/{type}/{owner}/{self.now.isoformat()}")

@@ -81,14 +81,14 @@ async def test_history_replays_and_says_that_nothing_was_sent(
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW)
     assert "nothing was sent" in answer.lines[0]
     assert answer.lines[-1] == (
-        "the replay is what was recorded: 8 edges of alarms and 2 verdicts of staleness"
+        "the replay is what was recorded: 8 transitions of alarms and 2 changes of staleness"
     )
     assert re.search(r"^hot +4 +4 +0 +0 +0 +0 +5m28s +5m28s", answer.out, re.MULTILINE)
     assert re.search(r"^quiet +2 +2 +0 +0 +0 +0 +4m25s +4m25s", answer.out, re.MULTILINE)
     told = (await typed(tocsin, "backtest", "--json", *WINDOW)).json
-    assert told["differences"] == []
+    assert told["mismatches"] == []
     assert {one["rule"]: one["time_then_s"] for one in told["rules"]} == {"hot": 328.0, "quiet": 265.999718}
-    assert told["pages"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 6}]
+    assert told["notifications"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 6}]
     assert await all_rows(connection, "select * from tocsin.action") == []
 
 
@@ -115,8 +115,8 @@ async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
 ) -> None:
     await connection.execute("delete from tocsin.datapoint where arrived_at = %s", (at(18),))
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW, exit_code=1)
-    assert "differences from what was recorded" in answer.out
-    assert "the nearest that the replay has is at 2026-03-02T08:00:21Z" in answer.out
+    assert "mismatches with the recording" in answer.out
+    assert "the nearest one in the replay is at 2026-03-02T08:00:21Z" in answer.out
 
 
 async def test_other_rules_are_compared_with_what_happened(
@@ -126,7 +126,7 @@ async def test_other_rules_are_compared_with_what_happened(
     assert stricter["alarms"] == {"then": 6, "now": 6, "earlier": 4, "same": 2}
     looser = await tried(tocsin, rules, LOOSER)
     assert looser["alarms"] == {"then": 6, "now": 2, "lost": 4, "same": 2}
-    assert looser["pages"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 0}]
+    assert looser["notifications"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 0}]
     later = await tried(tocsin, rules, LATER)
     assert later["alarms"] == {"then": 6, "now": 6, "later": 4, "same": 2}
     assert later["noisiest"][0] == {"owner": "<b>plant</b>-1", "key": "dsp.a", "alarms": 3}
@@ -149,7 +149,7 @@ async def test_a_recording_replays_without_a_database_and_draws_a_page(
     text = page.read_text()
     seen = Page()
     seen.feed(text)
-    assert seen.classes >= {"then", "now", "gap"}
+    assert seen.classes >= {"then", "now", "stale"}
     assert seen.open == []
     assert "<b>plant" not in text
     assert "prefers-color-scheme: dark" in text

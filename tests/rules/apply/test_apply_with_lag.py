@@ -86,8 +86,8 @@ async def test_what_is_overdue_is_settled_in_pages_between_which_the_lanes_go_on
     ended = await all_rows(connection, "select opened_at, resolved_reason from tocsin.alarm")
     assert [tuple(row.values()) for row in ended] == [(at(DEADLINE), "rule-removed")] * 12
     _, found = await replayed(settings, at(0), at(60))
-    assert not found.differences, "\n".join(map(str, found.differences))
-    assert len(found.now) == 24
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    assert len(found.replayed_transitions) == 24
 
 
 async def test_a_page_is_of_so_many_silences_and_those_of_one_owner_are_never_divided(
@@ -138,7 +138,7 @@ async def test_killed_between_pages_no_rule_has_changed_and_no_silence_is_moved(
     assert await stale_at(connection) == [(owner, DEADLINE) for owner in sorted(OWNERS)]
     await change(connection)
     _, found = await replayed(settings, at(0), at(60))
-    assert not found.differences, "\n".join(map(str, found.differences))
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
 
 
 async def test_a_page_waits_for_the_batch_under_way(

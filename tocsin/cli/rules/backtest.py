@@ -20,9 +20,9 @@ from tocsin.cli.rules.export import Until, window
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from rules.replay.backtest.owner_replay import Found
-    from rules.replay.backtest.recording.model import Source, Story
+    from rules.replay.backtest.recording.model import RecordingHeader, Source
     from rules.replay.backtest.report.compare import Comparison
+    from rules.replay.backtest.result import BacktestResult
 
 _SHOWN = 20
 
@@ -61,43 +61,42 @@ def backtest(
         raise InvalidInput("a recording has its own window", remedy="leave out --since and --until")
     if html is not None:
         check_output(html, "--html")
-    story, found = finish(_backtest(rules or [], since or "30d", until, recording, jobs))
-    from rules.replay.backtest.report.compare import as_json as told
-    from rules.replay.backtest.report.compare import compare
+    header, result = finish(_backtest(rules or [], since or "30d", until, recording, jobs))
+    from rules.replay.backtest.report.compare import compare, report_json
 
     mode = "prospective" if rules else "historical"
-    compared = compare(story, found)
+    compared = compare(header, result)
     if html is not None:
-        from rules.replay.backtest.report.html import report_page
+        from rules.replay.backtest.report.html import html_report
         from tocsin.core.files import written_whole
 
         with written_whole(html) as being_written:
-            being_written.write_text(report_page(story, found, compared, mode), encoding="utf-8")
+            being_written.write_text(html_report(header, result, compared, mode), encoding="utf-8")
     if as_json:
-        print_json(told(story, found, compared, mode))
+        print_json(report_json(header, result, compared, mode))
     else:
-        _print(story, found, compared, mode)
+        _print(header, result, compared, mode)
         if html is not None:
             typer.echo(f"report: {html}")
-    if found.differences:
+    if result.mismatches:
         raise typer.Exit(1)
 
 
 async def _backtest(
     rules: list[Path], since: str, until: str | None, recording: Path | None, jobs: int
-) -> tuple[Story, Found]:
+) -> tuple[RecordingHeader, BacktestResult]:
     from rules.replay.backtest.candidates import candidate_documents
     from rules.replay.backtest.parallel import backtest as replay
     from tocsin.cli.progress import part_bar
 
     async with _source(since, until, recording) as source:
-        story = await source.story()
-        candidate = candidate_documents(story, rules, story.since) if rules else None
+        header = await source.header()
+        candidate = candidate_documents(header, rules, header.since) if rules else None
         with part_bar("replaying") as report:
-            found = await replay(
-                source, story, candidate, jobs=jobs or len(os.sched_getaffinity(0)), report=report
+            result = await replay(
+                source, header, candidate, jobs=jobs or len(os.sched_getaffinity(0)), report=report
             )
-        return story, found
+        return header, result
 
 
 @asynccontextmanager
@@ -115,9 +114,9 @@ async def _source(since: str, until: str | None, recording: Path | None) -> Asyn
         yield source
 
 
-def _print(story: Story, found: Found, compared: Comparison, mode: str) -> None:
-    typer.echo(f"{mode} replay of {utc_text(story.since)} to {utc_text(story.until)}: nothing was sent")
-    typer.echo(f"{found.datapoints:,} datapoints, {found.events:,} events, {found.owners:,} owners")
+def _print(header: RecordingHeader, result: BacktestResult, compared: Comparison, mode: str) -> None:
+    typer.echo(f"{mode} replay of {utc_text(header.since)} to {utc_text(header.until)}: nothing was sent")
+    typer.echo(f"{result.datapoints:,} datapoints, {result.events:,} events, {result.owners:,} owners")
     if compared.rules:
         typer.echo("")
         _print_rules(compared)
@@ -130,7 +129,7 @@ def _print(story: Story, found: Found, compared: Comparison, mode: str) -> None:
         )
     typer.echo("")
     if mode == "historical":
-        _print_identity(found)
+        _print_identity(result)
 
 
 def _print_rules(compared: Comparison) -> None:
@@ -144,23 +143,23 @@ def _print_rules(compared: Comparison) -> None:
         "LATER",
         "IN ALARM",
         "NOW",
-        "PAGES/DAY",
+        "NOTIFICATIONS/DAY",
         "NOW",
     )
     print_table(
         heads,
         [
             (
-                line.rule,
-                f"{line.then:,}",
-                f"{line.now:,}",
-                *(f"{line.kinds[kind]:,}" for kind in ("gained", "lost", "earlier", "later")),
-                duration_text(line.time_then),
-                duration_text(line.time_now),
-                f"{line.pages_then:,.1f}",
-                f"{line.pages_now:,.1f}",
+                rule.rule,
+                f"{rule.then:,}",
+                f"{rule.now:,}",
+                *(f"{rule.kinds[kind]:,}" for kind in ("gained", "lost", "earlier", "later")),
+                duration_text(rule.time_then),
+                duration_text(rule.time_now),
+                f"{rule.notifications_then:,.1f}",
+                f"{rule.notifications_now:,.1f}",
             )
-            for line in compared.rules
+            for rule in compared.rules
         ],
     )
 
@@ -188,16 +187,19 @@ def _print_changes(compared: Comparison) -> None:
         typer.echo(f"and {len(changed) - _SHOWN:,} more: see --json or --html")
 
 
-def _print_identity(found: Found) -> None:
-    if not found.differences:
-        same = f"{len(found.then):,} edges of alarms and {found.staleness:,} verdicts of staleness"
-        health = f" and {found.health:,} of health" if found.health else ""
-        typer.echo(f"the replay is what was recorded: {same}{health}")
+def _print_identity(result: BacktestResult) -> None:
+    if not result.mismatches:
+        alarms = f"{len(result.recorded_transitions):,} transitions of alarms"
+        staleness = f"{result.staleness_count:,} changes of staleness"
+        health = f" and {result.health_count:,} of health" if result.health_count else ""
+        typer.echo(f"the replay is what was recorded: {alarms} and {staleness}{health}")
         return
-    typer.echo(f"{len(found.differences):,} differences from what was recorded:")
-    for one in found.differences[:_SHOWN]:
-        told = f"{one.what} of {one.owner}: recorded {one.recorded}; replayed {one.replayed}"
-        typer.echo(f"  {printable(told)}")
-        typer.echo(f"    {printable(one.cause)}")
-    if len(found.differences) > _SHOWN:
-        typer.echo(f"  and {len(found.differences) - _SHOWN:,} more: see --json or --html")
+    typer.echo(f"{len(result.mismatches):,} mismatches with the recording:")
+    for mismatch in result.mismatches[:_SHOWN]:
+        text = (
+            f"{mismatch.what} of {mismatch.owner}: recorded {mismatch.recorded}; replayed {mismatch.replayed}"
+        )
+        typer.echo(f"  {printable(text)}")
+        typer.echo(f"    {printable(mismatch.cause)}")
+    if len(result.mismatches) > _SHOWN:
+        typer.echo(f"  and {len(result.mismatches) - _SHOWN:,} more: see --json or --html")

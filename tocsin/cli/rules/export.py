@@ -61,21 +61,21 @@ async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str
 
 async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
     """What reaches beyond retention is said: what was dropped would look as if it had not happened."""
-    from rules.replay.backtest.recording.database import whole_from
+    from rules.replay.backtest.recording.database import complete_since
     from timers.working_set import database_now
     from tocsin.cli.session import database
     from tocsin.core.errors import InvalidInput
 
     async with database() as connection:
         now = await database_now(connection)
-        kept_from = await whole_from(connection)
+        complete_from = await complete_since(connection)
     end = now if until is None else instant_or_ago(until, "--until", now)
     begin = instant_or_ago(since, "--since", now)
     if begin >= end:
         raise InvalidInput(
             f"--since {since} is not before --until {until or 'now'}", remedy="choose an earlier one"
         )
-    if kept_from is not None and begin < kept_from:
-        gone = f"retention has dropped what is from before {utc_text(kept_from)}"
+    if complete_from is not None and begin < complete_from:
+        gone = f"retention has dropped what is from before {utc_text(complete_from)}"
         typer.echo(f"{gone}, and alarms of then may be missing: choose a later --since", err=True)
     return begin, end

@@ -16,7 +16,7 @@ from tocsin.cli.options import Json, check_output
 from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
-    from rules.replay.rule_tests.rule_tests import Seen, Verdict
+    from rules.replay.rule_tests.rule_tests import Observed, RuleTestResult
     from schemas.documents.rule_test import Expected
 
 Files = Annotated[list[Path], typer.Argument(help="Files of tests in YAML, or folders.", metavar="FILES...")]
@@ -49,38 +49,38 @@ def run_tests(
     if not found:
         raise InvalidInput(f"no test has {only!r} in its name" if only else "the files hold no test")
     tests = RuleTests()
-    verdicts = [tests.run(one) for one in found]
+    results = [tests.run(one) for one in found]
     if junit is not None:
         with written_whole(junit) as being_written:
-            being_written.write_text(junit_text(verdicts), encoding="utf-8")
+            being_written.write_text(junit_text(results), encoding="utf-8")
     if as_json:
-        print_json([_facts(verdict) for verdict in verdicts])
+        print_json([_facts(result) for result in results])
     else:
-        for verdict in verdicts:
-            for line in verdict_lines(verdict):
+        for result in results:
+            for line in result_lines(result):
                 typer.echo(printable(line))
-        failed = sum(not verdict.passed for verdict in verdicts)
-        typer.echo(f"{len(verdicts) - failed} passed, {failed} failed")
-    if not all(verdict.passed for verdict in verdicts):
+        failed = sum(not result.passed for result in results)
+        typer.echo(f"{len(results) - failed} passed, {failed} failed")
+    if not all(result.passed for result in results):
         raise typer.Exit(1)
 
 
-def verdict_lines(verdict: Verdict) -> list[str]:
-    name = verdict.test.document.name
-    if verdict.passed:
+def result_lines(result: RuleTestResult) -> list[str]:
+    name = result.test.document.name
+    if result.passed:
         return [f"pass  {name}"]
-    lines = [f"FAIL  {name}  ({verdict.test.file}:{verdict.test.line})"]
-    if verdict.error is not None:
-        return [*lines, f"      {verdict.error}"]
-    lines += [f"      missing     {_expected_text(one)}" for one in verdict.missing]
-    lines += [f"      unexpected  {_seen_text(one, verdict)}" for one in verdict.unexpected]
-    return [*lines, "      what happened:", *(f"        {line}" for line in _timeline(verdict))]
+    lines = [f"FAIL  {name}  ({result.test.file}:{result.test.line})"]
+    if result.error is not None:
+        return [*lines, f"      {result.error}"]
+    lines += [f"      missing     {_expected_text(one)}" for one in result.missing]
+    lines += [f"      unexpected  {_observed_text(one, result)}" for one in result.unexpected]
+    return [*lines, "      what happened:", *(f"        {line}" for line in _timeline(result))]
 
 
-def _timeline(verdict: Verdict) -> list[str]:
-    shown = [one for one in verdict.seen if one.kind != "event" or one.name in _ACTS]
+def _timeline(result: RuleTestResult) -> list[str]:
+    shown = [one for one in result.observed if one.kind != "event" or one.name in _ACTS]
     lines = [
-        f"{'>' if one in verdict.unexpected else ' '} {_seen_text(one, verdict)}" for one in shown[:_SHOWN]
+        f"{'>' if one in result.unexpected else ' '} {_observed_text(one, result)}" for one in shown[:_SHOWN]
     ]
     if len(shown) > _SHOWN:
         lines.append(f"  and {len(shown) - _SHOWN} more")
@@ -94,36 +94,38 @@ def _expected_text(one: Expected) -> str:
     )
 
 
-def _seen_text(one: Seen, verdict: Verdict) -> str:
-    from rules.replay.rule_tests.rule_tests import since
+def _observed_text(one: Observed, result: RuleTestResult) -> str:
+    from rules.replay.rule_tests.rule_tests import since_start
 
     owner = f" of {one.owner}" if one.owner else ""
-    says = one.says.splitlines()[0][:100] if one.says.strip() not in ("", "{}") else ""
-    return f"{since(one.at, verdict.start):<8} {one.kind} {one.name}{owner}" + (f": {says}" if says else "")
+    says = one.text.splitlines()[0][:100] if one.text.strip() not in ("", "{}") else ""
+    return f"{since_start(one.at, result.start):<8} {one.kind} {one.name}{owner}" + (
+        f": {says}" if says else ""
+    )
 
 
-def _facts(verdict: Verdict) -> dict[str, object]:
+def _facts(result: RuleTestResult) -> dict[str, object]:
     return {
-        "name": verdict.test.document.name,
-        "file": verdict.test.file,
-        "line": verdict.test.line,
-        "passed": verdict.passed,
-        "error": verdict.error,
-        "missing": [_expected_text(one) for one in verdict.missing],
-        "unexpected": [_seen_text(one, verdict) for one in verdict.unexpected],
+        "name": result.test.document.name,
+        "file": result.test.file,
+        "line": result.test.line,
+        "passed": result.passed,
+        "error": result.error,
+        "missing": [_expected_text(one) for one in result.missing],
+        "unexpected": [_observed_text(one, result) for one in result.unexpected],
     }
 
 
-def junit_text(verdicts: Sequence[Verdict]) -> str:
+def junit_text(results: Sequence[RuleTestResult]) -> str:
     from xml.etree import ElementTree
 
-    failed = sum(not verdict.passed for verdict in verdicts)
-    suite = ElementTree.Element("testsuite", name="tocsin", tests=str(len(verdicts)), failures=str(failed))
-    for verdict in verdicts:
+    failed = sum(not result.passed for result in results)
+    suite = ElementTree.Element("testsuite", name="tocsin", tests=str(len(results)), failures=str(failed))
+    for result in results:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=verdict.test.file, name=verdict.test.document.name
+            suite, "testcase", classname=result.test.file, name=result.test.document.name
         )
-        if not verdict.passed:
-            text = "\n".join(printable(line) for line in verdict_lines(verdict))
+        if not result.passed:
+            text = "\n".join(printable(line) for line in result_lines(result))
             ElementTree.SubElement(case, "failure", message=text.splitlines()[0]).text = text
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

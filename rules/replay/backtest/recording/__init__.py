@@ -1,1 +1,1 @@
-"""Recordings: what a backtest reads, from the database or from a file."""
+"""Recordings, the input of a backtest: read from the database, or written to and read from a file."""

@@ -1,7 +1,8 @@
-"""The lines of a recording: each kind of fact as JSON, and back.
+"""Encodes the items of a recording as lines of JSON, and decodes them.
 
-Guarantee: what is decoded is what was encoded. Decoding raises `ValueError` or its like on anything that is not such a
-line; numbers are finite, and payloads have the shape that conditions can read.
+Guarantee: decoding returns the values that were encoded. A line that is malformed raises
+`ValueError` or a similar error. Numbers are finite, and payloads have a shape that conditions can
+read.
 """
 
 from __future__ import annotations
@@ -16,119 +17,114 @@ from operator import sub
 from typing import Any
 from uuid import UUID
 
-from rules.engine import Arrival
+from rules.engine import Alarm, Arrival
 from rules.replay.backtest.recording.model import (
-    Apply,
     Arrivals,
-    Events,
+    CalculatedChange,
+    CalculatedChanges,
+    DocumentVersion,
     Horizon,
-    LaneSwitch,
-    LastSeen,
-    OpenAlarm,
-    OwnerBegins,
-    Part,
+    InitialAlarm,
+    LaneCutover,
+    LastDatapoint,
+    OwnerHeader,
+    RecordedApply,
     RecordedEvent,
-    Staleness,
-    Story,
-    Verdicts,
-    Version,
+    RecordedEvents,
+    RecordingHeader,
+    RecordingItem,
 )
 from schemas.values.json_shape import check_json_shape
 from tocsin.core.instant import EPOCH, instant_of, microseconds_of
 
 FORMAT = "tocsin-recording"
-VERSION = 2
+VERSION = 3
 
 
-def story_lines(story: Story) -> Iterator[dict[str, Any]]:
+def header_lines(header: RecordingHeader) -> Iterator[dict[str, Any]]:
     yield {
         "format": FORMAT,
         "version": VERSION,
-        "start": microseconds_of(story.start),
-        "since": microseconds_of(story.since),
-        "until": microseconds_of(story.until),
-        "whole": story.is_whole,
+        "start": microseconds_of(header.start),
+        "since": microseconds_of(header.since),
+        "until": microseconds_of(header.until),
+        "whole": header.is_whole,
     }
-    for version in story.versions:
+    for version in header.versions:
         yield {"document": version}
-    for apply in story.applies:
+    for apply in header.applies:
         yield {"apply": [apply.seq, microseconds_of(apply.at), microseconds_of(apply.recorded_at)]}
-    for switch in story.switches:
-        yield {"switch": [*switch[:4], _us_or_none(switch.watermark)]}
-    for horizon in story.horizons:
+    for cutover in header.cutovers:
+        yield {"cutover": [*cutover[:4], _us_or_none(cutover.watermark)]}
+    for horizon in header.horizons:
         yield {"horizon": [*horizon[:2], _us_or_none(horizon.until)]}
     yield {"rules": "end"}
 
 
-STORY: dict[str, Callable[..., Any]] = {
-    "document": Version,
-    "apply": lambda seq, at, recorded_at: Apply(seq, instant_of(at), instant_of(recorded_at)),
-    "switch": lambda lane, partition, rules_seq, seq, until: LaneSwitch(
+HEADER_DECODERS: dict[str, Callable[..., Any]] = {
+    "document": DocumentVersion,
+    "apply": lambda seq, at, recorded_at: RecordedApply(seq, instant_of(at), instant_of(recorded_at)),
+    "cutover": lambda lane, partition, rules_seq, seq, until: LaneCutover(
         lane, partition, rules_seq, seq, _instant_or_none(until)
     ),
     "horizon": lambda lane, partition, until: Horizon(lane, partition, _instant_or_none(until)),
 }
 
 
-def owner_line(begins: OwnerBegins) -> dict[str, Any]:
+def owner_line(header: OwnerHeader) -> dict[str, Any]:
     return {
-        "owner": begins.owner,
-        "partition": begins.partition,
+        "owner": header.owner,
+        "partition": header.partition,
         "open": [
             [
-                one.rule,
-                str(one.id),
-                one.severity,
-                microseconds_of(one.since),
-                microseconds_of(one.opened_at),
-                one.payload,
-                one.source_event_id and str(one.source_event_id),
-                [event_line(act) for act in one.acts],
+                initial.alarm.rule,
+                str(initial.alarm.id),
+                initial.alarm.severity,
+                microseconds_of(initial.alarm.since),
+                microseconds_of(initial.opened_at),
+                initial.alarm.payload,
+                initial.alarm.source_event_id and str(initial.alarm.source_event_id),
+                [event_line(event) for event in initial.operator_events],
             ]
-            for one in begins.open
+            for initial in header.open_alarms
         ],
         "last": [
-            [one.key, microseconds_of(one.arrived_at), one.value, microseconds_of(one.ts), one.labels]
-            for one in begins.last
+            [last.key, microseconds_of(last.arrived_at), last.value, microseconds_of(last.ts), last.labels]
+            for last in header.last_datapoints
         ],
     }
 
 
-def owner_begins(line: dict[str, Any]) -> OwnerBegins:
+def _owner_header(line: dict[str, Any]) -> OwnerHeader:
     owner = _text(line["owner"])
-    held = [
-        OpenAlarm(
-            rule,
-            UUID(id),
-            severity,
-            instant_of(since),
-            instant_of(at),
-            payload,
-            _uuid_or_none(source),
-            tuple(_recorded_event(act, owner) for act in acts),
+    open_alarms = [
+        InitialAlarm(
+            Alarm(UUID(id), rule, owner, severity, instant_of(since), payload, _uuid_or_none(source)),
+            instant_of(opened_at),
+            tuple(_recorded_event(event, owner) for event in operator_events),
         )
-        for rule, id, severity, since, at, payload, source, acts in line["open"]
+        for rule, id, severity, since, opened_at, payload, source, operator_events in line["open"]
     ]
-    last = [
-        LastSeen(key, instant_of(at), _checked(value), instant_of(ts), labels)
+    last_datapoints = [
+        LastDatapoint(key, instant_of(at), _checked(value), instant_of(ts), labels)
         for key, at, value, ts, labels in line["last"]
     ]
-    return OwnerBegins(owner, int(line["partition"]), held, last)
+    return OwnerHeader(owner, int(line["partition"]), open_alarms, last_datapoints)
 
 
 def datapoints_line(rows: Sequence[Arrival]) -> list[Any]:
-    """Column by column: that takes a fifth of the space, and half of the time to read."""
-    at = [microseconds_of(one.at) for one in rows]
-    ages = [0 if one.ts == one.at else us - microseconds_of(one.ts) for us, one in zip(at, rows, strict=True)]
+    """Datapoints column by column: a fifth of the space of rows, and half of the time to read."""
+    at = [microseconds_of(row.at) for row in rows]
+    ages = [0 if row.ts == row.at else us - microseconds_of(row.ts) for us, row in zip(at, rows, strict=True)]
     series: dict[tuple[Any, ...], int] = {}
-    which = [series.setdefault((one.key, *one.labels.items()), len(series)) for one in rows]
+    which = [series.setdefault((row.key, *row.labels.items()), len(series)) for row in rows]
     return [
         "d",
         _steps(at),
-        _steps([one.seq for one in rows]),
+        _steps([row.seq for row in rows]),
         [[key, dict(labels)] for key, *labels in series],
         which if len(series) > 1 else None,
-        [one.value for one in rows],
+        [row.value for row in rows],
         ages if any(ages) else None,
     ]
 
@@ -140,8 +136,8 @@ def _arrivals(line: list[Any], owner: str) -> Arrivals:
         ((key, labels),) = series
         keys, of_keys = [key] * len(us), [labels] * len(us)
     else:
-        keys = [series[place][0] for place in which if place >= 0]
-        of_keys = [series[place][1] for place in which]
+        keys = [series[index][0] for index in which if index >= 0]
+        of_keys = [series[index][1] for index in which]
     measured = us if ages is None else list(map(sub, us, ages))
     return Arrivals(
         arrival_rows(us, list(accumulate(seqs)), [owner] * len(us), keys, values, measured, of_keys)
@@ -157,7 +153,10 @@ def arrival_rows(
     ts: list[int],
     labels: list[dict[str, str]],
 ) -> list[Arrival]:
-    """Of columns of equal length, with instants in microseconds. What is done for every datapoint is done in C."""
+    """Build rows from columns of equal length, with instants in microseconds.
+
+    The work per datapoint is done in C.
+    """
     if set(map(type, values)) != {float} or not all(map(isfinite, values)):
         for value in values:
             _checked(value)
@@ -171,7 +170,7 @@ _ARRIVAL: Callable[[tuple[Any, ...]], Arrival] = partial(tuple.__new__, Arrival)
 
 
 def _steps(numbers: list[int]) -> list[int]:
-    """The first, and by how much each is greater than the one before."""
+    """The first number, then the difference of each one to the one before."""
     return list(map(sub, numbers, [0, *numbers]))
 
 
@@ -179,64 +178,64 @@ def _instants(us: list[int]) -> list[datetime]:
     return list(map(EPOCH.__add__, map(timedelta, repeat(0), repeat(0), us)))
 
 
-def event_line(one: RecordedEvent) -> list[Any]:
-    told = one._asdict() | {
-        "id": str(one.id),
-        "ts": microseconds_of(one.ts),
-        "recorded_at": microseconds_of(one.recorded_at),
-        "alarm_id": one.alarm_id and str(one.alarm_id),
-        "correlation_id": str(one.correlation_id),
+def event_line(event: RecordedEvent) -> list[Any]:
+    fields = event._asdict() | {
+        "id": str(event.id),
+        "ts": microseconds_of(event.ts),
+        "recorded_at": microseconds_of(event.recorded_at),
+        "alarm_id": event.alarm_id and str(event.alarm_id),
+        "correlation_id": str(event.correlation_id),
     }
-    del told["owner"]
-    return ["e", {name: value for name, value in told.items() if value not in ("", None)}]
+    del fields["owner"]
+    return ["e", {name: value for name, value in fields.items() if value not in ("", None)}]
 
 
 def _recorded_event(line: list[Any], owner: str) -> RecordedEvent:
-    _, told = line
-    check_json_shape(told["payload"])
+    _, fields = line
+    check_json_shape(fields["payload"])
     return RecordedEvent(
-        seq=int(told["seq"]),
-        id=UUID(told["id"]),
-        ts=instant_of(told["ts"]),
-        recorded_at=instant_of(told["recorded_at"]),
-        origin=_text(told["origin"]),
-        type=_text(told["type"]),
-        schedule=_text(told.get("schedule", "")),
-        rule=_text(told.get("rule", "")),
-        action=_text(told.get("action", "")),
+        seq=int(fields["seq"]),
+        id=UUID(fields["id"]),
+        ts=instant_of(fields["ts"]),
+        recorded_at=instant_of(fields["recorded_at"]),
+        origin=_text(fields["origin"]),
+        type=_text(fields["type"]),
+        schedule=_text(fields.get("schedule", "")),
+        rule=_text(fields.get("rule", "")),
+        action=_text(fields.get("action", "")),
         owner=owner,
-        alarm_id=_uuid_or_none(told.get("alarm_id")),
-        severity=told.get("severity"),
-        correlation_id=UUID(told["correlation_id"]),
-        payload=told["payload"],
+        alarm_id=_uuid_or_none(fields.get("alarm_id")),
+        severity=fields.get("severity"),
+        correlation_id=UUID(fields["correlation_id"]),
+        payload=fields["payload"],
     )
 
 
-def verdict_line(one: Staleness) -> list[Any]:
-    return ["v", one.key, one.kind, microseconds_of(one.at), one.value]
+def calculated_line(change: CalculatedChange) -> list[Any]:
+    return ["c", change.key, change.kind, microseconds_of(change.at), change.value]
 
 
-def _staleness(line: list[Any], owner: str) -> Staleness:
-    _, key, verdict, at, value = line
-    return Staleness(owner, key, verdict, instant_of(at), value)
+def _calculated_change(line: list[Any], owner: str) -> CalculatedChange:
+    _, key, kind, at, value = line
+    return CalculatedChange(owner, key, kind, instant_of(at), value)
 
 
-def part_of(line: Any, owner: str) -> Part:
-    """What a line behind the rules says, of an owner that was named before."""
+def decode_item(line: Any, owner: str) -> RecordingItem:
+    """Decode a line after those about the rules; `owner` is the last one that was named."""
     if isinstance(line, dict):
-        return owner_begins(line)
+        return _owner_header(line)
     kind = line[0]
     if kind == "d":
         return _arrivals(line, owner)
     if kind == "e":
-        return Events([_recorded_event(line, owner)])
-    if kind == "v":
-        return Verdicts([_staleness(line, owner)])
+        return RecordedEvents([_recorded_event(line, owner)])
+    if kind == "c":
+        return CalculatedChanges([_calculated_change(line, owner)])
     raise ValueError(kind)
 
 
-def encoded(told: object) -> bytes:
-    return _encode(told).encode() + b"\n"
+def encoded(line: object) -> bytes:
+    return _encode(line).encode() + b"\n"
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode

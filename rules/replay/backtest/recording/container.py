@@ -1,11 +1,12 @@
-"""The container of a recording: gzip members that can be read each on its own, and an index of them at the end.
+"""The container of a recording: independent gzip members, with an index in the last one.
 
-Guarantee: the whole is a gzip file, so that any tool can read its lines. A member holds the owners of one group, so
-that processes share the work by groups, and none reads past what is another's. A cut, an addition or damage is refused,
-with the line where there is one: a member must match its checksum and end where the next begins.
+Guarantee: the file is a valid gzip file, so any tool can read its lines. Each member holds one group
+of whole owners, so processes divide the work by members and read nothing of each other's. A
+truncated, extended or damaged file is rejected, with the number of the line where one is known: a
+member must match its checksum and end at the offset where the next one begins.
 
-Why the index is at the end: a recording can be written to a pipe. The last 34 bytes are an empty member whose extra
-field `TS` says where the member of the index begins.
+Why the index is at the end: a recording can be written to a pipe. The last 34 bytes are an empty
+member whose extra field `TS` holds the offset of the index.
 """
 
 from __future__ import annotations
@@ -21,15 +22,24 @@ from pydantic_core import from_json
 from tocsin.core.errors import InvalidInput
 
 _LONGEST_LINE = 64 * 1024 * 1024
-"""What may be one line whatever its length: the last datapoints of all series of an owner, and the index."""
+"""Bounds the memory for a line. The longest lines are the last datapoints of all series of an owner,
+and the index."""
 _GZIP = 31
 _LEVEL = 6
 _CHUNK = 1024 * 1024
 _RAW = 64 * 1024
-_BEFORE_OFFSET = bytes.fromhex("1f8b0804 00000000 00ff 0c00 5453 0800")
-_BEHIND_OFFSET = bytes.fromhex("0300 00000000 00000000")
-_LAST = len(_BEFORE_OFFSET) + 8 + len(_BEHIND_OFFSET)
-_WRONG = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, AttributeError)
+_TRAILER_START = bytes.fromhex("1f8b0804 00000000 00ff 0c00 5453 0800")
+_TRAILER_END = bytes.fromhex("0300 00000000 00000000")
+_TRAILER_SIZE = len(_TRAILER_START) + 8 + len(_TRAILER_END)
+_DECODING_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+    AttributeError,
+)
 
 
 class MemberWriter:
@@ -39,9 +49,9 @@ class MemberWriter:
         self.line = 1
         """The number of the next line."""
         self.offset = 0
-        """Where the member begins."""
+        """The offset of the current member."""
         self.size = 0
-        """How much has been written to it, in plain bytes."""
+        """The uncompressed bytes written to the current member."""
         self._deflate = zlib.compressobj(_LEVEL, wbits=_GZIP)
 
     def write(self, lines: bytes) -> None:
@@ -50,37 +60,37 @@ class MemberWriter:
         self._put(self._deflate.compress(lines))
 
     def begin(self) -> None:
-        """What is written next is in another member."""
+        """End the current member and begin the next."""
         self._put(self._deflate.flush())
         self.offset, self.size = self._written, 0
         self._deflate = zlib.compressobj(_LEVEL, wbits=_GZIP)
 
     def close(self) -> None:
-        """The member that was begun last is the index."""
+        """End the file. The current member is the index."""
         self._put(self._deflate.flush())
-        self._put(_BEFORE_OFFSET + self.offset.to_bytes(8, "little") + _BEHIND_OFFSET)
+        self._put(_TRAILER_START + self.offset.to_bytes(8, "little") + _TRAILER_END)
 
     def _put(self, data: bytes) -> None:
         self._written += len(data)
         self._file.write(data)
 
 
-def index_place(path: Path) -> tuple[int, int]:
-    """Where the member of the index begins and ends."""
+def index_range(path: Path) -> tuple[int, int]:
+    """The offsets at which the member of the index begins and ends."""
     with path.open("rb") as file:
-        end = max(file.seek(0, SEEK_END) - _LAST, 0)
+        end = max(file.seek(0, SEEK_END) - _TRAILER_SIZE, 0)
         file.seek(end)
-        last = file.read()
-    offset = last.removeprefix(_BEFORE_OFFSET).removesuffix(_BEHIND_OFFSET)
+        trailer = file.read()
+    offset = trailer.removeprefix(_TRAILER_START).removesuffix(_TRAILER_END)
     begin = int.from_bytes(offset, "little")
-    # One of the offset's own bytes may be the wrong one.
-    if len(last) != _LAST or len(offset) != 8 or begin >= end:
-        refuse(path, None, "the file does not end as a recording does: it was cut short, or is none")
+    # Damage in the bytes of the offset itself gives an offset outside of the file.
+    if len(trailer) != _TRAILER_SIZE or len(offset) != 8 or begin >= end:
+        reject(path, None, "the file has no recording trailer: it was cut short, or is not a recording")
     return begin, end
 
 
-class Lines:
-    """The lines of one member with their numbers, for what is wrong with one."""
+class MemberReader:
+    """The lines of one member. It counts them, so that an error names the line."""
 
     def __init__(self, path: Path, begin: int = 0, end: int | None = None, number: int = 0) -> None:
         self._path = path
@@ -97,7 +107,7 @@ class Lines:
             raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
         self._file.seek(begin)
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> MemberReader:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -105,7 +115,7 @@ class Lines:
 
     @property
     def done(self) -> float:
-        """How much of it has been read."""
+        """The fraction of the member that has been read."""
         return (self._file.tell() - self._begin) / (self._end - self._begin) if self._end else 0.0
 
     def __iter__(self) -> Iterator[bytes]:
@@ -118,15 +128,15 @@ class Lines:
                 return
 
     def _read(self) -> bool:
-        """Some more lines, cut from a chunk of bounded size."""
+        """Read more lines, from a chunk of bounded size; false at the end."""
         chunk = self._decompress()
         if not chunk and not self._rest:
             return False
-        found = (self._rest + chunk).split(b"\n")
-        self._rest = found.pop() if chunk else b""
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines.pop() if chunk else b""
         if len(self._rest) > _LONGEST_LINE:
-            self.refuse(f"the line is longer than {_LONGEST_LINE:,} bytes")
-        self._ready = iter(found)
+            self.reject(f"the line is longer than {_LONGEST_LINE:,} bytes")
+        self._ready = iter(lines)
         return True
 
     def _decompress(self) -> bytes:
@@ -134,32 +144,32 @@ class Lines:
         while not chunk and not self._deflate.eof:
             raw = self._deflate.unconsumed_tail or self._file.read(_RAW)
             if not raw:
-                self.refuse("the file is cut short here")
+                self.reject("the file is cut short here")
             try:
                 chunk = self._deflate.decompress(raw, _CHUNK)
             except zlib.error:
-                self.refuse("the file is not gzip, or is damaged here")
+                self.reject("the file is not gzip, or is damaged here")
         if self._deflate.eof and self._end not in (None, self._file.tell() - len(self._deflate.unused_data)):
-            self.refuse("the file is damaged here: what follows is not where the index says")
+            self.reject("the file is damaged here: the next member does not begin where the index says")
         return chunk
 
     def next(self) -> bytes:
         line = next(iter(self), b"")
         if not line:
-            self.refuse("the file ends before its rules do")
+            self.reject("the file ends within its header")
         return line
 
-    def decoded(self, decode: Callable[..., Any], *more: Any) -> Any:
-        """The current line."""
+    def decode(self, decode: Callable[..., Any], *more: Any) -> Any:
+        """Decode the current line; `more` is passed to `decode`."""
         try:
             return decode(from_json(self._line, allow_inf_nan=False), *more)
-        except (*_WRONG, InvalidInput):
-            self.refuse("this is not a line of a recording")
+        except (*_DECODING_ERRORS, InvalidInput):
+            self.reject("this is not a line of a recording")
 
-    def refuse(self, why: str) -> NoReturn:
-        refuse(self._path, self._number, why)
+    def reject(self, problem: str) -> NoReturn:
+        reject(self._path, self._number, problem)
 
 
-def refuse(path: Path, line: int | None, why: str) -> NoReturn:
-    place = path if line is None else f"{path}:{line}"
-    raise InvalidInput(f"{place}: {why}", remedy="export the recording again")
+def reject(path: Path, line: int | None, problem: str) -> NoReturn:
+    location = path if line is None else f"{path}:{line}"
+    raise InvalidInput(f"{location}: {problem}", remedy="export the recording again")

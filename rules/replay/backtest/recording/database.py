@@ -1,15 +1,16 @@
-"""A recording read from Postgres: one snapshot, read only, in as many sessions as there are processes.
+"""A recording read from Postgres: one read-only snapshot, shared by all processes of a backtest.
 
-Guarantee: all of it is read as of one moment, so what a batch or the clock commits meanwhile is either wholly in it or
-not at all. No row is locked and nothing is written. Rows come through cursors, a few thousand at a time.
+Guarantee: all rows are read as of one moment, so a transaction that commits meanwhile is included
+completely or not at all. No row is locked and nothing is written. Rows are read through cursors, a
+few thousand at a time.
 
-What it costs the live system: the snapshot keeps vacuum from removing what died since. A long backtest of a busy
-database is better run from an export.
+Cost for the live system: while the snapshot is open, vacuum cannot remove rows that were deleted
+since. Run a long backtest of a busy database from an export.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,145 +23,121 @@ from zlib import crc32
 import psycopg
 from psycopg import sql
 
-from rules.engine import Arrival
+from rules.engine import Alarm, Arrival
 from rules.replay.backtest.recording.model import (
-    Apply,
     Arrivals,
-    Events,
+    CalculatedChange,
+    CalculatedChanges,
+    DocumentVersion,
     Horizon,
-    LaneSwitch,
-    LastSeen,
-    OpenAlarm,
-    OwnerBegins,
-    Part,
+    InitialAlarm,
+    LaneCutover,
+    LastDatapoint,
+    OwnerHeader,
+    RecordedApply,
     RecordedEvent,
-    Staleness,
-    Story,
-    Verdicts,
-    Version,
+    RecordedEvents,
+    RecordingHeader,
+    RecordingItem,
 )
-from rules.replay.backtest.warm_up import beginning
+from rules.replay.backtest.warm_up import replay_start
 from schemas.documents import KINDS
-from tocsin.core.db import Connection, connect, fetch_one, statement
+from tocsin.core.db import Connection, connect, fetch_all, fetch_one, statement
 from tocsin.core.settings import Settings
 
 _OWNERS_AT_ONCE = 200
 _ROWS_AT_ONCE = 5000
 _NO_LABELS: dict[str, str] = {}
+_EVERY_KIND = {"after": -1, "kinds": sorted(KINDS)}
 
 
 @dataclass(frozen=True)
 class DatabaseSource:
-    """Use it inside `recorded`, which keeps the snapshot."""
+    """A recording in the database. `recorded` opens its snapshot."""
 
     settings: Settings
     since: datetime
     until: datetime
     snapshot: str = ""
 
-    async def story(self) -> Story:
+    async def header(self) -> RecordingHeader:
         async with self._session() as session:
             versions = [
-                Version(*row)
-                for row in await _all(session, statement("rules.documents/list_versions"), _EVERY_KIND)
+                DocumentVersion(*row)
+                for row in await fetch_all(session, "rules.documents/list_versions", _EVERY_KIND)
             ]
-            kept_from = await _all(session, statement("rules.replay.backtest/read_kept_from"))
-            start = beginning(self.since, versions, kept_from[0])
-            (_, is_whole), *_ = await _all(
-                session, statement("rules.replay.backtest/find_beginning"), {"start": start}
-            )
-            return Story(
+            (retained_from,) = await fetch_all(session, "rules.replay.backtest/read_retained_from")
+            start = replay_start(self.since, versions, retained_from)
+            _, is_whole = await _first_seq(session, start)
+            applies = await fetch_all(session, "rules.replay.backtest/list_applies")
+            cutovers = await fetch_all(session, "rules.replay.backtest/list_cutovers")
+            horizons = await fetch_all(session, "rules.replay.backtest/read_horizons")
+            return RecordingHeader(
                 start=start,
                 since=self.since,
                 until=self.until,
                 is_whole=is_whole,
                 versions=versions,
-                applies=[
-                    Apply(*row)
-                    for row in await _all(session, statement("rules.replay.backtest/list_applies"))
-                ],
-                switches=[
-                    LaneSwitch(*row)
-                    for row in await _all(session, statement("rules.replay.backtest/list_switches"))
-                ],
-                horizons=[
-                    Horizon(*row)
-                    for row in await _all(session, statement("rules.replay.backtest/read_horizons"))
-                ],
+                applies=[RecordedApply(*row) for row in applies],
+                cutovers=[LaneCutover(*row) for row in cutovers],
+                horizons=[Horizon(*row) for row in horizons],
             )
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
-        start = (await self.story()).start
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
+        start = (await self.header()).start
         async with self._session() as session:
-            (first_seq, _), *_ = await _all(
-                session, statement("rules.replay.backtest/find_beginning"), {"start": start}
-            )
-            listed = await _all(
-                session, statement("rules.replay.backtest/list_owners"), {"first_seq": first_seq}
-            )
-            partitions = {owner: part for owner, part in listed if crc32(owner.encode()) % of == share}
+            first_seq, _ = await _first_seq(session, start)
+            listed = await fetch_all(session, "rules.replay.backtest/list_owners", {"first_seq": first_seq})
+            partitions = {
+                owner: partition for owner, partition in listed if crc32(owner.encode()) % of == share
+            }
             owners = list(partitions)
             window = {"start": start, "until": self.until, "first_seq": first_seq, "at": start}
             async with AsyncExitStack() as stack:
-                given = {**window, "owners": owners}
+                parameters = {**window, "owners": owners}
                 events = await stack.enter_async_context(
-                    _by_owner(session, "events", statement("rules.replay.backtest/read_events"), given)
+                    _by_owner(session, "events", statement("rules.replay.backtest/read_events"), parameters)
                 )
-                verdicts = await stack.enter_async_context(
-                    _by_owner(session, "verdicts", statement("rules.replay.backtest/read_verdicts"), given)
+                calculated = await stack.enter_async_context(
+                    _by_owner(
+                        session, "calculated", statement("rules.replay.backtest/read_calculated"), parameters
+                    )
                 )
                 for begin in range(0, len(owners), _OWNERS_AT_ONCE):
-                    group = owners[begin : begin + _OWNERS_AT_ONCE]
-                    async for place, part in self._of_group(
-                        session, group, partitions, window, events, verdicts
-                    ):
-                        yield (begin + place) / len(owners), part
+                    group = {owner: partitions[owner] for owner in owners[begin : begin + _OWNERS_AT_ONCE]}
+                    async for number, item in self._group_items(session, group, window, events, calculated):
+                        yield (begin + number) / len(owners), item
 
-    async def _of_group(
+    async def _group_items(
         self,
         session: Connection,
-        owners: list[str],
         partitions: dict[str, int],
         window: dict[str, Any],
-        events: _ByOwner,
-        verdicts: _ByOwner,
-    ) -> AsyncIterator[tuple[int, Part]]:
-        given = {**window, "owners": owners}
-        held = _grouped(await _all(session, statement("rules.replay.backtest/list_open_alarms"), given))
-        last = _grouped(await _all(session, statement("rules.replay.backtest/list_last_seen"), given))
-        acts: dict[UUID | None, list[RecordedEvent]] = {}
-        for act in map(_event, await _all(session, statement("rules.replay.backtest/list_acts"), given)):
-            acts.setdefault(act.alarm_id, []).append(act)
+        events: _RowsByOwner,
+        calculated: _RowsByOwner,
+    ) -> AsyncIterator[tuple[int, RecordingItem]]:
+        """Items of some owners, each with the number of its owner."""
+        parameters = {**window, "owners": list(partitions)}
+        headers = await _owner_headers(session, partitions, parameters)
         async with _by_owner(
-            session, "datapoints", statement("rules.replay.backtest/read_datapoints"), given
+            session, "datapoints", statement("rules.replay.backtest/read_datapoints"), parameters
         ) as datapoints:
-            for place, owner in enumerate(owners):
-                yield (
-                    place,
-                    OwnerBegins(
-                        owner,
-                        partitions[owner],
-                        [
-                            OpenAlarm(*row[1:])._replace(acts=tuple(acts.get(row[2], ())))
-                            for row in held.get(owner, ())
-                        ],
-                        [_last_seen(row) for row in last.get(owner, ())],
-                    ),
-                )
-                async for rows in datapoints.of(owner):
-                    yield place, Arrivals([_arrival(row) for row in rows])
-                async for rows in events.of(owner):
-                    yield place, Events([_event(row) for row in rows])
-                async for rows in verdicts.of(owner):
-                    yield place, Verdicts([Staleness(*row) for row in rows])
+            for number, header in enumerate(headers):
+                yield number, header
+                async for rows in datapoints.of(header.owner):
+                    yield number, Arrivals([_arrival(row) for row in rows])
+                async for rows in events.of(header.owner):
+                    yield number, RecordedEvents([_event(row) for row in rows])
+                async for rows in calculated.of(header.owner):
+                    yield number, CalculatedChanges([CalculatedChange(*row) for row in rows])
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[Connection]:
-        session = await _reading(self.settings)
+        session = await _reading_session(self.settings)
         try:
             if self.snapshot:
-                taken = sql.SQL("set transaction snapshot {}").format(sql.Literal(self.snapshot))
-                await session.execute(taken)
+                command = sql.SQL("set transaction snapshot {}").format(sql.Literal(self.snapshot))
+                await session.execute(command)
             yield session
         finally:
             await session.close()
@@ -168,8 +145,8 @@ class DatabaseSource:
 
 @asynccontextmanager
 async def recorded(settings: Settings, since: datetime, until: datetime) -> AsyncIterator[DatabaseSource]:
-    """The recording as of now; the snapshot is kept until the end of the block."""
-    session = await _reading(settings)
+    """Open the recording as of now. The snapshot is kept until the end of the block."""
+    session = await _reading_session(settings)
     try:
         row = await fetch_one(session, "rules.replay.backtest/export_snapshot")
         assert row is not None
@@ -178,14 +155,14 @@ async def recorded(settings: Settings, since: datetime, until: datetime) -> Asyn
         await session.close()
 
 
-async def whole_from(connection: Connection) -> datetime | None:
-    """Records and datapoints are known to be all there from then on; None: nothing was ever dropped."""
-    (kept_from,) = await _all(connection, statement("rules.replay.backtest/read_kept_from"))
-    return max((one for one in kept_from if one is not None), default=None)
+async def complete_since(connection: Connection) -> datetime | None:
+    """The instant from which no record and no datapoint was pruned; None if nothing ever was."""
+    (retained_from,) = await fetch_all(connection, "rules.replay.backtest/read_retained_from")
+    return max((instant for instant in retained_from if instant is not None), default=None)
 
 
-async def _reading(settings: Settings) -> Connection:
-    """A session that may think between two rows for as long as it wants: it holds no lock."""
+async def _reading_session(settings: Settings) -> Connection:
+    """Open a session that may be idle inside its transaction for any time: it holds no lock."""
     session = await connect(settings, "backtest")
     await session.execute("set idle_in_transaction_session_timeout = 0")
     await session.set_autocommit(False)
@@ -194,8 +171,8 @@ async def _reading(settings: Settings) -> Connection:
     return session
 
 
-class _ByOwner:
-    """The rows of a cursor that is ordered by owner, taken owner by owner; an owner may have none."""
+class _RowsByOwner:
+    """Reads a cursor that is ordered by owner, owner by owner. An owner may have no rows."""
 
     def __init__(self, cursor: psycopg.AsyncServerCursor[Any]) -> None:
         self._cursor = cursor
@@ -208,27 +185,62 @@ class _ByOwner:
             if not self._rows or self._rows[0][0] != owner:
                 return
             if self._rows[-1][0] == owner:
-                found, self._rows = self._rows, []
-                yield found
+                rows, self._rows = self._rows, []
+                yield rows
                 continue
-            count = next(place for place, row in enumerate(self._rows) if row[0] != owner)
-            found, self._rows = self._rows[:count], self._rows[count:]
-            yield found
+            count = next(number for number, row in enumerate(self._rows) if row[0] != owner)
+            rows, self._rows = self._rows[:count], self._rows[count:]
+            yield rows
             return
 
 
 @asynccontextmanager
 async def _by_owner(
-    session: Connection, name: str, query: bytes, given: dict[str, Any]
-) -> AsyncIterator[_ByOwner]:
+    session: Connection, name: str, query: bytes, parameters: dict[str, Any]
+) -> AsyncIterator[_RowsByOwner]:
     async with session.cursor(name=name) as cursor:
-        await cursor.execute(query, given)
-        yield _ByOwner(cursor)
+        await cursor.execute(query, parameters)
+        yield _RowsByOwner(cursor)
 
 
-def _last_seen(row: tuple[Any, ...]) -> LastSeen:
+async def _first_seq(session: Connection, start: datetime) -> tuple[int, bool]:
+    """The first seq of the replay, and whether nothing was recorded before it."""
+    row = await fetch_one(session, "rules.replay.backtest/find_first_seq", {"start": start})
+    assert row is not None
+    return row[0], row[1]
+
+
+async def _owner_headers(
+    session: Connection, partitions: dict[str, int], parameters: dict[str, Any]
+) -> list[OwnerHeader]:
+    alarms = _grouped(await fetch_all(session, "rules.replay.backtest/list_open_alarms", parameters))
+    last = _grouped(await fetch_all(session, "rules.replay.backtest/list_last_datapoints", parameters))
+    events: dict[UUID | None, list[RecordedEvent]] = {}
+    for row in await fetch_all(session, "rules.replay.backtest/list_operator_events", parameters):
+        event = _event(row)
+        events.setdefault(event.alarm_id, []).append(event)
+    return [
+        OwnerHeader(
+            owner,
+            partition,
+            [_initial_alarm(row, events) for row in alarms.get(owner, ())],
+            [_last_datapoint(row) for row in last.get(owner, ())],
+        )
+        for owner, partition in partitions.items()
+    ]
+
+
+def _initial_alarm(
+    row: tuple[Any, ...], events: Mapping[UUID | None, Sequence[RecordedEvent]]
+) -> InitialAlarm:
+    owner, rule, id, severity, since, opened_at, payload, source_event_id = row
+    alarm = Alarm(id, rule, owner, severity, since, payload, source_event_id)
+    return InitialAlarm(alarm, opened_at, tuple(events.get(id, ())))
+
+
+def _last_datapoint(row: tuple[Any, ...]) -> LastDatapoint:
     _, key, arrived_at, value, ts, labels = row
-    return LastSeen(key, arrived_at, value, ts, labels or _NO_LABELS)
+    return LastDatapoint(key, arrived_at, value, ts, labels or _NO_LABELS)
 
 
 def _arrival(row: tuple[Any, ...]) -> Arrival:
@@ -243,12 +255,3 @@ def _event(row: tuple[Any, ...]) -> RecordedEvent:
 
 def _grouped(rows: Sequence[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
     return {owner: list(of_owner) for owner, of_owner in groupby(rows, key=itemgetter(0))}
-
-
-async def _all(
-    session: Connection, query: bytes, given: dict[str, Any] | None = None
-) -> list[tuple[Any, ...]]:
-    return await (await session.execute(query, given)).fetchall()
-
-
-_EVERY_KIND = {"after": -1, "kinds": sorted(KINDS)}

@@ -1,6 +1,7 @@
-"""What a recording holds, and what a replay concludes: plain data.
+"""Plain data of a recording, and of what a replay derives.
 
-`Edge` and `Staleness` are read from the log as well as derived, so that both can be compared.
+`AlarmTransition` and `CalculatedChange` are read from the record log and derived by the replay, so
+that the two can be compared.
 """
 
 from __future__ import annotations
@@ -10,46 +11,46 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from rules.engine import Arrival, Value
+from rules.engine import Alarm, Arrival, Value
 from schemas.wire.alarm_events import AlarmRef, RuleTransition, event_type, transition_event
 from schemas.wire.event_facts import event_facts
 from tocsin.core.records import NewEvent
 
 UNRECORDED = 1
-"""The seq of an event that would have been: no event of an alarm is the first of the log."""
-Lane = Literal["data", "record"]
-Decided = Literal["data", "record", "health"]
+"""The seq of an event that the replay derived: no event of an alarm is the first of the log."""
+LaneName = Literal["data", "record"]
+HorizonName = Literal["data", "record", "health"]
 
 
-class Edge(NamedTuple):
-    """An alarm opened or was resolved."""
+class AlarmTransition(NamedTuple):
+    """An alarm opened or resolved."""
 
     rule: str
     owner: str
-    edge: RuleTransition
+    kind: RuleTransition
     at: datetime
     alarm_id: UUID
     severity: int
     payload: Mapping[str, Any]
 
     @property
-    def lane(self) -> Lane:
-        """Only an alarm over series names one."""
+    def lane(self) -> LaneName:
+        """The lane that decided it. Only the payload of an alarm over series has a key."""
         return "data" if "key" in self.payload else "record"
 
     def as_event(self, correlation_id: UUID) -> RecordedEvent:
-        """The event that it would have been."""
+        """The event that the live system would have recorded."""
         alarm = AlarmRef(self.alarm_id, self.rule, self.owner, self.severity, correlation_id)
-        return RecordedEvent.of(transition_event(alarm, self.edge, self.at, self.payload), UNRECORDED)
+        return RecordedEvent.of(transition_event(alarm, self.kind, self.at, self.payload), UNRECORDED)
 
 
-class Staleness(NamedTuple):
-    """A series went stale, or is fresh again."""
+class CalculatedChange(NamedTuple):
+    """A calculated datapoint: a series became stale or fresh, or the health of a system changed."""
 
     owner: str
     key: str
     kind: str
-    """`stale` or `fresh`; in a recording also `health`, which is about a system, and whose value says all of it."""
+    """`stale`, `fresh` or `health`. Of `health` the owner is a system, and `value` is the payload."""
     at: datetime
     value: Any
 
@@ -94,32 +95,33 @@ class RecordedEvent(NamedTuple):
         return event_facts(self._asdict())
 
     @property
-    def edge(self) -> Edge | None:
-        """What the engine concluded; None if the event is something else, such as a person's act."""
+    def transition(self) -> AlarmTransition | None:
+        """The transition that the engine derived; None of any other event, an operator's included."""
         if self.origin != "derived" or self.alarm_id is None:
             return None
         if self.type not in (event_type("opened"), event_type("resolved")):
             return None
         kind: RuleTransition = "opened" if self.type == event_type("opened") else "resolved"
-        return Edge(self.rule, self.owner, kind, self.ts, self.alarm_id, self.severity or 0, self.payload)
+        return AlarmTransition(
+            self.rule, self.owner, kind, self.ts, self.alarm_id, self.severity or 0, self.payload
+        )
 
 
-class OpenAlarm(NamedTuple):
-    """An alarm that was open when the replay begins: a fact, because what led to it lies before."""
+class InitialAlarm(NamedTuple):
+    """An alarm that was open at the start of the replay. Its inputs lie before the start."""
 
-    rule: str
-    id: UUID
-    severity: int
-    since: datetime
+    alarm: Alarm
     opened_at: datetime
-    payload: dict[str, Any]
-    source_event_id: UUID | None
-    acts: Sequence[RecordedEvent] = ()
-    """What people had done to it."""
+    operator_events: Sequence[RecordedEvent] = ()
+    """Acknowledgements and snoozes from before the start."""
+
+    @property
+    def is_over_series(self) -> bool:
+        return "key" in self.alarm.payload
 
 
-class LastSeen(NamedTuple):
-    """The last datapoint of a series before the replay begins."""
+class LastDatapoint(NamedTuple):
+    """The last datapoint of a series before the start of the replay."""
 
     key: str
     arrived_at: datetime
@@ -128,32 +130,32 @@ class LastSeen(NamedTuple):
     labels: dict[str, str]
 
 
-class OwnerBegins(NamedTuple):
-    """What follows, until the next one, is of this owner: datapoints, then events, then staleness."""
+class OwnerHeader(NamedTuple):
+    """Begins an owner. Until the next one, its items follow: arrivals, events, calculated changes."""
 
     owner: str
     partition: int
-    open: Sequence[OpenAlarm]
-    last: Sequence[LastSeen]
+    open_alarms: Sequence[InitialAlarm]
+    last_datapoints: Sequence[LastDatapoint]
 
 
 class Arrivals(NamedTuple):
     rows: Sequence[Arrival]
 
 
-class Events(NamedTuple):
+class RecordedEvents(NamedTuple):
     rows: Sequence[RecordedEvent]
 
 
-class Verdicts(NamedTuple):
-    rows: Sequence[Staleness]
+class CalculatedChanges(NamedTuple):
+    rows: Sequence[CalculatedChange]
 
 
-Part = OwnerBegins | Arrivals | Events | Verdicts
+RecordingItem = OwnerHeader | Arrivals | RecordedEvents | CalculatedChanges
 
 
-class Version(NamedTuple):
-    """A document and from when to when it held, as `RuleBook.load` takes it."""
+class DocumentVersion(NamedTuple):
+    """A document with the seqs between which it was in force, as `RuleBook.load` takes it."""
 
     kind: str
     name: str
@@ -163,14 +165,14 @@ class Version(NamedTuple):
     until_seq: int | None
 
 
-class Apply(NamedTuple):
+class RecordedApply(NamedTuple):
     seq: int
     at: datetime
     recorded_at: datetime
 
 
-class LaneSwitch(NamedTuple):
-    """Where a partition stood when the rules changed (`rules/apply/cutover.py`)."""
+class LaneCutover(NamedTuple):
+    """The position of a partition when the rules changed (`rules/apply/cutover.py`)."""
 
     lane: str
     partition: int
@@ -180,38 +182,41 @@ class LaneSwitch(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """Up to when everything that is due in a partition, or about systems, has been concluded and recorded."""
+    """The instant up to which everything due in a partition, or for systems, has been recorded."""
 
     lane: str
     partition: int
     until: datetime | None
 
 
-class Story(NamedTuple):
-    """What is true for all owners of a recording."""
+class RecordingHeader(NamedTuple):
+    """The part of a recording that all owners share: the window, the documents and the horizons."""
 
     start: datetime
-    """Where the replay begins: early enough for what is compared from `since` on to have been seen beginning."""
+    """Start of the replay: early enough to include the causes of what `since` and later is compared."""
     since: datetime
     until: datetime
     is_whole: bool
     """Nothing was recorded before `start`."""
-    versions: Sequence[Version]
-    applies: Sequence[Apply]
-    switches: Sequence[LaneSwitch]
+    versions: Sequence[DocumentVersion]
+    applies: Sequence[RecordedApply]
+    cutovers: Sequence[LaneCutover]
     horizons: Sequence[Horizon]
 
-    def horizon(self, lane: Decided, partition: int) -> datetime:
-        for one in self.horizons:
-            if (one.lane, one.partition) == (lane, partition):
-                return min(self.until, one.until or self.start)
+    def horizon(self, lane: HorizonName, partition: int) -> datetime:
+        for horizon in self.horizons:
+            if (horizon.lane, horizon.partition) == (lane, partition):
+                return min(self.until, horizon.until or self.start)
         return self.until
 
 
 class Source(Protocol):
-    """Where a recording is read from. It is given to other processes, so it must be a plain value."""
+    """A recording that can be read. It is sent to other processes, so it must be picklable."""
 
-    async def story(self) -> Story: ...
+    async def header(self) -> RecordingHeader: ...
 
-    def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
-        """Those of one share of the owners, owner by owner; with how much of it is done. An owner is in one share."""
+    def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
+        """The items of one share of the owners, owner by owner, each with the fraction read so far.
+
+        All items of an owner are in one share.
+        """

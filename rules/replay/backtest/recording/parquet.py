@@ -1,11 +1,13 @@
-"""A recording as a Parquet file, for those who also look at it with other tools: the same rows, the same reader.
+"""A recording as a Parquet file, for readers who also analyse it with other tools.
 
-Guarantee: what is read back is what was written, value for value. A datapoint is a row with columns of its own; every
-other line of a recording is a row with that line. The rules are in the metadata, and so is the index: which row groups
-have whole owners, and what they hold. Processes share those. Columns must match their checksums and the index; Parquet
-has none for its own footer, so to keep a recording for long, the other format is the better one.
+Guarantee: the values that are read are those that were written. A datapoint is a row with its own
+columns; every other line of a recording is a row with that line. The metadata hold the header and
+the index: which row groups hold whole owners, and their counts. Processes divide the work by those
+groups. Columns must match their checksums and the index. Parquet has no checksum for its footer, so
+the gzip format is the better one for long storage.
 
-On failure: `InvalidInput`, also where pyarrow is not installed: it is an extra, because it is large (170 MB).
+On failure: `InvalidInput`, also if pyarrow is not installed. It is an extra because of its size
+(170 MB).
 """
 
 from __future__ import annotations
@@ -20,14 +22,25 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pydantic_core import from_json
 
 from rules.engine import Arrival
-from rules.replay.backtest.recording.codec import arrival_rows, encoded, part_of, story_lines
-from rules.replay.backtest.recording.model import Arrivals, OwnerBegins, Part, Source, Story
+from rules.replay.backtest.recording.codec import (
+    arrival_rows,
+    decode_item,
+    encoded,
+    header_lines,
+)
+from rules.replay.backtest.recording.model import (
+    Arrivals,
+    OwnerHeader,
+    RecordingHeader,
+    RecordingItem,
+    Source,
+)
 from rules.replay.backtest.recording.recording import (
     Counts,
     NotARecording,
     RecordingSource,
+    decode_header,
     other_lines,
-    story_of,
 )
 from tocsin.core.errors import InvalidInput
 from tocsin.core.files import written_whole
@@ -37,37 +50,36 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 _MAGIC = b"PAR1"
-_RULES = b"tocsin-recording"
+_HEADER = b"tocsin-recording"
 _INDEX = b"tocsin-groups"
 _SMALLEST_GROUP = 50_000
 _ROWS_PER_ROW_GROUP = 100_000
 _ROWS_AT_ONCE = 5_000
-_WRONG = (ValueError, TypeError, KeyError, IndexError, OverflowError, OSError, AttributeError)
+_READING_ERRORS = (ValueError, TypeError, KeyError, IndexError, OverflowError, OSError, AttributeError)
 
 
 @dataclass
-class RowGroups(Counts):
-    """Of whole owners."""
+class RowGroupCounts(Counts):
+    """The counts of the row groups from `first` to before `end`, which hold whole owners."""
 
     first: int = 0
-    behind: int = 0
-    """The first that is not one of them."""
+    end: int = 0
 
 
 async def write_parquet(
     source: Source, path: Path, report: Callable[[float], None] = lambda done: None
 ) -> dict[str, int]:
-    """As `write_recording`."""
-    rules = b"".join(encoded(line) for line in story_lines(await source.story()))
-    with written_whole(path) as being_written, _Writer(being_written, rules) as writer:
-        async for done, part in source.parts(0, 1):
+    """Write a recording; return the same counts as `write_recording`."""
+    header = b"".join(encoded(line) for line in header_lines(await source.header()))
+    with written_whole(path) as being_written, _Writer(being_written, header) as writer:
+        async for done, item in source.items(0, 1):
             report(done)
-            writer.write(part)
+            writer.write(item)
         return writer.counts()
 
 
 class _Writer:
-    def __init__(self, path: Path, rules: bytes) -> None:
+    def __init__(self, path: Path, header: bytes) -> None:
         pa, pq = _pyarrow()
         text, instant = pa.string(), pa.timestamp("us", tz="UTC")
         columns = {
@@ -83,11 +95,11 @@ class _Writer:
             "ts": instant,
             "labels": pa.map_(text, text),
         }
-        self._schema = pa.schema(columns, metadata={_RULES: rules})
+        self._schema = pa.schema(columns, metadata={_HEADER: header})
         self._pa = pa
         self._file = pq.ParquetWriter(path, self._schema, compression="zstd", write_page_checksum=True)
-        self._groups: list[RowGroups] = []
-        self._waiting: list[RecordBatch] = []
+        self._groups: list[RowGroupCounts] = []
+        self._batches: list[RecordBatch] = []
         self._owner = ""
         self._written = 0
 
@@ -95,44 +107,44 @@ class _Writer:
         return self
 
     def __exit__(self, failure: type[BaseException] | None, *exc: object) -> None:
-        """What was not written to its end has no index, and is refused."""
+        """Close the file. After a failure it has no index, and readers reject it."""
         if failure is None:
             self._flush()
-            self._file.add_key_value_metadata({_INDEX: json.dumps([asdict(one) for one in self._groups])})
+            self._file.add_key_value_metadata({_INDEX: json.dumps([asdict(group) for group in self._groups])})
         self._file.close()
 
-    def write(self, part: Part) -> None:
-        if isinstance(part, OwnerBegins):
-            self._owner = part.owner
+    def write(self, item: RecordingItem) -> None:
+        if isinstance(item, OwnerHeader):
+            self._owner = item.owner
             if not self._groups or self._groups[-1].datapoints >= _SMALLEST_GROUP:
                 self._flush()
-                self._groups.append(RowGroups(first=self._written, behind=self._written))
-        self._groups[-1].count(part)
-        if isinstance(part, Arrivals):
-            rows = [self._datapoint(one) for one in part.rows]
+                self._groups.append(RowGroupCounts(first=self._written, end=self._written))
+        self._groups[-1].count(item)
+        if isinstance(item, Arrivals):
+            rows = [self._datapoint(row) for row in item.rows]
         else:
-            rows = [{"owner": self._owner, "line": line.decode()} for line in other_lines(part)]
-        self._waiting.append(self._pa.RecordBatch.from_pylist(rows, schema=self._schema))
-        if sum(batch.num_rows for batch in self._waiting) >= _ROWS_PER_ROW_GROUP:
+            rows = [{"owner": self._owner, "line": line.decode()} for line in other_lines(item)]
+        self._batches.append(self._pa.RecordBatch.from_pylist(rows, schema=self._schema))
+        if sum(batch.num_rows for batch in self._batches) >= _ROWS_PER_ROW_GROUP:
             self._flush()
 
-    def _datapoint(self, one: Arrival) -> dict[str, Any]:
+    def _datapoint(self, row: Arrival) -> dict[str, Any]:
         return {
-            "owner": one.owner,
-            "arrived_at": microseconds_of(one.at),
-            "stream_seq": one.seq,
-            "key": one.key,
-            _COLUMN[type(one.value)]: one.value,
-            "ts": microseconds_of(one.ts),
-            "labels": list(one.labels.items()),
+            "owner": row.owner,
+            "arrived_at": microseconds_of(row.at),
+            "stream_seq": row.seq,
+            "key": row.key,
+            _COLUMN[type(row.value)]: row.value,
+            "ts": microseconds_of(row.ts),
+            "labels": list(row.labels.items()),
         }
 
     def _flush(self) -> None:
-        if self._waiting:
-            self._file.write_table(self._pa.Table.from_batches(self._waiting))
+        if self._batches:
+            self._file.write_table(self._pa.Table.from_batches(self._batches))
             self._written += 1
-            self._groups[-1].behind = self._written
-            self._waiting = []
+            self._groups[-1].end = self._written
+            self._batches = []
 
     def counts(self) -> dict[str, int]:
         return Counts.total(self._groups)
@@ -145,54 +157,54 @@ _COLUMN: dict[type, str] = {float: "number", int: "integer", str: "text", bool: 
 class ParquetSource:
     path: Path
 
-    async def story(self) -> Story:
-        lines = self._metadata(_RULES).splitlines()
+    async def header(self) -> RecordingHeader:
+        lines = self._metadata(_HEADER).splitlines()
         try:
-            return story_of(map(from_json, lines))
+            return decode_header(map(from_json, lines))
         except NotARecording as error:
-            self._refuse(str(error))
+            self._reject(str(error))
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         try:
-            groups = [RowGroups(**one) for one in from_json(self._metadata(_INDEX))]
-        except _WRONG:
-            self._refuse("its index cannot be read")
-        mine = groups[share::of]
-        for place, group in enumerate(mine):
-            found = RowGroups(first=group.first, behind=group.behind)
-            for part in self._parts(group):
-                found.count(part)
-                yield place / len(mine), part
-            if found != group:
-                self._refuse(f"the index counts {group}, but the file holds {found}")
+            groups = [RowGroupCounts(**counts) for counts in from_json(self._metadata(_INDEX))]
+        except _READING_ERRORS:
+            self._reject("its index cannot be read")
+        own_groups = groups[share::of]
+        for number, group in enumerate(own_groups):
+            counted = RowGroupCounts(first=group.first, end=group.end)
+            for item in self._items(group):
+                counted.count(item)
+                yield number / len(own_groups), item
+            if counted != group:
+                self._reject(f"the index counts {group}, but the file holds {counted}")
 
     def _metadata(self, name: bytes) -> bytes:
         _, pq = _pyarrow()
         try:
-            found = (pq.read_metadata(self.path).metadata or {}).get(name)
-        except _WRONG as error:
-            self._refuse(f"it is no Parquet file, or is damaged ({error})")
-        if found is None:
-            self._refuse("it is not a recording, or was cut short")
-        return bytes(found)
+            value = (pq.read_metadata(self.path).metadata or {}).get(name)
+        except _READING_ERRORS as error:
+            self._reject(f"it is not a Parquet file, or is damaged ({error})")
+        if value is None:
+            self._reject("it is not a recording, or was cut short")
+        return bytes(value)
 
-    def _parts(self, group: RowGroups) -> Iterator[Part]:
+    def _items(self, group: RowGroupCounts) -> Iterator[RecordingItem]:
         _, pq = _pyarrow()
         owner = ""
         try:
             with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-                for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=range(group.first, group.behind)):
-                    for part in _parts_of(batch, owner):
-                        owner = part.owner if isinstance(part, OwnerBegins) else owner
-                        yield part
-        except _WRONG as error:
-            self._refuse(f"it is damaged, or not a recording ({error})")
+                for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=range(group.first, group.end)):
+                    for item in _batch_items(batch, owner):
+                        owner = item.owner if isinstance(item, OwnerHeader) else owner
+                        yield item
+        except _READING_ERRORS as error:
+            self._reject(f"it is damaged, or not a recording ({error})")
 
-    def _refuse(self, why: str) -> NoReturn:
-        raise InvalidInput(f"{self.path}: {why}", remedy="export the recording again") from None
+    def _reject(self, problem: str) -> NoReturn:
+        raise InvalidInput(f"{self.path}: {problem}", remedy="export the recording again") from None
 
 
-def _parts_of(batch: RecordBatch, owner: str) -> Iterator[Part]:
+def _batch_items(batch: RecordBatch, owner: str) -> Iterator[RecordingItem]:
     lines = batch["line"].to_pylist()
     begin = 0
     for is_datapoint, run in groupby(lines, key=lambda line: line is None):
@@ -201,9 +213,9 @@ def _parts_of(batch: RecordBatch, owner: str) -> Iterator[Part]:
             yield Arrivals(_arrivals(batch.slice(begin, count)))
         else:
             for line in lines[begin : begin + count]:
-                part = part_of(from_json(line), owner)
-                owner = part.owner if isinstance(part, OwnerBegins) else owner
-                yield part
+                item = decode_item(from_json(line), owner)
+                owner = item.owner if isinstance(item, OwnerHeader) else owner
+                yield item
         begin += count
 
 
@@ -232,7 +244,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 def open_recording(path: Path) -> ParquetSource | RecordingSource:
-    """Whichever of the two it is."""
+    """Open a recording in either format."""
     try:
         with path.open("rb") as file:
             is_parquet = file.read(len(_MAGIC)) == _MAGIC

@@ -1,10 +1,12 @@
-"""A recording as a file: lines of JSON, written owner by owner and read back without a database.
+"""A recording as a file of JSON lines, written owner by owner and read without a database.
 
-Guarantee: what is read back is what was written, value for value. A file that is cut short, damaged, of another version
-or not ours at all is refused: every group of owners must hold what the index counts.
+Guarantee: the values that are read are those that were written. A file that is truncated, damaged,
+of another version or not a recording is rejected: every group of owners must hold what the index
+counts.
 
-The format, version 2 (docs/backtest.md): a header, lines about the rules, then per owner a line that names it and
-lines of its datapoints, events and verdicts, then the index of the groups. Instants are microseconds since 1970 UTC.
+The format, version 3 (docs/backtest.md): a header, lines about the rules, then for each owner a line
+that names it and lines with its datapoints, events and calculated changes, then the index of the
+groups. Instants are microseconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -17,57 +19,65 @@ from typing import Any
 from rules.engine import Arrival
 from rules.replay.backtest.recording.codec import (
     FORMAT,
-    STORY,
+    HEADER_DECODERS,
     VERSION,
+    calculated_line,
     datapoints_line,
+    decode_item,
     encoded,
     event_line,
+    header_lines,
     owner_line,
-    part_of,
-    story_lines,
-    verdict_line,
 )
-from rules.replay.backtest.recording.container import Lines, MemberWriter, index_place
-from rules.replay.backtest.recording.model import Arrivals, Events, OwnerBegins, Part, Source, Story, Verdicts
+from rules.replay.backtest.recording.container import MemberReader, MemberWriter, index_range
+from rules.replay.backtest.recording.model import (
+    Arrivals,
+    CalculatedChanges,
+    OwnerHeader,
+    RecordedEvents,
+    RecordingHeader,
+    RecordingItem,
+    Source,
+)
 from tocsin.core.files import written_whole
 from tocsin.core.instant import instant_of
 
 _SMALLEST_GROUP = 1024 * 1024
-"""In plain bytes. An owner is in one group, so a group may be much larger."""
+"""In uncompressed bytes. All items of an owner are in one group, so a group may be much larger."""
 _FULL_LINE = 4 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
 class Counts:
-    """What some owners have."""
+    """The numbers of items of some owners."""
 
     owners: int = 0
     datapoints: int = 0
     events: int = 0
-    verdicts: int = 0
+    calculated: int = 0
 
-    def count(self, part: Part) -> None:
-        if isinstance(part, OwnerBegins):
+    def count(self, item: RecordingItem) -> None:
+        if isinstance(item, OwnerHeader):
             self.owners += 1
-        elif isinstance(part, Arrivals):
-            self.datapoints += len(part.rows)
-        elif isinstance(part, Events):
-            self.events += len(part.rows)
+        elif isinstance(item, Arrivals):
+            self.datapoints += len(item.rows)
+        elif isinstance(item, RecordedEvents):
+            self.events += len(item.rows)
         else:
-            self.verdicts += len(part.rows)
+            self.calculated += len(item.rows)
 
     @staticmethod
-    def total(all: Iterable[Counts]) -> dict[str, int]:
-        found = dict.fromkeys(("owners", "datapoints", "events", "verdicts"), 0)
-        for one in all:
-            for name in found:
-                found[name] += getattr(one, name)
-        return found
+    def total(groups: Iterable[Counts]) -> dict[str, int]:
+        totals = dict.fromkeys(("owners", "datapoints", "events", "calculated"), 0)
+        for group in groups:
+            for name in totals:
+                totals[name] += getattr(group, name)
+        return totals
 
 
 @dataclass(kw_only=True)
-class Group(Counts):
-    """The owners of one member of the file: where it begins, and the number of its first line."""
+class MemberCounts(Counts):
+    """The counts of one member of the file, with its offset and the number of its first line."""
 
     offset: int
     line: int
@@ -76,20 +86,20 @@ class Group(Counts):
 async def write_recording(
     source: Source, path: Path, report: Callable[[float], None] = lambda done: None
 ) -> dict[str, int]:
-    """How many owners, datapoints, events and verdicts were written."""
-    groups: list[Group] = []
+    """Write a recording; return how many owners, datapoints, events and calculated changes it holds."""
+    groups: list[MemberCounts] = []
     with written_whole(path) as being_written, being_written.open("wb") as file:
         members = MemberWriter(file)
-        for line in story_lines(await source.story()):
+        for line in header_lines(await source.header()):
             members.write(encoded(line))
-        async for done, part in source.parts(0, 1):
-            if isinstance(part, OwnerBegins):
+        async for done, item in source.items(0, 1):
+            if isinstance(item, OwnerHeader):
                 report(done)
                 if not groups or members.size >= _SMALLEST_GROUP:
                     members.begin()
-                    groups.append(Group(offset=members.offset, line=members.line))
-            groups[-1].count(part)
-            for text in _datapoints(part.rows) if isinstance(part, Arrivals) else other_lines(part):
+                    groups.append(MemberCounts(offset=members.offset, line=members.line))
+            groups[-1].count(item)
+            for text in _datapoint_lines(item.rows) if isinstance(item, Arrivals) else other_lines(item):
                 members.write(text)
         members.begin()
         members.write(encoded({"end": [asdict(group) for group in groups]}))
@@ -97,115 +107,113 @@ async def write_recording(
     return Counts.total(groups)
 
 
-def other_lines(part: OwnerBegins | Events | Verdicts) -> Iterator[bytes]:
-    """Those beside datapoints."""
-    if isinstance(part, OwnerBegins):
-        yield encoded(owner_line(part))
-    elif isinstance(part, Events):
-        yield from (encoded(event_line(one)) for one in part.rows)
+def other_lines(item: OwnerHeader | RecordedEvents | CalculatedChanges) -> Iterator[bytes]:
+    """The lines of an item that is not about datapoints."""
+    if isinstance(item, OwnerHeader):
+        yield encoded(owner_line(item))
+    elif isinstance(item, RecordedEvents):
+        yield from (encoded(event_line(event)) for event in item.rows)
     else:
-        yield from (encoded(verdict_line(one)) for one in part.rows)
+        yield from (encoded(calculated_line(change)) for change in item.rows)
 
 
-def _datapoints(rows: Sequence[Arrival]) -> Iterator[bytes]:
+def _datapoint_lines(rows: Sequence[Arrival]) -> Iterator[bytes]:
     line = encoded(datapoints_line(rows))
     if len(line) <= _FULL_LINE or len(rows) == 1:
         yield line
     else:
         half = len(rows) // 2
-        yield from _datapoints(rows[:half])
-        yield from _datapoints(rows[half:])
+        yield from _datapoint_lines(rows[:half])
+        yield from _datapoint_lines(rows[half:])
 
 
 @dataclass(frozen=True)
 class RecordingSource:
     path: Path
 
-    async def story(self) -> Story:
-        with Lines(self.path) as lines:
-            return _story(lines)
+    async def header(self) -> RecordingHeader:
+        with MemberReader(self.path) as lines:
+            return _read_header(lines)
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         groups, end = self._index()
         ends = [*(group.offset for group in groups[1:]), end]
-        mine = list(zip(groups, ends, strict=True))[share::of]
-        for place, (group, until) in enumerate(mine):
-            with Lines(self.path, group.offset, until, group.line - 1) as lines:
-                for part in _parts(lines, group):
-                    yield (place + lines.done) / len(mine), part
+        members = list(zip(groups, ends, strict=True))[share::of]
+        for number, (group, until) in enumerate(members):
+            with MemberReader(self.path, group.offset, until, group.line - 1) as lines:
+                for item in _items(lines, group):
+                    yield (number + lines.done) / len(members), item
 
-    def _index(self) -> tuple[list[Group], int]:
-        begin, end = index_place(self.path)
-        with Lines(self.path, begin, end) as lines:
+    def _index(self) -> tuple[list[MemberCounts], int]:
+        begin, end = index_range(self.path)
+        with MemberReader(self.path, begin, end) as lines:
             lines.next()
-            return lines.decoded(lambda line: [Group(**one) for one in line["end"]]), begin
+            return lines.decode(lambda line: [MemberCounts(**counts) for counts in line["end"]]), begin
 
 
-def _parts(lines: Lines, told: Group) -> Iterator[Part]:
-    found = Group(offset=told.offset, line=told.line)
+def _items(lines: MemberReader, indexed: MemberCounts) -> Iterator[RecordingItem]:
+    counted = MemberCounts(offset=indexed.offset, line=indexed.line)
     owner = ""
     for _ in lines:
-        part: Part = lines.decoded(part_of, owner)
-        if isinstance(part, OwnerBegins):
-            owner = part.owner
-        elif not found.owners:
-            lines.refuse("this is of no owner")
-        found.count(part)
-        yield part
-    if found != told:
-        lines.refuse(f"the index counts {told}, but the file holds {found}")
+        item: RecordingItem = lines.decode(decode_item, owner)
+        if isinstance(item, OwnerHeader):
+            owner = item.owner
+        elif not counted.owners:
+            lines.reject("the line belongs to no owner")
+        counted.count(item)
+        yield item
+    if counted != indexed:
+        lines.reject(f"the index counts {indexed}, but the file holds {counted}")
 
 
-def _story(lines: Lines) -> Story:
-    def told() -> Iterator[Any]:
+def _read_header(lines: MemberReader) -> RecordingHeader:
+    def decoded_lines() -> Iterator[Any]:
         while True:
             lines.next()
-            yield lines.decoded(lambda line: line)
+            yield lines.decode(lambda line: line)
 
     try:
-        return story_of(told())
+        return decode_header(decoded_lines())
     except NotARecording as error:
-        lines.refuse(str(error))
+        lines.reject(str(error))
 
 
 class NotARecording(Exception):
-    """What is wrong with the lines about the rules."""
+    """A problem in the header of a file."""
 
 
-def story_of(lines: Iterator[Any]) -> Story:
-    """From the lines about the rules, as `story_lines` made them."""
+def decode_header(lines: Iterator[Any]) -> RecordingHeader:
+    """Decode the lines that `header_lines` made."""
     try:
-        return _told_story(lines)
+        return _decode_header(lines)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise NotARecording("this is not a line of a recording") from None
 
 
-def _told_story(lines: Iterator[Any]) -> Story:
-    header = next(lines)
-    if header["format"] != FORMAT:
+def _decode_header(lines: Iterator[Any]) -> RecordingHeader:
+    first = next(lines)
+    if first["format"] != FORMAT:
         raise NotARecording("this is not a line of a recording")
-    if header.get("version") != VERSION:
-        found_version = header.get("version")
-        raise NotARecording(
-            f"the recording has version {found_version!r}, this Tocsin reads version {VERSION}"
-        )
-    found: dict[str, list[Any]] = {name: [] for name in STORY}
+    if first.get("version") != VERSION:
+        version = first.get("version")
+        raise NotARecording(f"the recording has version {version!r}, this Tocsin reads version {VERSION}")
+    decoded: dict[str, list[Any]] = {name: [] for name in HEADER_DECODERS}
     for line in lines:
         name = next(iter(line), "")
         if name == "rules":
             break
-        if name not in STORY:
+        if name not in HEADER_DECODERS:
             raise NotARecording(f"unknown line {name!r}")
-        found[name].append(STORY[name](*line[name]))
+        decoded[name].append(HEADER_DECODERS[name](*line[name]))
     else:
-        raise NotARecording("it ends before its rules do")
-    return Story(
-        instant_of(header["start"]),
-        instant_of(header["since"]),
-        instant_of(header["until"]),
-        bool(header["whole"]),
-        found["document"],
-        found["apply"],
-        found["switch"],
-        found["horizon"],
+        raise NotARecording("the file ends within its header")
+    return RecordingHeader(
+        instant_of(first["start"]),
+        instant_of(first["since"]),
+        instant_of(first["until"]),
+        bool(first["whole"]),
+        decoded["document"],
+        decoded["apply"],
+        decoded["cutover"],
+        decoded["horizon"],
     )

@@ -1,1 +1,1 @@
-"""Results of a backtest: comparison, mismatches, notifications, and the HTML report."""
+"""The report of a backtest: the comparison of recorded and replayed alarms, as data and as HTML."""

@@ -1,7 +1,9 @@
-"""Alarms as they were and as the rules that are tried would have made them, side by side. Pure.
+"""Pairs the recorded alarms with those of the replay, and counts the differences per rule. Pure.
 
-Guarantee: each alarm is counted once. Two are the same incident if they have the same id, or are of the same rule and
-owner and overlap; what has no partner is gained or lost.
+Guarantee: each alarm is counted once. Two alarms are the same incident if they have the same id, or
+if they belong to the same rule and owner and overlap. An alarm without a partner is gained or lost.
+
+`then` is what was recorded, `now` what the replay gives.
 """
 
 from __future__ import annotations
@@ -13,16 +15,16 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from rules.replay.backtest.owner_replay import Found
-from rules.replay.backtest.recording.model import Edge, Story
+from rules.replay.backtest.recording.model import AlarmTransition, RecordingHeader
+from rules.replay.backtest.result import BacktestResult
 
-Kind = Literal["gained", "lost", "earlier", "later", "ended otherwise", "same"]
+ChangeKind = Literal["gained", "lost", "earlier", "later", "ended otherwise", "same"]
 _NOISIEST = 10
 _ZERO = timedelta(0)
 
 
-class Span(NamedTuple):
-    """An alarm in the window. One that was open at its beginning begins there, one that is still open ends with it."""
+class AlarmSpan(NamedTuple):
+    """The time of an alarm within the window, limited to the window at both ends."""
 
     rule: str
     owner: str
@@ -34,37 +36,37 @@ class Span(NamedTuple):
     message: str
 
 
-class Pair(NamedTuple):
-    kind: Kind
-    then: Span | None
-    now: Span | None
+class AlarmPair(NamedTuple):
+    kind: ChangeKind
+    then: AlarmSpan | None
+    now: AlarmSpan | None
 
     @property
-    def span(self) -> Span:
-        one = self.now or self.then
-        assert one is not None
-        return one
+    def span(self) -> AlarmSpan:
+        span = self.now or self.then
+        assert span is not None
+        return span
 
 
-class RuleLine(NamedTuple):
+class RuleComparison(NamedTuple):
     rule: str
     then: int
     now: int
     kinds: Counter[str]
     time_then: timedelta
     time_now: timedelta
-    pages_then: float
-    """A day."""
-    pages_now: float
+    notifications_then: float
+    """Notifications per day."""
+    notifications_now: float
 
 
 class Comparison(NamedTuple):
-    spans_then: Sequence[Span]
-    spans_now: Sequence[Span]
-    pairs: Sequence[Pair]
-    rules: Sequence[RuleLine]
+    spans_then: Sequence[AlarmSpan]
+    spans_now: Sequence[AlarmSpan]
+    pairs: Sequence[AlarmPair]
+    rules: Sequence[RuleComparison]
     noisiest: Sequence[tuple[str, str, int]]
-    """Owner, series, openings."""
+    """Owner, key and number of alarms of the series with the most alarms."""
     days: float
 
     @property
@@ -72,149 +74,162 @@ class Comparison(NamedTuple):
         return Counter(pair.kind for pair in self.pairs)
 
 
-def compare(story: Story, found: Found) -> Comparison:
-    then, now = _spans(found.then, story), _spans(found.now, story)
+def compare(header: RecordingHeader, result: BacktestResult) -> Comparison:
+    then = _spans(result.recorded_transitions, header)
+    now = _spans(result.replayed_transitions, header)
     pairs = sorted(_pairs(then, now), key=lambda pair: (pair.span.opened_at, *pair.span[:3]))
-    days = max((story.until - story.since) / timedelta(days=1), 1e-9)
+    days = max((header.until - header.since) / timedelta(days=1), 1e-9)
     names = sorted({span.rule for span in chain(then, now)})
-    noisy = Counter((span.owner, span.key) for span in now)
+    alarm_counts = Counter((span.owner, span.key) for span in now)
     return Comparison(
         then,
         now,
         pairs,
-        [_line(name, pairs, found, days) for name in names],
-        [(*series, count) for series, count in sorted(noisy.items(), key=_loudest)[:_NOISIEST]],
+        [_compare_rule(name, pairs, result, days) for name in names],
+        [(*series, count) for series, count in sorted(alarm_counts.items(), key=_most_first)[:_NOISIEST]],
         days,
     )
 
 
-def as_json(story: Story, found: Found, compared: Comparison, mode: str) -> dict[str, Any]:
+def report_json(
+    header: RecordingHeader, result: BacktestResult, compared: Comparison, mode: str
+) -> dict[str, Any]:
     return {
         "mode": mode,
-        "since": story.since,
-        "until": story.until,
-        "replayed_from": story.start,
-        "decided_until": min((story.horizon("data", one.partition) for one in story.horizons), default=None),
+        "since": header.since,
+        "until": header.until,
+        "replayed_from": header.start,
+        "decided_until": min(
+            (header.horizon("data", horizon.partition) for horizon in header.horizons), default=None
+        ),
         "nothing_was_sent": True,
-        "owners": found.owners,
-        "datapoints": found.datapoints,
-        "events": found.events,
-        "staleness": found.staleness,
+        "owners": result.owners,
+        "datapoints": result.datapoints,
+        "events": result.events,
+        "staleness": result.staleness_count,
         "alarms": {
             "then": len(compared.spans_then),
             "now": len(compared.spans_now),
             **dict(sorted(compared.kinds.items())),
         },
-        "rules": [_line_json(line) for line in compared.rules],
-        "pages": [
+        "rules": [_rule_json(rule) for rule in compared.rules],
+        "notifications": [
             {
-                "action_rule": page,
+                "action_rule": action_rule,
                 "rule": rule,
-                "then": found.pages_then[page, rule],
-                "now": found.pages_now[page, rule],
+                "then": result.recorded_notifications[action_rule, rule],
+                "now": result.replayed_notifications[action_rule, rule],
             }
-            for page, rule in sorted({*found.pages_then, *found.pages_now})
+            for action_rule, rule in sorted({*result.recorded_notifications, *result.replayed_notifications})
         ],
         "noisiest": [
             {"owner": owner, "key": key, "alarms": count} for owner, key, count in compared.noisiest
         ],
-        "changes": [
-            {
-                "kind": pair.kind,
-                "rule": pair.span.rule,
-                "owner": pair.span.owner,
-                "then": None if pair.then is None else pair.then.opened_at,
-                "now": None if pair.now is None else pair.now.opened_at,
-            }
-            for pair in compared.pairs
-            if pair.kind != "same"
-        ],
-        "differences": [one._asdict() for one in found.differences],
+        "changes": [_change_json(pair) for pair in compared.pairs if pair.kind != "same"],
+        "mismatches": [mismatch._asdict() for mismatch in result.mismatches],
     }
 
 
-def _line_json(line: RuleLine) -> dict[str, Any]:
-    told = line._asdict() | {"kinds": dict(sorted(line.kinds.items()))}
+def _rule_json(rule: RuleComparison) -> dict[str, Any]:
+    fields = rule._asdict() | {"kinds": dict(sorted(rule.kinds.items()))}
     for name in ("time_then", "time_now"):
-        told[f"{name}_s"] = told.pop(name).total_seconds()
-    return told
+        fields[f"{name}_s"] = fields.pop(name).total_seconds()
+    return fields
 
 
-def _spans(edges: Iterable[Edge], story: Story) -> list[Span]:
-    opened: dict[UUID, Edge] = {}
+def _change_json(pair: AlarmPair) -> dict[str, Any]:
+    return {
+        "kind": pair.kind,
+        "rule": pair.span.rule,
+        "owner": pair.span.owner,
+        "then": None if pair.then is None else pair.then.opened_at,
+        "now": None if pair.now is None else pair.now.opened_at,
+    }
+
+
+def _spans(transitions: Iterable[AlarmTransition], header: RecordingHeader) -> list[AlarmSpan]:
+    opened: dict[UUID, AlarmTransition] = {}
     spans = []
-    for edge in edges:
-        if edge.edge == "opened":
-            opened[edge.alarm_id] = edge
+    for transition in transitions:
+        if transition.kind == "opened":
+            opened[transition.alarm_id] = transition
         else:
-            spans.append(_span(opened.pop(edge.alarm_id, None), edge, story))
-    spans += [_span(edge, None, story) for edge in opened.values()]
+            spans.append(_span(opened.pop(transition.alarm_id, None), transition, header))
+    spans += [_span(transition, None, header) for transition in opened.values()]
     return sorted(spans, key=lambda span: (span.opened_at, *span[:3], span.alarm_id))
 
 
-def _span(opened: Edge | None, ended: Edge | None, story: Story) -> Span:
-    one = opened or ended
-    assert one is not None
-    return Span(
-        one.rule,
-        one.owner,
-        str(one.payload.get("key", "")),
-        story.since if opened is None else opened.at,
-        story.until if ended is None else ended.at,
-        one.alarm_id,
-        ended is None,
-        str(one.payload.get("message", "")),
+def _span(
+    opened: AlarmTransition | None, resolved: AlarmTransition | None, header: RecordingHeader
+) -> AlarmSpan:
+    transition = opened or resolved
+    assert transition is not None
+    return AlarmSpan(
+        transition.rule,
+        transition.owner,
+        str(transition.payload.get("key", "")),
+        header.since if opened is None else opened.at,
+        header.until if resolved is None else resolved.at,
+        transition.alarm_id,
+        resolved is None,
+        str(transition.payload.get("message", "")),
     )
 
 
-def _pairs(then: Sequence[Span], now: Sequence[Span]) -> Iterable[Pair]:
-    left = {span.alarm_id: span for span in then}
-    rest = []
+def _pairs(then: Sequence[AlarmSpan], now: Sequence[AlarmSpan]) -> Iterable[AlarmPair]:
+    unpaired = {span.alarm_id: span for span in then}
+    new_ids = []
     for span in now:
-        was = left.pop(span.alarm_id, None)
-        if was is None:
-            rest.append(span)
+        recorded = unpaired.pop(span.alarm_id, None)
+        if recorded is None:
+            new_ids.append(span)
         else:
-            yield Pair(_kind(was, span), was, span)
-    of_subject: dict[tuple[str, str], list[Span]] = {}
-    for was in left.values():
-        of_subject.setdefault(was[:2], []).append(was)
-    for span in rest:
-        others = of_subject.get(span[:2], [])
-        was = next((one for one in others if _overlap(one, span)), None)
-        if was is None:
-            yield Pair("gained", None, span)
+            yield AlarmPair(_kind(recorded, span), recorded, span)
+    by_subject: dict[tuple[str, str], list[AlarmSpan]] = {}
+    for recorded in unpaired.values():
+        by_subject.setdefault(recorded[:2], []).append(recorded)
+    for span in new_ids:
+        others = by_subject.get(span[:2], [])
+        recorded = next((other for other in others if _overlap(other, span)), None)
+        if recorded is None:
+            yield AlarmPair("gained", None, span)
         else:
-            others.remove(was)
-            yield Pair(_kind(was, span), was, span)
-    yield from (Pair("lost", was, None) for others in of_subject.values() for was in others)
+            others.remove(recorded)
+            yield AlarmPair(_kind(recorded, span), recorded, span)
+    yield from (AlarmPair("lost", recorded, None) for others in by_subject.values() for recorded in others)
 
 
-def _kind(was: Span, is_: Span) -> Kind:
-    if was.opened_at != is_.opened_at:
-        return "earlier" if is_.opened_at < was.opened_at else "later"
-    return "same" if was.ended_at == is_.ended_at else "ended otherwise"
+def _kind(then: AlarmSpan, now: AlarmSpan) -> ChangeKind:
+    if then.opened_at != now.opened_at:
+        return "earlier" if now.opened_at < then.opened_at else "later"
+    return "same" if then.ended_at == now.ended_at else "ended otherwise"
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one.opened_at <= other.ended_at and other.opened_at <= one.ended_at
+def _overlap(first: AlarmSpan, second: AlarmSpan) -> bool:
+    return first.opened_at <= second.ended_at and second.opened_at <= first.ended_at
 
 
-def _line(rule: str, pairs: Sequence[Pair], found: Found, days: float) -> RuleLine:
+def _compare_rule(
+    rule: str, pairs: Sequence[AlarmPair], result: BacktestResult, days: float
+) -> RuleComparison:
     of_rule = [pair for pair in pairs if pair.span.rule == rule]
     then = [pair.then for pair in of_rule if pair.then is not None]
     now = [pair.now for pair in of_rule if pair.now is not None]
-    return RuleLine(
+    return RuleComparison(
         rule,
         len(then),
         len(now),
         Counter(pair.kind for pair in of_rule),
         sum((span.ended_at - span.opened_at for span in then), _ZERO),
         sum((span.ended_at - span.opened_at for span in now), _ZERO),
-        sum(count for (_, about), count in found.pages_then.items() if about == rule) / days,
-        sum(count for (_, about), count in found.pages_now.items() if about == rule) / days,
+        _notifications(result.recorded_notifications, rule) / days,
+        _notifications(result.replayed_notifications, rule) / days,
     )
 
 
-def _loudest(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+def _notifications(counts: Counter[tuple[str, str]], rule: str) -> int:
+    return sum(count for (_, event_rule), count in counts.items() if event_rule == rule)
+
+
+def _most_first(item: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
     return -item[1], item[0]

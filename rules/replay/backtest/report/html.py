@@ -1,4 +1,4 @@
-"""The report as one page: no script, no network, light or dark as the reader has it. Pure.
+"""The report as one HTML file, without scripts and without access to the network. Pure.
 
 Guarantee: every text from the recording is escaped, and tables have a bounded number of rows.
 """
@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from html import escape
 
-from rules.replay.backtest.owner_replay import Found
-from rules.replay.backtest.recording.model import Story
+from rules.replay.backtest.recording.model import RecordingHeader
 from rules.replay.backtest.report.compare import Comparison
-from rules.replay.backtest.report.timeline_svg import picture
+from rules.replay.backtest.report.timeline_svg import timeline_svg
+from rules.replay.backtest.result import BacktestResult
 from schemas.values.duration import format_duration
 from tocsin.core.instant import instant_text
 
 _MOST = 200
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --quiet: #646a73; --paper: #fbfbfa; --line: #dcdfe4;
-  --then: #7a8699; --now: #c2410c; --gap: #b08900; --fire: #2563a8; }
+  --then: #7a8699; --now: #c2410c; --stale: #b08900; --fire: #2563a8; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e9eb; --quiet: #9aa1ab; --paper: #16181b; --line: #33373d;
-  --then: #8b98ad; --now: #f28c5b; --gap: #d9b64a; --fire: #78aee8; } }
+  --then: #8b98ad; --now: #f28c5b; --stale: #d9b64a; --fire: #78aee8; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
   max-width: 75rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
@@ -32,59 +32,69 @@ td.n, th.n { text-align: right; }
 td:not(:last-child) { white-space: nowrap; }
 figure { margin: 0; overflow-x: auto; } svg { width: 100%; min-width: 40rem; height: auto; }
 svg text { fill: var(--ink); font-size: 12px; } svg .quiet { fill: var(--quiet); font-size: 11px; }
-.then { fill: var(--then); } .now { fill: var(--now); } .gap { fill: var(--gap); } .fire { fill: var(--fire); }
+.then { fill: var(--then); } .now { fill: var(--now); } .stale { fill: var(--stale); } .fire { fill: var(--fire); }
 svg line { stroke: var(--line); }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; border-radius: 2px; }
 """
 
 
-def report_page(story: Story, found: Found, compared: Comparison, mode: str) -> str:
-    window = f"{instant_text(story.since)} to {instant_text(story.until)}"
-    read = f"{found.datapoints:,} datapoints and {found.events:,} events of {found.owners:,} owners"
+def html_report(header: RecordingHeader, result: BacktestResult, compared: Comparison, mode: str) -> str:
+    window = f"{instant_text(header.since)} to {instant_text(header.until)}"
+    read = f"{result.datapoints:,} datapoints and {result.events:,} events of {result.owners:,} owners"
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>Tocsin backtest</title><style>{_STYLE}</style></head><body>",
         f"<h1>Backtest, {escape(mode)}</h1><p>{window}: {read}.</p>",
         "<p class='quiet'>Replayed from the recording. Nothing was sent and nothing live was touched.</p>",
-        _summary(compared, found),
-        "<h2>Alarms, gaps and fires</h2>",
-        picture(story, found, compared),
+        _summary(compared, result),
+        "<h2>Alarms, stale series and fires</h2>",
+        timeline_svg(header, result, compared),
         "<h2>Rules</h2>",
         _rules(compared),
         *_changes(compared),
         *_noisiest(compared),
-        *_differences(found),
+        *_mismatches(result),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _summary(compared: Comparison, found: Found) -> str:
+def _summary(compared: Comparison, result: BacktestResult) -> str:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(compared.kinds.items())) or "none"
-    then = sum(found.pages_then.values()) / compared.days
-    now = sum(found.pages_now.values()) / compared.days
+    then = sum(result.recorded_notifications.values()) / compared.days
+    now = sum(result.replayed_notifications.values()) / compared.days
+    stale = sum(change.kind == "stale" for change in result.replayed_staleness)
     return (
         f"<p><b>{len(compared.spans_then):,}</b> alarms then, <b>{len(compared.spans_now):,}</b> now: {kinds}. "
-        f"Pages a day: <b>{then:,.1f}</b> then, <b>{now:,.1f}</b> now. Gaps: "
-        f"<b>{sum(one.kind == 'stale' for one in found.gaps):,}</b>.</p>"
+        f"Notifications a day: <b>{then:,.1f}</b> then, <b>{now:,.1f}</b> now. "
+        f"Series became stale <b>{stale:,}</b> times.</p>"
     )
 
 
 def _rules(compared: Comparison) -> str:
-    heads = ("rule", "then", "now", "changes", "in alarm then", "in alarm now", "pages a day then", "now")
+    heads = (
+        "rule",
+        "then",
+        "now",
+        "changes",
+        "in alarm then",
+        "in alarm now",
+        "notifications a day then",
+        "now",
+    )
     rows = [
         (
-            line.rule,
-            f"{line.then:,}",
-            f"{line.now:,}",
-            ", ".join(f"{count} {kind}" for kind, count in sorted(line.kinds.items()) if kind != "same"),
-            format_duration(_seconds(line.time_then)),
-            format_duration(_seconds(line.time_now)),
-            f"{line.pages_then:,.1f}",
-            f"{line.pages_now:,.1f}",
+            rule.rule,
+            f"{rule.then:,}",
+            f"{rule.now:,}",
+            ", ".join(f"{count} {kind}" for kind, count in sorted(rule.kinds.items()) if kind != "same"),
+            format_duration(_seconds(rule.time_then)),
+            format_duration(_seconds(rule.time_now)),
+            f"{rule.notifications_then:,.1f}",
+            f"{rule.notifications_now:,.1f}",
         )
-        for line in compared.rules
+        for rule in compared.rules
     ]
     return _table(heads, rows)
 
@@ -104,7 +114,7 @@ def _changes(compared: Comparison) -> list[str]:
     ]
     heads = ("change", "rule", "owner", "then", "now", "message")
     more = f"<p class='quiet'>and {len(changed) - _MOST:,} more</p>" if len(changed) > _MOST else ""
-    return ["<h2>What would be different</h2>", _table(heads, rows), more] if rows else []
+    return ["<h2>Changes</h2>", _table(heads, rows), more] if rows else []
 
 
 def _noisiest(compared: Comparison) -> list[str]:
@@ -112,10 +122,13 @@ def _noisiest(compared: Comparison) -> list[str]:
     return ["<h2>The noisiest series</h2>", _table(("owner", "series", "alarms"), rows)] if rows else []
 
 
-def _differences(found: Found) -> list[str]:
-    rows = [(one.owner, one.what, one.recorded, one.replayed, one.cause) for one in found.differences[:_MOST]]
+def _mismatches(result: BacktestResult) -> list[str]:
+    rows = [
+        (mismatch.owner, mismatch.what, mismatch.recorded, mismatch.replayed, mismatch.cause)
+        for mismatch in result.mismatches[:_MOST]
+    ]
     heads = ("owner", "rule or series", "recorded", "replayed", "cause")
-    return ["<h2>Differences from the record</h2>", _table(heads, rows)] if rows else []
+    return ["<h2>Mismatches with the recording</h2>", _table(heads, rows)] if rows else []
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,6 +1,6 @@
-"""What was recorded and what is replayed, compared: nothing may differ (I5). Pure.
+"""Compares a recording with its replay under the rules of the time: they must be equal (I5). Pure.
 
-Every difference says what was recorded, what the replay concludes, and why they can differ.
+Each mismatch holds what was recorded, what the replay gives, and a possible cause.
 """
 
 from __future__ import annotations
@@ -12,124 +12,149 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from rules.health.systems import HealthChange
-from rules.replay.backtest.recording.model import Edge, OpenAlarm, Staleness
+from rules.replay.backtest.recording.model import AlarmTransition, CalculatedChange, InitialAlarm
 from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.instant import instant_text
 
 _LARGE = 2**63
-_BEFORE = "was open before the replay begins, and what held it is not recorded"
+_BEFORE = "was open before the start of the replay, and the recording does not contain its inputs"
 
 
-class Difference(NamedTuple):
+class Mismatch(NamedTuple):
     owner: str
     at: datetime
     what: str
-    """The alarm's rule, or the series."""
+    """The rule of the alarm, or the key of the series."""
     recorded: str
     replayed: str
     cause: str
 
 
-def compare_edges(
-    recorded: Sequence[Edge], replayed: Sequence[Edge], begun_before: Sequence[OpenAlarm] = ()
-) -> list[Difference]:
-    """Of one owner."""
-    then = {(one.alarm_id, one.edge): one for one in recorded}
-    now = {(one.alarm_id, one.edge): one for one in replayed}
-    before = {one.rule for one in begun_before}
-    found = []
+def compare_transitions(
+    recorded: Sequence[AlarmTransition],
+    replayed: Sequence[AlarmTransition],
+    initial_alarms: Sequence[InitialAlarm] = (),
+) -> list[Mismatch]:
+    """Compare the transitions of one owner."""
+    then = {(transition.alarm_id, transition.kind): transition for transition in recorded}
+    now = {(transition.alarm_id, transition.kind): transition for transition in replayed}
+    initial_rules = {initial.alarm.rule for initial in initial_alarms}
+    mismatches = []
     for key in sorted({*then, *now}, key=str):
         was, is_ = then.get(key), now.get(key)
-        one = was or is_
-        assert one is not None
-        if was is not None and is_ is not None and _told(was) == _told(is_):
+        transition = was or is_
+        assert transition is not None
+        if was is not None and is_ is not None and _compared_fields(was) == _compared_fields(is_):
             continue
         cause = _cause(was, is_, recorded, replayed)
-        if one.rule in before:
+        if transition.rule in initial_rules:
             cause += f"; an alarm of the rule {_BEFORE}"
-        found.append(Difference(one.owner, one.at, one.rule, _shown(was), _shown(is_), cause))
-    return found
+        mismatches.append(
+            Mismatch(
+                transition.owner,
+                transition.at,
+                transition.rule,
+                _transition_text(was),
+                _transition_text(is_),
+                cause,
+            )
+        )
+    return mismatches
 
 
-def compare_staleness(recorded: Sequence[Staleness], replayed: Sequence[Staleness]) -> list[Difference]:
-    then, now = {_series(one): one for one in recorded}, {_series(one): one for one in replayed}
-    found = []
+def compare_staleness(
+    recorded: Sequence[CalculatedChange], replayed: Sequence[CalculatedChange]
+) -> list[Mismatch]:
+    then, now = {_change_key(one): one for one in recorded}, {_change_key(one): one for one in replayed}
+    mismatches = []
     for key in sorted({*then, *now}):
         was, is_ = then.get(key), now.get(key)
         if was is not None and is_ is not None and _plain(was.value) == _plain(is_.value):
             continue
-        one = was or is_
-        assert one is not None
+        change = was or is_
+        assert change is not None
         if was is not None and is_ is not None:
             cause = f"the last value was {was.value!r}, replayed it is {is_.value!r}"
         elif is_ is None:
-            cause = "the recorded arrivals and the tolerance of the time give no such verdict at this instant"
+            cause = "the recorded arrivals and the tolerance of the time give no such change at this instant"
         else:
             cause = "the recorded arrivals and the tolerance of the time give it, and it was not recorded"
-        found.append(Difference(one.owner, one.at, one.key, _verdict(was), _verdict(is_), cause))
-    return found
+        mismatches.append(
+            Mismatch(change.owner, change.at, change.key, _change_text(was), _change_text(is_), cause)
+        )
+    return mismatches
 
 
 def compare_health(
-    recorded: Sequence[Staleness],
+    recorded: Sequence[CalculatedChange],
     replayed: Sequence[HealthChange],
-    begun_before: Callable[[str], bool] = lambda system: False,
-) -> list[Difference]:
-    """Of all systems. An instant may have two verdicts: one before an apply, and one after it. `begun_before`: whether
-    a member of the system had an alarm that was open when the replay begins."""
+    has_initial_alarm: Callable[[str], bool] = lambda system: False,
+) -> list[Mismatch]:
+    """Compare the health of all systems.
+
+    An instant may have two changes: one before an apply and one after it. `has_initial_alarm` tells
+    whether a member of the system had an alarm that was open at the start of the replay.
+    """
     then, now = (
-        _numbered((one.owner, one.at, one.value) for one in recorded),
-        _numbered((one.system, one.at, one.payload) for one in replayed),
+        _numbered((change.owner, change.at, change.value) for change in recorded),
+        _numbered((change.system, change.at, change.payload) for change in replayed),
     )
-    found = []
+    mismatches = []
     for key in sorted({*then, *now}):
         was, is_ = then.get(key), now.get(key)
         if was == is_:
             continue
         if was is None or is_ is None:
             cause = (
-                "what was concluded about the members gives no such health at this instant"
+                "the replayed members give no such health at this instant"
                 if is_ is None
-                else "what was concluded about the members gives it, and it was not recorded"
+                else "the replayed members give it, and it was not recorded"
             )
         else:
             cause = f"the same instant with another {', '.join(name for name in is_ if was.get(name) != is_[name])}"
-        if begun_before(key[0]):
+        if has_initial_alarm(key[0]):
             cause += f"; an alarm of a member {_BEFORE}"
-        found.append(Difference(key[0], key[1], HEALTH_KEY, _health(was), _health(is_), cause))
-    return found
+        mismatches.append(Mismatch(key[0], key[1], HEALTH_KEY, _health_text(was), _health_text(is_), cause))
+    return mismatches
 
 
-def within(edges: Iterable[Edge], since: datetime, until: dict[str, datetime]) -> list[Edge]:
-    """Those in the window, as far as their lane is decided."""
-    return [one for one in edges if since <= one.at <= until[one.lane]]
+def in_window(
+    transitions: Iterable[AlarmTransition], since: datetime, until: dict[str, datetime]
+) -> list[AlarmTransition]:
+    """The transitions in the window, up to the horizon of their lane."""
+    return [transition for transition in transitions if since <= transition.at <= until[transition.lane]]
 
 
-def _cause(was: Edge | None, is_: Edge | None, then: Sequence[Edge], now: Sequence[Edge]) -> str:
+def _cause(
+    was: AlarmTransition | None,
+    is_: AlarmTransition | None,
+    then: Sequence[AlarmTransition],
+    now: Sequence[AlarmTransition],
+) -> str:
     if was is not None and is_ is not None:
         if was.at != is_.at:
             return "the same alarm at another instant"
         names = {*was.payload, *is_.payload}
         differ = [name for name in names if _plain(was.payload.get(name)) != _plain(is_.payload.get(name))]
-        return f"the same edge with another {', '.join(sorted(differ)) or 'severity'}"
-    one, others, who = (was, now, "the replay") if was is not None else (is_, then, "the record")
-    assert one is not None
-    near = min(
-        (other for other in others if (other.rule, other.edge) == (one.rule, one.edge)),
-        key=lambda other: abs(other.at - one.at),
+        return f"the same transition with another {', '.join(sorted(differ)) or 'severity'}"
+    missing, others, side = (was, now, "replay") if was is not None else (is_, then, "recording")
+    assert missing is not None
+    nearest = min(
+        (other for other in others if (other.rule, other.kind) == (missing.rule, missing.kind)),
+        key=lambda other: abs(other.at - missing.at),
         default=None,
     )
-    if near is None:
-        return f"{who} has no such edge of the rule for this owner"
-    return f"the nearest that {who} has is at {instant_text(near.at)}"
+    if nearest is None:
+        return f"the {side} has no such transition of the rule for this owner"
+    return f"the nearest one in the {side} is at {instant_text(nearest.at)}"
 
 
-def _told(one: Edge) -> object:
-    return one.rule, one.at, one.severity, _plain(one.payload)
+def _compared_fields(transition: AlarmTransition) -> object:
+    return transition.rule, transition.at, transition.severity, _plain(transition.payload)
 
 
 def _plain(value: Any) -> Any:
-    """As it is after a way through the database: JSON, and a large number without its point."""
+    """The value as the database returns it: JSON, with a large integer as a float."""
     if isinstance(value, dict):
         return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -137,33 +162,35 @@ def _plain(value: Any) -> Any:
     return float(value) if type(value) is int and abs(value) >= _LARGE else value
 
 
-def _series(one: Staleness) -> tuple[str, datetime, str]:
-    return one.key, one.at, one.kind
+def _change_key(change: CalculatedChange) -> tuple[str, datetime, str]:
+    return change.key, change.at, change.kind
 
 
-def _shown(one: Edge | None) -> str:
-    if one is None:
+def _transition_text(transition: AlarmTransition | None) -> str:
+    if transition is None:
         return "nothing"
-    return f"{one.edge} {instant_text(one.at)}: {one.payload.get('message', json.dumps(one.payload))}"
+    message = transition.payload.get("message", json.dumps(transition.payload))
+    return f"{transition.kind} {instant_text(transition.at)}: {message}"
 
 
-def _numbered(told: Iterable[tuple[str, datetime, Any]]) -> dict[tuple[str, datetime, int], Any]:
+def _numbered(changes: Iterable[tuple[str, datetime, Any]]) -> dict[tuple[str, datetime, int], Any]:
     counts: Counter[tuple[str, datetime]] = Counter()
-    found = {}
-    for system, at, payload in told:
-        found[system, at, counts[system, at]] = payload
+    numbered = {}
+    for system, at, payload in changes:
+        numbered[system, at, counts[system, at]] = payload
         counts[system, at] += 1
-    return found
+    return numbered
 
 
-def _health(one: Any) -> str:
-    if one is None:
+def _health_text(payload: Any) -> str:
+    if payload is None:
         return "nothing"
     members = ", ".join(
-        f"{it['key'] or it['type']} of {it['owner']} {it['condition']}" for it in one["members"]
+        f"{member['key'] or member['type']} of {member['owner']} {member['condition']}"
+        for member in payload["members"]
     )
-    return " ".join(filter(None, (one["health"], one["reason"], members and f"({members})")))
+    return " ".join(filter(None, (payload["health"], payload["reason"], members and f"({members})")))
 
 
-def _verdict(one: Staleness | None) -> str:
-    return "nothing" if one is None else f"{one.kind} {instant_text(one.at)}"
+def _change_text(change: CalculatedChange | None) -> str:
+    return "nothing" if change is None else f"{change.kind} {instant_text(change.at)}"

@@ -1,11 +1,12 @@
-"""What actions would have sent: the events that concern them, through the dispatch that rule tests use.
+"""Counts the notifications that actions would have sent, by running the relevant events through dispatch.
 
 Guarantee: limits, groups, overlaps, waits and the end of an escalation are those of the live code
-(`rules.replay.rule_tests.runs`); the world answers that all is well, and nothing is sent. A page is a message that a
+(`rules.replay.runs`). Every delivery succeeds, and nothing is sent. A notification is a message that a
 step sends: to a channel, a webhook, Slack, by email or through Apprise.
 
-Limits and overlaps reach across owners, so this is done once all owners have been replayed, in the order of time. What
-an action emits or records is not heard again: what was emitted then is in the recording.
+Limits and overlaps apply across owners, so notifications are counted when all owners have been
+replayed, in the order of time. Events that an action emits and datapoints that it records are
+ignored: those of the time are in the recording.
 """
 
 from __future__ import annotations
@@ -17,106 +18,90 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.engine import Alarm
-from rules.replay.backtest.operator import is_act, snoozed_until
+from rules.replay.alarms import AlarmStore, alarm_facts, open_alarm_facts
+from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recording.model import RecordedEvent
-from rules.replay.backtest.relevant_events import Page, in_order, matches
+from rules.replay.backtest.relevant_events import NotificationKey, event_order, matches
 from rules.replay.backtest.timelines import Timelines
-from rules.replay.rule_tests.alarms import Held, alarm_facts, open_alarms
-from rules.replay.rule_tests.log import Happening
-from rules.replay.rule_tests.perform import DELIVERIES
-from rules.replay.rule_tests.runs import Runs, Surroundings
-from rules.replay.rule_tests.scheduler import EVENT, Agenda
-from tocsin.core.instant import MICROSECOND, parse_instant
+from rules.replay.log import LogEntry
+from rules.replay.perform import DELIVERIES
+from rules.replay.runs import Runs, SimulationHooks
+from rules.replay.scheduler import EVENT, Scheduler
+from schemas.wire.alarm_events import event_type
+from tocsin.core.instant import MICROSECOND
 
 
-def count_pages(
+def count_notifications(
     timelines: Timelines, events: Sequence[RecordedEvent], since: datetime, until: datetime
-) -> Counter[Page]:
-    """Those about alarms in the window; `events` are those that concern actions, of all owners."""
-    paging = _Paging(timelines, since)
-    for event in sorted(events, key=in_order):
-        paging.expect(event)
-    paging.run_until(until)
-    return paging.pages
+) -> Counter[NotificationKey]:
+    """Count notifications about alarms in the window. `events` are the relevant events of all owners."""
+    dispatch = _Dispatch(timelines, since)
+    for event in sorted(events, key=event_order):
+        dispatch.add(event)
+    dispatch.run_until(until)
+    return dispatch.notifications
 
 
-class _Paging:
+class _Dispatch:
     def __init__(self, timelines: Timelines, since: datetime) -> None:
-        self.pages: Counter[Page] = Counter()
+        self.notifications: Counter[NotificationKey] = Counter()
         self._timelines = timelines
         self._since = self._now = since
         self._seq = 0
-        self._held: dict[UUID, Held] = {}
-        self._agenda = Agenda()
+        self._alarms = AlarmStore()
+        self._scheduler = Scheduler()
         self._runs = Runs(
-            Surroundings(
-                agenda=self._agenda,
+            SimulationHooks(
+                scheduler=self._scheduler,
                 now=lambda: self._now,
                 append=lambda event, lineage: None,
-                note=self._note,
-                alarm=lambda id: alarm_facts(None if id is None else self._held.get(id), self._now),
-                looks=self._looks,
-                newest=lambda: self._seq,
-                record=lambda recorded: None,
+                log=self._count,
+                alarm=self._alarm_facts,
+                digest_rows=self._digest_rows,
+                newest_seq=lambda: self._seq,
+                record=lambda datapoints: None,
             )
         )
 
-    def expect(self, event: RecordedEvent) -> None:
-        """What is due at the same instant was due before."""
+    def add(self, event: RecordedEvent) -> None:
+        """Dispatch an event, after everything that is due before its instant."""
         self.run_until(event.recorded_at - MICROSECOND)
-        self._agenda.add(event.recorded_at, EVENT, partial(self._hear, event))
+        self._scheduler.add(event.recorded_at, EVENT, partial(self._dispatch, event))
 
-    def _hear(self, event: RecordedEvent) -> None:
+    def run_until(self, until: datetime) -> None:
+        while (due := self._scheduler.next(until)) is not None:
+            self._now, call = due
+            call()
+
+    def _dispatch(self, event: RecordedEvent) -> None:
         self._seq += 1
-        self._keep_alarm(event)
+        self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
         for match in matches(self._timelines, event):
             self._runs.start(match, facts, event.alarm_id, ())
         self._runs.see(facts)
 
-    def run_until(self, until: datetime) -> None:
-        while (due := self._agenda.next(until)) is not None:
-            self._now, what = due
-            what()
-
-    def _keep_alarm(self, event: RecordedEvent) -> None:
+    def _update_alarm(self, event: RecordedEvent) -> None:
         if event.alarm_id is None:
             return
-        if event.type == "alarm-opened" or event.alarm_id not in self._held:
-            self._held[event.alarm_id] = _first_seen(event, event.alarm_id)
-        held = self._held[event.alarm_id]
-        if event.type == "alarm-resolved":
-            held.state = "resolved"
-        elif not is_act(event):
+        record = self._alarms.get(event.alarm_id)
+        if record is None or event.type == event_type("opened"):
+            record = self._alarms.open(alarm_of(event), event.recorded_at, event.correlation_id)
+        if event.type == event_type("resolved"):
+            self._alarms.resolve(event.alarm_id, event.recorded_at)
+        elif is_operator_event(event):
+            apply_operator_event(self._alarms, record, event)
+
+    def _alarm_facts(self, alarm_id: UUID | None) -> Mapping[str, Any]:
+        return alarm_facts(self._alarms.get(alarm_id), self._now)
+
+    def _digest_rows(self, after: int, upto: int) -> Mapping[str, Any]:
+        return {"open_alarms": open_alarm_facts(self._alarms, self._now), "events": [], "stale_series": []}
+
+    def _count(self, entry: LogEntry) -> None:
+        if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
             return
-        elif event.type == "alarm-acknowledged":
-            held.acknowledged_by = str(event.payload.get("who", ""))
-        else:
-            held.snoozed_until = snoozed_until(event)
-
-    def _looks(self, after: int, upto: int) -> Mapping[str, Any]:
-        return {"open_alarms": open_alarms(self._held.values(), self._now), "events": [], "stale_series": []}
-
-    def _note(self, happening: Happening) -> None:
-        if happening.kind != "step" or happening.state != "completed" or happening.at < self._since:
-            return
-        kind, about = happening.facts["step_kind"], happening.event["rule"]
-        is_sent = kind in DELIVERIES or (kind == "digest" and happening.facts.get("channel"))
-        if is_sent and about:
-            self.pages[happening.rule, about] += 1
-
-
-def _first_seen(event: RecordedEvent, alarm_id: UUID) -> Held:
-    edge = event.edge
-    payload = {} if edge is None else dict(edge.payload)
-    since = payload.get("since")
-    alarm = Alarm(
-        alarm_id,
-        event.rule,
-        event.owner,
-        event.severity or 0,
-        event.ts if since is None else parse_instant(since),
-        payload,
-    )
-    return Held(alarm, "open", event.correlation_id)
+        kind, event_rule = entry.details["step_kind"], entry.event["rule"]
+        is_sent = kind in DELIVERIES or (kind == "digest" and entry.details.get("channel"))
+        if is_sent and event_rule:
+            self.notifications[entry.rule, event_rule] += 1

@@ -1,7 +1,8 @@
-"""The timeline of a report: a lane for each rule, what happened above what the replay concludes; gaps and fires. Pure.
+"""The timeline of a report as SVG: recorded above replayed alarms per rule, stale series, fires. Pure.
 
-Guarantee: its size is bounded, whatever the number of alarms. A few are drawn one by one, with their words; many as how
-many there were at a time, so that a thousand owners do not look like one alarm without an end.
+Guarantee: its size is bounded for any number of alarms. A few alarms are drawn one by one with their
+messages. Many are drawn as the number at a time, so that a thousand owners do not look like one
+endless alarm.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from datetime import datetime, timedelta
 from html import escape
 from itertools import accumulate, groupby
 
-from rules.replay.backtest.owner_replay import BINS, Found
-from rules.replay.backtest.recording.model import Staleness, Story
-from rules.replay.backtest.report.compare import Comparison, Span
+from rules.replay.backtest.recording.model import CalculatedChange, RecordingHeader
+from rules.replay.backtest.report.compare import AlarmSpan, Comparison
+from rules.replay.backtest.result import BINS, BacktestResult
 
 _WIDTH = 1000.0
 _LEFT = 190.0
@@ -26,43 +27,43 @@ _HEIGHT = 11
 _Bar = tuple[datetime, datetime, str]
 
 
-def picture(story: Story, found: Found, compared: Comparison) -> str:
-    rules = [line.rule for line in compared.rules][:_MOST]
-    schedules = sorted({schedule for schedule, _ in found.fires})[:_MOST]
-    gaps = _gaps(found.gaps, story)
+def timeline_svg(header: RecordingHeader, result: BacktestResult, compared: Comparison) -> str:
+    rules = [rule.rule for rule in compared.rules][:_MOST]
+    schedules = sorted({schedule for schedule, _ in result.fires})[:_MOST]
+    stale = _stale_bars(result.replayed_staleness, header)
     lanes: list[str] = []
     top = 24.0
     for rule in rules:
-        then, now = _of(compared.spans_then, rule), _of(compared.spans_now, rule)
-        strips = _strips(story, [("then", then, top + 3), ("now", now, top + 16)])
+        then, now = _alarm_bars(compared.spans_then, rule), _alarm_bars(compared.spans_now, rule)
+        strips = _strips(header, [("then", then, top + 3), ("now", now, top + 16)])
         lanes.append(_lane(rule, f"{len(then):,} then, {len(now):,} now", top) + strips)
         top += _LANE
-    if gaps:
-        strips = _strips(story, [("gap", gaps, top + 10)])
-        lanes.append(_lane("gaps", f"{len(gaps):,} silences", top) + strips)
+    if stale:
+        strips = _strips(header, [("stale", stale, top + 10)])
+        lanes.append(_lane("stale series", f"{len(stale):,} times", top) + strips)
         top += _LANE
     for schedule in schedules:
-        at = sorted(place for name, place in found.fires if name == schedule)
-        count = sum(found.fires[schedule, place] for place in at)
-        lanes.append(_lane(schedule, f"{count:,} fires", top) + _ticks(at, top + 8))
+        bins = sorted(number for name, number in result.fires if name == schedule)
+        count = sum(result.fires[schedule, number] for number in bins)
+        lanes.append(_lane(schedule, f"{count:,} fires", top) + _ticks(bins, top + 8))
         top += _LANE
     legend = "".join(
         f"<span class='key' style='background:var(--{name})'></span>{text}"
-        for name, text in (("then", "then"), ("now", "now"), ("gap", "no data"), ("fire", "schedule fired"))
+        for name, text in (("then", "then"), ("now", "now"), ("stale", "stale"), ("fire", "schedule fired"))
     )
     drawn = "".join(lanes) or f"<text x='{_LEFT}' y='40'>nothing happened</text>"
     return (
         f"<figure><svg viewBox='0 0 {_LEFT + _WIDTH + 10:.0f} {top + 10:.0f}' role='img' "
-        f"aria-label='timeline of alarms'>{_axis(story, top)}{drawn}</svg><figcaption>{legend}</figcaption></figure>"
+        f"aria-label='timeline of alarms'>{_axis(header, top)}{drawn}</svg><figcaption>{legend}</figcaption></figure>"
     )
 
 
-def _axis(story: Story, bottom: float) -> str:
+def _axis(header: RecordingHeader, bottom: float) -> str:
     parts = []
-    for place in range(5):
-        at = story.since + (story.until - story.since) * place / 4
-        x = _LEFT + _WIDTH * place / 4
-        anchor = ("start", "middle", "middle", "middle", "end")[place]
+    for tick in range(5):
+        at = header.since + (header.until - header.since) * tick / 4
+        x = _LEFT + _WIDTH * tick / 4
+        anchor = ("start", "middle", "middle", "middle", "end")[tick]
         parts.append(
             f"<line x1='{x:.1f}' y1='16' x2='{x:.1f}' y2='{bottom:.0f}'/>"
             f"<text class='quiet' x='{x:.1f}' y='12' text-anchor='{anchor}'>{at:%m-%d %H:%M}</text>"
@@ -78,22 +79,22 @@ def _lane(name: str, note: str, top: float) -> str:
     )
 
 
-def _strips(story: Story, strips: Sequence[tuple[str, Sequence[_Bar], float]]) -> str:
+def _strips(header: RecordingHeader, strips: Sequence[tuple[str, Sequence[_Bar], float]]) -> str:
     if all(len(bars) <= _MOST_BARS for _, bars, _ in strips):
-        return "".join(_bars(bars, story, y, kind) for kind, bars, y in strips)
-    counts = [_counts(bars, story) for _, bars, _ in strips]
+        return "".join(_bars(bars, header, y, kind) for kind, bars, y in strips)
+    counts = [_counts(bars, header) for _, bars, _ in strips]
     most = max(map(max, counts))
     return "".join(_density(count, most, y, kind) for (kind, _, y), count in zip(strips, counts, strict=True))
 
 
-def _bars(spans: Sequence[_Bar], story: Story, y: float, kind: str) -> str:
-    """Each with its text, but what falls on the same pixels is one bar with a count."""
+def _bars(spans: Sequence[_Bar], header: RecordingHeader, y: float, kind: str) -> str:
+    """Bars with their texts. Those that share pixels are merged into one bar with a count."""
     drawn: list[tuple[float, float, str, int]] = []
     for begin, end, text in sorted(spans):
-        left, right = _x(begin, story), max(_x(end, story), _x(begin, story) + 1.5)
+        left, right = _x(begin, header), max(_x(end, header), _x(begin, header) + 1.5)
         if drawn and left - drawn[-1][1] < 0.5:
-            first, last, told, count = drawn[-1]
-            drawn[-1] = (first, max(last, right), told, count + 1)
+            first, last, first_text, count = drawn[-1]
+            drawn[-1] = (first, max(last, right), first_text, count + 1)
         else:
             drawn.append((left, right, text, 1))
     return "".join(
@@ -103,12 +104,12 @@ def _bars(spans: Sequence[_Bar], story: Story, y: float, kind: str) -> str:
     )
 
 
-def _counts(bars: Sequence[_Bar], story: Story) -> list[int]:
-    """How many fall into each column."""
+def _counts(bars: Sequence[_Bar], header: RecordingHeader) -> list[int]:
+    """The number of bars in each column."""
     changes = [0] * (_COLUMNS + 1)
     for begin, end, _ in bars:
-        changes[_column(begin, story)] += 1
-        changes[_column(end, story) + 1] -= 1
+        changes[_column(begin, header)] += 1
+        changes[_column(end, header) + 1] -= 1
     return list(accumulate(changes))[:_COLUMNS]
 
 
@@ -124,33 +125,38 @@ def _density(counts: Sequence[int], most: int, y: float, kind: str) -> str:
     return f"<path class='{kind}' d='{path}V{bottom:.0f}Z'><title>at most {max(counts):,} at a time</title></path>"
 
 
-def _column(at: datetime, story: Story) -> int:
-    return min(int((_x(at, story) - _LEFT) / _WIDTH * _COLUMNS), _COLUMNS - 1)
+def _column(at: datetime, header: RecordingHeader) -> int:
+    return min(int((_x(at, header) - _LEFT) / _WIDTH * _COLUMNS), _COLUMNS - 1)
 
 
-def _ticks(places: Iterable[int], y: float) -> str:
+def _ticks(bins: Iterable[int], y: float) -> str:
     return "".join(
-        f"<rect class='fire' x='{_LEFT + _WIDTH * place / BINS:.1f}' y='{y:.0f}' width='1.6' height='14'/>"
-        for place in places
+        f"<rect class='fire' x='{_LEFT + _WIDTH * number / BINS:.1f}' y='{y:.0f}' width='1.6' height='14'/>"
+        for number in bins
     )
 
 
-def _of(spans: Sequence[Span], rule: str) -> list[_Bar]:
-    return [(one.opened_at, one.ended_at, f"{one.owner}: {one.message}") for one in spans if one.rule == rule]
+def _alarm_bars(spans: Sequence[AlarmSpan], rule: str) -> list[_Bar]:
+    return [
+        (span.opened_at, span.ended_at, f"{span.owner}: {span.message}")
+        for span in spans
+        if span.rule == rule
+    ]
 
 
-def _gaps(verdicts: Sequence[Staleness], story: Story) -> list[_Bar]:
-    began: dict[tuple[str, str], datetime] = {}
-    found = []
-    for one in verdicts:
-        series = (one.owner, one.key)
-        if one.kind == "stale":
-            began[series] = one.at
+def _stale_bars(changes: Sequence[CalculatedChange], header: RecordingHeader) -> list[_Bar]:
+    stale_since: dict[tuple[str, str], datetime] = {}
+    bars = []
+    for change in changes:
+        series = (change.owner, change.key)
+        if change.kind == "stale":
+            stale_since[series] = change.at
         else:
-            found.append((began.pop(series, story.since), one.at, f"{one.key} of {one.owner}"))
-    return found + [(at, story.until, f"{key} of {owner}") for (owner, key), at in began.items()]
+            began = stale_since.pop(series, header.since)
+            bars.append((began, change.at, f"{change.key} of {change.owner}"))
+    return bars + [(at, header.until, f"{key} of {owner}") for (owner, key), at in stale_since.items()]
 
 
-def _x(at: datetime, story: Story) -> float:
-    whole = (story.until - story.since) / timedelta(seconds=1) or 1.0
-    return _LEFT + _WIDTH * min(max((at - story.since) / timedelta(seconds=1) / whole, 0.0), 1.0)
+def _x(at: datetime, header: RecordingHeader) -> float:
+    whole = (header.until - header.since) / timedelta(seconds=1) or 1.0
+    return _LEFT + _WIDTH * min(max((at - header.since) / timedelta(seconds=1) / whole, 0.0), 1.0)

@@ -1,2 +1,2 @@
--- A name under which other sessions can read as of this moment, for as long as this transaction is open.
+-- Exports the snapshot of this transaction, under a name that other sessions can use while it is open.
 select pg_export_snapshot()

@@ -1,4 +1,5 @@
--- The `rules-applied` events of all applies. One that has left the log was long ago. Index: event's key.
+-- The `rules-applied` events of all applies. One that has left the log gets the epoch as its time.
+-- Index: event's key.
 select a.seq, coalesce(e.ts, 'epoch'), coalesce(e.recorded_at, 'epoch')
 from (
     select from_seq as seq from tocsin.rule_version

@@ -1,4 +1,5 @@
--- Every owner of a series, or of an event or a verdict from a seq on, with the partition of its series, in the order of bytes.
+-- Every owner of a series, and of an event or a calculated datapoint from a seq on, with the partition
+-- of its series, in byte order.
 select o.owner, max(o.partition)
 from (
     select owner, partition from tocsin.current_value

@@ -1,6 +1,7 @@
--- Up to when everything due in each partition has been concluded: what was read, but for a sustain or a watchdog that the clock has
--- still to fire, and a silence that the rules have not heard of; and up to when health is decided. Locks nothing; one snapshot.
-with undone as (
+-- The instant up to which everything due in each partition has been recorded: its watermark, limited by
+-- sustains and watchdogs that the clock has still to fire and by stale series that the rules have not
+-- handled; and the instant up to which health is decided. Locks nothing; one snapshot.
+with pending as (
     select s.lane, s.partition, t.nominal_at as at
     from tocsin.timer t
     join tocsin.rule_state s on s.alarm_id = t.ref::uuid
@@ -19,7 +20,7 @@ with undone as (
 horizon as (
     select p.lane, p.partition, least(p.watermark, min(u.at) - interval '1 microsecond') as until
     from tocsin.lane_partition p
-    left join undone u on u.lane = p.lane and u.partition = p.partition
+    left join pending u on u.lane = p.lane and u.partition = p.partition
     group by p.lane, p.partition
 )
 select lane, partition, until from horizon

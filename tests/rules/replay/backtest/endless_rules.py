@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
-from rules.replay.backtest.recording.model import Arrivals, OwnerBegins, Part, Story
+from rules.replay.backtest.recording.model import Arrivals, OwnerHeader, RecordingHeader, RecordingItem
 from tocsin.cli.progress import part_bar
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Endless:
-    async def story(self) -> Story:
-        return Story(_START, _START, _START + timedelta(days=1), True, [], [], [], [])
+    async def header(self) -> RecordingHeader:
+        return RecordingHeader(_START, _START, _START + timedelta(days=1), True, [], [], [], [])
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
-        yield 0.0, OwnerBegins("plant", 0, (), ())
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
+        yield 0.0, OwnerHeader("plant", 0, (), ())
         while True:
             yield 0.5, Arrivals([Arrival(_START, 1, "plant", "a", 1.0, _START, {})] * 1000)
 
@@ -28,7 +28,7 @@ class Endless:
 async def _run() -> None:
     source = Endless()
     with part_bar("replaying") as report:
-        await backtest(source, await source.story(), jobs=2, report=report)
+        await backtest(source, await source.header(), jobs=2, report=report)
 
 
 if __name__ == "__main__":

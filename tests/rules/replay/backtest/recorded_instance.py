@@ -29,10 +29,10 @@ from rules.lanes.drain import Drain
 from rules.lanes.lane import LaneMessage
 from rules.lanes.lease import Leases
 from rules.lanes.partition import PartitionLost
-from rules.replay.backtest.owner_replay import Found
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.database import recorded
-from rules.replay.backtest.recording.model import OwnerBegins, Part, Story
+from rules.replay.backtest.recording.model import OwnerHeader, RecordingHeader, RecordingItem
+from rules.replay.backtest.result import BacktestResult
 from schemas.wire.calculated import CalculatedRow
 from schemas.wire.subjects import datapoint_subject
 from tests.clock.heartbeats import at, drain
@@ -191,10 +191,10 @@ class Living:
 
 async def replayed(
     settings: Settings, since: datetime, until: datetime, jobs: int = 1
-) -> tuple[Story, Found]:
+) -> tuple[RecordingHeader, BacktestResult]:
     async with recorded(settings, since, until) as source:
-        story = await source.story()
-        return story, await backtest(source, story, jobs=jobs)
+        header = await source.header()
+        return header, await backtest(source, header, jobs=jobs)
 
 
 async def counted(connection: Connection) -> tuple[int, int]:
@@ -209,6 +209,6 @@ async def counted(connection: Connection) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def flat(parts: list[Part]) -> list[Any]:
+def flat(items: list[RecordingItem]) -> list[Any]:
     """Row by row: how many come at once is the source's affair."""
-    return [row for part in parts for row in ([part] if isinstance(part, OwnerBegins) else part.rows)]
+    return [row for item in items for row in ([item] if isinstance(item, OwnerHeader) else item.rows)]

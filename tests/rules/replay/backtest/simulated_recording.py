@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 
 from rules.documents.load import Loaded
 from rules.engine import Arrival
-from rules.replay.backtest.owner_replay import Found
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.model import (
     Arrivals,
-    Events,
+    DocumentVersion,
     Horizon,
-    OwnerBegins,
-    Part,
+    OwnerHeader,
     RecordedEvent,
-    Story,
-    Version,
+    RecordedEvents,
+    RecordingHeader,
+    RecordingItem,
 )
+from rules.replay.backtest.result import BacktestResult
+from rules.replay.perform import DELIVERIES
 from rules.replay.rule_tests import World
-from rules.replay.rule_tests.perform import DELIVERIES
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 ALARMS = """
@@ -109,36 +109,34 @@ class Lived:
     """A world, and what would have been recorded of it."""
 
     world: World
-    versions: list[Version]
+    versions: list[DocumentVersion]
     arrivals: dict[str, list[Arrival]] = field(default_factory=dict)
     until: datetime = START
     horizons: list[Horizon] = field(default_factory=list)
     edit: Callable[[RecordedEvent], RecordedEvent | None] = lambda event: event
 
-    async def story(self) -> Story:
-        return Story(START, START, self.until, True, self.versions, [], [], self.horizons)
+    async def header(self) -> RecordingHeader:
+        return RecordingHeader(START, START, self.until, True, self.versions, [], [], self.horizons)
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         events: dict[str, list[RecordedEvent]] = {}
-        for one in self.world.happenings:
-            event = self.edit(recorded_event(one.facts)) if one.kind == "event" else None
+        for one in self.world.log:
+            event = self.edit(recorded_event(one.details)) if one.kind == "event" else None
             if event is not None:
                 events.setdefault(one.owner, []).append(event)
         for owner in sorted({*self.arrivals, *events}):
-            yield 0.0, OwnerBegins(owner, 0, (), ())
+            yield 0.0, OwnerHeader(owner, 0, (), ())
             yield 0.0, Arrivals(self.arrivals.get(owner, []))
-            yield 0.0, Events(events.get(owner, []))
+            yield 0.0, RecordedEvents(events.get(owner, []))
 
     def alarms(self) -> set[tuple[str, str, str, datetime]]:
-        return {
-            (one.name, one.owner, one.state, one.at) for one in self.world.happenings if one.kind == "alarm"
-        }
+        return {(one.name, one.owner, one.state, one.at) for one in self.world.log if one.kind == "alarm"}
 
     def pages(self) -> Counter[tuple[str, str]]:
         return Counter(
             (one.rule, one.event["rule"])
-            for one in self.world.happenings
-            if one.kind == "step" and one.facts["step_kind"] in DELIVERIES and one.event["rule"]
+            for one in self.world.log
+            if one.kind == "step" and one.details["step_kind"] in DELIVERIES and one.event["rule"]
         )
 
 
@@ -174,8 +172,8 @@ STEPS = st.lists(
 )
 
 
-def versions(loaded: Loaded) -> list[Version]:
-    return [Version(one.kind, one.name, 0, one.data, -1, None) for one in loaded.documents]
+def versions(loaded: Loaded) -> list[DocumentVersion]:
+    return [DocumentVersion(one.kind, one.name, 0, one.data, -1, None) for one in loaded.documents]
 
 
 def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived:
@@ -195,7 +193,7 @@ def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived
             world.emit("trip", owner, {"on": what == "trip"})
             continue
         for number, rule in enumerate(ACTED_UPON):
-            if world._alarms.open_of(rule, owner) is not None:
+            if world.alarms.find_open(rule, owner) is not None:
                 act(world, what, rule, owner, timedelta(milliseconds=number))
     found.until = now + timedelta(seconds=100)
     world.run_until(found.until)
@@ -215,11 +213,11 @@ def act(world: World, what: str, rule: str, owner: str, apart: timedelta) -> Non
         world.snooze(rule, LASTS[what] + apart, owner)
 
 
-def replay(loaded: Loaded | None, lived: Lived) -> Found:
+def replay(loaded: Loaded | None, lived: Lived) -> BacktestResult:
     """None: with the rules of the time."""
 
-    async def replayed() -> Found:
+    async def replayed() -> BacktestResult:
         candidate = None if loaded is None else versions(loaded)
-        return await backtest(lived, await lived.story(), candidate)
+        return await backtest(lived, await lived.header(), candidate)
 
     return asyncio.run(replayed())

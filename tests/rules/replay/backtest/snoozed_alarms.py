@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rules.documents.load import Loaded, load_text
-from rules.replay.backtest.owner_replay import Found
+from rules.replay.backtest.result import BacktestResult
 from tests.rules.replay.backtest.simulated_recording import (
     START,
 )
@@ -27,10 +27,10 @@ def hot(text: str = "clear: value < 60.0", least: str = "info") -> Loaded:
     return load_text(HOT % (text, least, least), anchor=START)
 
 
-def woken(found: Found) -> tuple[int, int]:
+def woken(found: BacktestResult) -> tuple[int, int]:
     """What the end of the snooze sends, and whether rules over events heard of it."""
-    return found.pages_now["woken", "hot"], sum(
-        (one.rule, one.edge) == ("loud", "opened") for one in found.now
+    return found.replayed_notifications["woken", "hot"], sum(
+        (one.rule, one.kind) == ("loud", "opened") for one in found.replayed_transitions
     )
 
 

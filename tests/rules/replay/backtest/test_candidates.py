@@ -38,11 +38,15 @@ def test_a_replay_with_other_rules_is_what_a_world_with_them_does(
     loaded = all_rules()
     lived = live(loaded, steps)
     for found in (replay(loaded, lived), replay(None, lived)):
-        assert {(one.rule, one.owner, one.edge, one.at) for one in found.now} == lived.alarms()
-        assert {(one.rule, one.owner, one.edge, one.at) for one in found.then} == lived.alarms()
-        assert found.pages_now == lived.pages()
-        assert found.pages_then == lived.pages()
-        assert {one.what for one in found.differences} <= {"dsp.a"}, "only staleness was not recorded"
+        assert {
+            (one.rule, one.owner, one.kind, one.at) for one in found.replayed_transitions
+        } == lived.alarms()
+        assert {
+            (one.rule, one.owner, one.kind, one.at) for one in found.recorded_transitions
+        } == lived.alarms()
+        assert found.replayed_notifications == lived.pages()
+        assert found.recorded_notifications == lived.pages()
+        assert {one.what for one in found.mismatches} <= {"dsp.a"}, "only staleness was not recorded"
 
 
 HOT = [(gap, "plant-1", 80.0) for gap in (1, 2, 2)]
@@ -68,16 +72,16 @@ def test_pages_are_what_the_policies_of_an_action_rule_let_through(rule: str, se
     loaded = load_text(text, anchor=START)
     lived = live(loaded, [*HOT, *COOL, *HOT, *COOL, *[(9, "plant-2", 50.0)] * 6, *HOT])
     found = replay(loaded, lived)
-    assert sum(one.rule == "hot" and one.edge == "opened" for one in found.now) == 3
-    assert found.pages_now["each", "hot"] == sent
+    assert sum(one.rule == "hot" and one.kind == "opened" for one in found.replayed_transitions) == 3
+    assert found.replayed_notifications["each", "hot"] == sent
 
 
 def test_an_escalation_that_the_end_of_the_alarm_cancels_sends_its_first_message_only() -> None:
     loaded = all_rules()
     ended = replay(loaded, live(loaded, [*HOT, (2, "plant-1", 50.0)]))
-    assert ended.pages_now["escalating", "hot"] == 1
+    assert ended.replayed_notifications["escalating", "hot"] == 1
     went_on = replay(loaded, live(loaded, [*HOT, (9, "plant-1", 80.0)]))
-    assert went_on.pages_now["escalating", "hot"] == 2
+    assert went_on.replayed_notifications["escalating", "hot"] == 2
 
 
 def test_a_step_that_waits_for_an_event_goes_on_when_it_comes() -> None:
@@ -87,8 +91,11 @@ def test_a_step_that_waits_for_an_event_goes_on_when_it_comes() -> None:
         "---\naction_rule: {name: each, on: alarm, when: 'rule == \"hot\"', action: ask}\n"
     )
     loaded = load_text(rules, anchor=START)
-    assert replay(loaded, live(loaded, [*HOT, (2, "plant-2", "trip")])).pages_now["each", "hot"] == 1
-    assert replay(loaded, live(loaded, HOT)).pages_now["each", "hot"] == 0
+    assert (
+        replay(loaded, live(loaded, [*HOT, (2, "plant-2", "trip")])).replayed_notifications["each", "hot"]
+        == 1
+    )
+    assert replay(loaded, live(loaded, HOT)).replayed_notifications["each", "hot"] == 0
 
 
 def test_what_is_due_comes_before_an_event_of_the_same_instant() -> None:
@@ -100,19 +107,19 @@ def test_what_is_due_comes_before_an_event_of_the_same_instant() -> None:
     )
     loaded = load_text(rules, anchor=START)
     found = replay(loaded, live(loaded, [(1, "plant-1", 80.0), (5, "plant-2", 80.0)]))
-    assert found.pages_now["each", "hot"] == 2
+    assert found.replayed_notifications["each", "hot"] == 2
 
 
 def test_what_people_did_about_an_alarm_that_is_not_there_is_left_out() -> None:
     loaded = all_rules()
     lived = live(loaded, [*HOT, (1, "plant-1", "acknowledge")])
-    assert replay(loaded, lived).pages_now["answered", "hot"] == 1
+    assert replay(loaded, lived).replayed_notifications["answered", "hot"] == 1
     seen = "---\nevent_rule: {name: seen, event: alarm-acknowledged, fire: 'true', notify: [ops]}\n"
     for above, alarms in (("65.0", {"hot", "seen"}), ("99.0", set[str]())):
         other = load_text(ALARMS.replace("65.0", above) + ACTIONS + seen, anchor=START)
         found = replay(other, lived)
-        assert {one.rule for one in found.now} & {"hot", "seen"} == alarms
-        assert found.pages_now["answered", "hot"] == (1 if alarms else 0)
+        assert {one.rule for one in found.replayed_transitions} & {"hot", "seen"} == alarms
+        assert found.replayed_notifications["answered", "hot"] == (1 if alarms else 0)
 
 
 CIRCLE = """
@@ -130,5 +137,5 @@ def test_rules_that_conclude_each_other_without_end_are_refused() -> None:
     lived = Lived(World((), START), [], until=START + timedelta(seconds=9))
     lived.world.emit("kick", "plant-1")
     lived.world.run_until(lived.until)
-    with pytest.raises(InvalidInput, match=r"chicken, egg conclude each other without end for 'plant-1'"):
+    with pytest.raises(InvalidInput, match=r"chicken, egg trigger each other in a loop for 'plant-1'"):
         replay(loaded, lived)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from rules.documents.load import Loaded, load_text
 from rules.documents.members import Members
-from rules.replay.backtest.health import levels
-from rules.replay.backtest.owner_replay import Found
+from rules.replay.backtest.health import replay_order
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording import recording
 from rules.replay.backtest.recording.database import recorded
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.result import BacktestResult
 from schemas.documents.system import SystemDocument
 from tests.clock.heartbeats import at
 from tests.rules.alarms.alarm_batches import virtual_now
@@ -71,8 +71,8 @@ def test_rules_over_health_do_in_a_backtest_what_they_do_in_a_world(
     """A site has the health of the hall among its members."""
     lived = live(loaded(), steps)
     found = replay(loaded(), lived)
-    assert {(one.rule, one.owner, one.edge, one.at) for one in found.now} == lived.alarms()
-    assert any(one.owner == "hall" for one in found.now)
+    assert {(one.rule, one.owner, one.kind, one.at) for one in found.replayed_transitions} == lived.alarms()
+    assert any(one.owner == "hall" for one in found.replayed_transitions)
 
 
 HOT = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.*\n  above: 65\n  severity: high\n"
@@ -93,9 +93,9 @@ async def live_systems(connection: Connection, sessions: Sessions) -> Systems:
     return found
 
 
-async def replayed(settings: Settings, until: float) -> Found:
+async def replayed(settings: Settings, until: float) -> BacktestResult:
     async with recorded(settings, at(0), at(until)) as source:
-        return await backtest(source, await source.story())
+        return await backtest(source, await source.header())
 
 
 async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_processes(
@@ -104,21 +104,28 @@ async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_process
     monkeypatch.setattr(recording, "_SMALLEST_GROUP", 0)
     until = live_systems.now[0]
     alone = await replayed(settings, until)
-    assert alone.differences == []
-    assert alone.health == 6
-    assert [edge.edge for edge in alone.now if edge.rule == "ill"] == ["opened", "resolved"] * 2
+    assert alone.mismatches == []
+    assert alone.health_count == 6
+    assert [transition.kind for transition in alone.replayed_transitions if transition.rule == "ill"] == [
+        "opened",
+        "resolved",
+    ] * 2
     source = RecordingSource(tmp_path / "recording.ndjson.gz")
     async with recorded(settings, at(0), at(until)) as database:
         await write_recording(database, source.path)
-    story = await source.story()
-    assert await backtest(source, story) == alone
-    assert await backtest(source, story, jobs=2) == alone
-    candidate = [one for one in story.versions if one.name != "hot"]
-    others = await backtest(source, story, candidate)
-    assert not any(edge.rule == "ill" for edge in others.now)
-    assert [edge.rule for edge in others.then] == [edge.rule for edge in alone.then]
-    same = await backtest(source, story, story.versions, jobs=2)
-    assert same.now == same.then, "health that is the same arrives when it did"
+    header = await source.header()
+    assert await backtest(source, header) == alone
+    assert await backtest(source, header, jobs=2) == alone
+    candidate = [one for one in header.versions if one.name != "hot"]
+    others = await backtest(source, header, candidate)
+    assert not any(transition.rule == "ill" for transition in others.replayed_transitions)
+    assert [transition.rule for transition in others.recorded_transitions] == [
+        transition.rule for transition in alone.recorded_transitions
+    ]
+    same = await backtest(source, header, header.versions, jobs=2)
+    assert same.replayed_transitions == same.recorded_transitions, (
+        "health that is the same arrives when it did"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,9 +147,9 @@ async def test_health_that_was_recorded_otherwise_is_found(
 ) -> None:
     await connection.execute(damage.encode(), ('{"health": "outage"}',))
     found = await replayed(settings, live_systems.now[0])
-    assert found.differences
-    assert any(cause in one.cause for one in found.differences), found.differences
-    assert {one.what for one in found.differences} == {"system.health"}
+    assert found.mismatches
+    assert any(cause in one.cause for one in found.mismatches), found.mismatches
+    assert {one.what for one in found.mismatches} == {"system.health"}
 
 
 async def test_a_window_that_begins_in_the_middle_knows_how_members_stood(
@@ -166,12 +173,16 @@ async def test_a_window_that_begins_in_the_middle_knows_how_members_stood(
     await live.step("send", (True, [(5, 71.0, "a"), (5, 50.0, "a")]))
     await live.rest()
     async with recorded(settings, at(day), at(live.now[0])) as source:
-        story = await source.story()
-        found = await backtest(source, story)
-    assert not story.is_whole
-    assert not found.differences, "\n".join(map(str, found.differences))
-    assert found.health == 5
-    assert [edge.edge for edge in found.now if edge.rule == "ill"] == ["resolved", "opened", "resolved"]
+        header = await source.header()
+        found = await backtest(source, header)
+    assert not header.is_whole
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    assert found.health_count == 5
+    assert [transition.kind for transition in found.replayed_transitions if transition.rule == "ill"] == [
+        "resolved",
+        "opened",
+        "resolved",
+    ]
 
 
 async def test_health_that_differs_because_the_window_begins_in_the_middle_says_so(
@@ -192,14 +203,14 @@ async def test_health_that_differs_because_the_window_begins_in_the_middle_says_
     await live.step("send", (False, [(1, 50.0, "a"), (9, 50.0, "b")]))
     await live.rest()
     async with recorded(settings, at(day), at(live.now[0])) as source:
-        found = await backtest(source, await source.story())
-    health = [one for one in found.differences if one.what == "system.health"]
+        found = await backtest(source, await source.header())
+    health = [one for one in found.mismatches if one.what == "system.health"]
     assert health
-    assert all("an alarm of a member was open before the replay begins" in one.cause for one in health)
+    assert all("an alarm of a member was open before the start of the replay" in one.cause for one in health)
     await connection.execute("update tocsin.datapoint_calculated set owner = 'other' where owner = 'hall'")
     whole = await replayed(settings, live.now[0])
-    assert whole.differences
-    assert not any("before the replay begins" in one.cause for one in whole.differences)
+    assert whole.mismatches
+    assert not any("before the start of the replay" in one.cause for one in whole.mismatches)
 
 
 def test_a_system_comes_after_those_whose_health_it_has() -> None:
@@ -211,6 +222,6 @@ def test_a_system_comes_after_those_whose_health_it_has() -> None:
             for name, owner in owners.items()
         )
 
-    assert levels(members(site="hall", hall="pump", pump="x")) == [["pump"], ["hall"], ["site"]]
-    circle = levels(members(a="b", b="a", c="c"))
+    assert replay_order(members(site="hall", hall="pump", pump="x")) == [["pump"], ["hall"], ["site"]]
+    circle = replay_order(members(a="b", b="a", c="c"))
     assert sorted(name for level in circle for name in level) == ["a", "b", "c"]

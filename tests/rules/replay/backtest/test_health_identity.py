@@ -72,14 +72,14 @@ async def test_health_is_replayed_as_it_was_whichever_partition_was_read_first(
     await live.rest()
     row = await one_row(connection, "select count(*) as facts from tocsin.member_observation")
     assert row["facts"] == 0, "all of it is decided"
-    story, found = await replayed(settings, at(0), at(max(live.now)))
-    assert story.horizon("health", 0) >= at(max(live.now) - 50), "and compared"
-    assert not found.differences, "\n".join(map(str, found.differences))
+    header, found = await replayed(settings, at(0), at(max(live.now)))
+    assert header.horizon("health", 0) >= at(max(live.now) - 50), "and compared"
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
     row = await one_row(
         connection, "select count(*) as told from tocsin.datapoint_calculated where kind = 'health'"
     )
-    assert found.health == row["told"]
-    assert found.then == found.now
+    assert found.health_count == row["told"]
+    assert found.recorded_transitions == found.replayed_transitions
 
 
 @pytest.mark.parametrize("clock_is_late", [False, True])
@@ -103,8 +103,8 @@ async def test_what_became_of_an_owner_that_was_no_member_for_a_while_is_known(
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated where kind = 'health'")
     assert [row["payload"]["health"] for row in rows] == ["unknown", "outage", "unknown", "ok"]
     _, found = await replayed(settings, at(0), at(max(live.now)))
-    assert not found.differences, "\n".join(map(str, found.differences))
-    assert found.health == 4
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    assert found.health_count == 4
 
 
 async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_once(
@@ -130,5 +130,5 @@ async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated where kind = 'health'")
     assert [row["payload"]["health"] for row in rows] == ["unknown", "outage"]
     _, found = await replayed(settings, at(0), at(max(live.now)))
-    assert not found.differences, "\n".join(map(str, found.differences))
-    assert found.health == 2
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    assert found.health_count == 2

@@ -6,36 +6,36 @@ import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from rules.replay.backtest.owner_replay import Found
-from rules.replay.backtest.recording.model import Edge, Story
+from rules.replay.backtest.recording.model import AlarmTransition, RecordingHeader
 from rules.replay.backtest.report.compare import compare
-from rules.replay.backtest.report.html import report_page
+from rules.replay.backtest.report.html import html_report
+from rules.replay.backtest.result import BacktestResult
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-STORY = Story(START, START, START + timedelta(days=30), True, [], [], [], [])
+STORY = RecordingHeader(START, START, START + timedelta(days=30), True, [], [], [], [])
 
 
-def edges(rule: str, count: int, open_for: timedelta, every: timedelta = HOUR) -> list[Edge]:
+def transitions(rule: str, count: int, open_for: timedelta, every: timedelta = HOUR) -> list[AlarmTransition]:
     """Alarms of as many owners, one after the other."""
     found = []
     for number in range(count):
         opened_at = START + every * (number % 700)
         payload = {"key": "dsp.a", "message": f"{rule} & {number}"}
         id = UUID(int=hash((rule, number)) % 2**128)
-        for edge, at in (("opened", opened_at), ("resolved", opened_at + open_for)):
-            found.append(Edge(rule, f"plant-{number}", edge, at, id, 3, payload))  # type: ignore[arg-type]
+        for transition, at in (("opened", opened_at), ("resolved", opened_at + open_for)):
+            found.append(AlarmTransition(rule, f"plant-{number}", transition, at, id, 3, payload))  # type: ignore[arg-type]
     return found
 
 
-def page(then: list[Edge], now: list[Edge]) -> str:
-    found = Found(then=then, now=now)
+def page(then: list[AlarmTransition], now: list[AlarmTransition]) -> str:
+    found = BacktestResult(recorded_transitions=then, replayed_transitions=now)
     found.sort()
-    return report_page(STORY, found, compare(STORY, found), "prospective")
+    return html_report(STORY, found, compare(STORY, found), "prospective")
 
 
 def test_a_few_alarms_are_drawn_one_by_one_with_their_words() -> None:
-    then, now = (edges("hot", count, HOUR, every=9 * HOUR) for count in (3, 2))
+    then, now = (transitions("hot", count, HOUR, every=9 * HOUR) for count in (3, 2))
     drawn = page(then, now)
     assert drawn.count("<rect class='then'") == 3
     assert drawn.count("<rect class='now'") == 2
@@ -44,7 +44,7 @@ def test_a_few_alarms_are_drawn_one_by_one_with_their_words() -> None:
 
 
 def test_many_are_drawn_as_how_many_there_were_at_a_time() -> None:
-    drawn = page([], edges("hot", 700, 10 * HOUR))
+    drawn = page([], transitions("hot", 700, 10 * HOUR))
     ((path, most),) = re.findall(r"<path class='now' d='([^']*)'><title>at most (\d+) at a time<", drawn)
     assert 10 <= int(most) <= 12
     heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
@@ -54,7 +54,7 @@ def test_many_are_drawn_as_how_many_there_were_at_a_time() -> None:
 
 
 def test_fifty_rules_and_thousands_of_alarms_are_a_small_page() -> None:
-    then = [edge for rule in range(50) for edge in edges(f"rule-{rule}", 500, HOUR)]
+    then = [transition for rule in range(50) for transition in transitions(f"rule-{rule}", 500, HOUR)]
     drawn = page(then, [])
     assert len(drawn) < 400_000
     assert "and 24,800 more" in drawn

@@ -106,12 +106,12 @@ async def test_a_replay_of_what_was_lived_through_is_what_was_recorded(
     await live.only(text, began)
     now = await live_through(live, steps, owner, began)
     await live.come_to_rest(now + 100)
-    story, found = await replayed(settings, at(0), at(now + 100))
-    assert story.is_whole
-    assert story.horizon("data", 0) >= at(now + 50), "nothing is left undecided"
-    assert not found.differences, "\n".join(map(str, found.differences))
-    assert (len(found.then), found.staleness) == await counted(connection)
-    assert found.then == found.now
+    header, found = await replayed(settings, at(0), at(now + 100))
+    assert header.is_whole
+    assert header.horizon("data", 0) >= at(now + 50), "nothing is left undecided"
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    assert (len(found.recorded_transitions), found.staleness_count) == await counted(connection)
+    assert found.recorded_transitions == found.replayed_transitions
 
 
 async def test_a_clock_ahead_of_the_workers_says_nothing_of_what_they_have_not_read(
@@ -124,7 +124,7 @@ async def test_a_clock_ahead_of_the_workers_says_nothing_of_what_they_have_not_r
     await live.run_clock(60)
     await live.come_to_rest(12)
     _, found = await replayed(settings, at(0), at(12))
-    assert (found.then, found.staleness, found.differences) == ([], 0, [])
+    assert (found.recorded_transitions, found.staleness_count, found.mismatches) == ([], 0, [])
     assert found.datapoints == 3
 
 
@@ -140,10 +140,10 @@ async def test_a_window_that_begins_in_the_middle_takes_what_was_open_as_a_fact(
     await live.arrive([live.arrival(day + 60, 50.0, "dsp.a", "plant-1")])
     await live.arrive([live.arrival(day + 61, 50.0, "dsp.b", "plant-2")])
     await live.come_to_rest(day + 200)
-    story, found = await replayed(settings, at(day), at(day + 200))
-    assert not story.is_whole
-    assert not found.differences, "\n".join(map(str, found.differences))
-    ended = [edge.rule for edge in found.now if edge.edge == "resolved"]
+    header, found = await replayed(settings, at(day), at(day + 200))
+    assert not header.is_whole
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    ended = [transition.rule for transition in found.replayed_transitions if transition.kind == "resolved"]
     assert sorted(ended) == ["hot", "quiet", "quiet"]
 
 
@@ -157,8 +157,8 @@ async def test_a_rule_that_came_back_over_one_silence_is_replayed_as_often(
         await live.only(TYPE.format("4s"), seconds + 5)
     await live.come_to_rest(100)
     _, found = await replayed(settings, at(0), at(100))
-    assert not found.differences, "\n".join(map(str, found.differences))
-    opened = [edge.alarm_id for edge in found.now if edge.edge == "opened"]
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    opened = [transition.alarm_id for transition in found.replayed_transitions if transition.kind == "opened"]
     assert len(opened) == len(set(opened)) == 2
 
 
@@ -190,8 +190,8 @@ async def test_a_death_before_any_statement_of_a_batch_or_a_fire_changes_nothing
     assert len(owners["reading"]) > 10, "it no longer reaches the statements of a batch"
     assert len(owners["firing"]) > 10, "it no longer reaches the statements of a fire"
     _, found = await replayed(settings, at(0), at(now + 100))
-    assert not found.differences, "\n".join(map(str, found.differences))
-    edges = Counter(edge.owner for edge in found.then)
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    transitions = Counter(transition.owner for transition in found.recorded_transitions)
     for at_owners in owners.values():
-        assert len({edges[owner] for owner in at_owners}) == 1, edges
-        assert edges[at_owners[0]] >= 3
+        assert len({transitions[owner] for owner in at_owners}) == 1, transitions
+        assert transitions[at_owners[0]] >= 3

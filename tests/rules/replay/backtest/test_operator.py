@@ -49,12 +49,12 @@ def lived_again(loaded: Loaded, lived: Lived) -> Lived:
     """A world with other rules, in which the same arrives, and people do what they did if they can."""
     found = Lived(World((one.model for one in loaded.documents), START), versions(loaded), until=lived.until)
     arrivals = [one for of_owner in lived.arrivals.values() for one in of_owner]
-    acts = [one for one in lived.world.happenings if one.kind == "event" and one.state != "derived"]
+    acts = [one for one in lived.world.log if one.kind == "event" and one.state != "derived"]
     given: list[tuple[datetime, Callable[[], None]]] = [
         (one.at, lambda one=one: found.world.arrive(one.owner, one.key, one.value))  # type: ignore[misc]
         for one in arrivals
     ]
-    given += [(one.at, lambda one=one: do_again(found.world, one.facts)) for one in acts]  # type: ignore[misc]
+    given += [(one.at, lambda one=one: do_again(found.world, one.details)) for one in acts]  # type: ignore[misc]
     for at, what in sorted(given, key=lambda one: one[0]):
         found.world.run_until(at)
         what()
@@ -67,9 +67,9 @@ def do_again(world: World, facts: Mapping[str, Any]) -> None:
     if event.alarm_id is None:
         # By the same id: that of an alarm over events follows from it.
         again = NewEvent(world.now, event.origin, event.type, event.payload, owner=event.owner, id=event.id)
-        world._append(again)
+        world.append(again)
         return
-    held = world._alarms.held.get(event.alarm_id)
+    held = world.alarms.get(event.alarm_id)
     if held is None or held.state != "open":
         return
     if event.type == "alarm-acknowledged":
@@ -87,9 +87,11 @@ def test_other_rules_over_a_recording_are_a_world_in_which_people_do_the_same(
 ) -> None:
     lived = live(rules(then), steps)
     found, expected = replay(rules(now), lived), lived_again(rules(now), lived)
-    assert {(one.rule, one.owner, one.edge, one.at) for one in found.now} == expected.alarms()
-    assert found.pages_now == expected.pages()
-    assert found.pages_then == lived.pages()
+    assert {
+        (one.rule, one.owner, one.kind, one.at) for one in found.replayed_transitions
+    } == expected.alarms()
+    assert found.replayed_notifications == expected.pages()
+    assert found.recorded_notifications == lived.pages()
 
 
 SNOOZED: list[tuple[int, str, float | str]] = [
@@ -119,8 +121,8 @@ def test_a_snooze_ends_once_if_the_alarm_outlives_it(
     lived = live(hot(then), steps)
     found = replay(hot(now), lived)
     assert woken(found) == (ends, ends)
-    assert found.pages_now["hushed", "hot"] == 1
-    assert found.pages_then == lived.pages()
+    assert found.replayed_notifications["hushed", "hot"] == 1
+    assert found.recorded_notifications == lived.pages()
 
 
 def test_a_recording_with_its_ends_is_replayed_with_them_alone() -> None:
@@ -140,7 +142,7 @@ def test_an_alarm_that_is_not_open_yet_or_any_more_is_not_snoozed(now: str, sent
         (9, "plant-1", 80.0),
     ]
     found = replay(hot(now), live(hot(), steps))
-    assert found.pages_now["hushed", "hot"] == sent
+    assert found.replayed_notifications["hushed", "hot"] == sent
     assert woken(found) == (sent, sent)
 
 
@@ -148,7 +150,10 @@ def test_an_act_says_how_grave_the_alarm_is_now() -> None:
     lived = live(hot(), LONG)
     for severity, sent in (("high", 1), ("warning", 0)):
         found = replay(hot(f"clear: value < 60.0, severity: {severity}", "high"), lived)
-        assert (found.pages_now["hushed", "hot"], found.pages_now["woken", "hot"]) == (sent, sent)
+        assert (
+            found.replayed_notifications["hushed", "hot"],
+            found.replayed_notifications["woken", "hot"],
+        ) == (sent, sent)
 
 
 def test_rules_over_events_hear_how_grave_the_alarm_is_now() -> None:
@@ -156,7 +161,7 @@ def test_rules_over_events_hear_how_grave_the_alarm_is_now() -> None:
     for severity, count in (("high", 1), ("warning", 0)):
         other = load_text(HOT % (f"severity: {severity}", "info", "info") + seen, anchor=START)
         found = replay(other, live(hot(), LONG))
-        assert sum((one.rule, one.edge) == ("seen", "opened") for one in found.now) == count
+        assert sum((one.rule, one.kind) == ("seen", "opened") for one in found.replayed_transitions) == count
 
 
 def test_rules_over_events_do_not_hear_of_alarms_that_were() -> None:
@@ -164,7 +169,7 @@ def test_rules_over_events_do_not_hear_of_alarms_that_were() -> None:
     for least, count in (("65.0", 1), ("95.0", 0)):
         text = (HOT % ("clear: value < 60.0", "info", "info")).replace("65.0", least) + seen
         found = replay(load_text(text, anchor=START), live(hot(), LONG))
-        assert sum((one.rule, one.edge) == ("seen", "opened") for one in found.now) == count
+        assert sum((one.rule, one.kind) == ("seen", "opened") for one in found.replayed_transitions) == count
 
 
 def test_rules_over_events_hear_of_an_edge_when_it_is_and_not_when_it_was() -> None:
@@ -172,7 +177,7 @@ def test_rules_over_events_hear_of_an_edge_when_it_is_and_not_when_it_was() -> N
     for clear, count in (("60.0", 1), ("40.0", 0)):
         other = load_text(HOT % (f"clear: value < {clear}", "info", "info") + seen, anchor=START)
         found = replay(other, live(hot(), LONG))
-        assert sum((one.rule, one.edge) == ("seen", "opened") for one in found.now) == count
+        assert sum((one.rule, one.kind) == ("seen", "opened") for one in found.replayed_transitions) == count
 
 
 def test_each_snooze_has_an_end_of_its_own() -> None:
@@ -184,7 +189,7 @@ def test_each_snooze_has_an_end_of_its_own() -> None:
     ]
     lived = live(hot(), twice)
     for clear, ends in (("60.0", 2), ("40.0", 2)):
-        assert replay(hot(f"clear: value < {clear}"), lived).pages_now["woken", "hot"] == ends
+        assert replay(hot(f"clear: value < {clear}"), lived).replayed_notifications["woken", "hot"] == ends
 
 
 def test_what_one_arrival_concludes_stays_in_its_order_whether_it_was_recorded_or_not() -> None:
@@ -198,7 +203,7 @@ def test_what_one_arrival_concludes_stays_in_its_order_whether_it_was_recorded_o
     then, now = (load_text(text % interval, anchor=START) for interval in ("2s", "1s"))
     lived = live(then, [(1, "plant-1", 80.0), (9, "plant-1", 50.0)])
     for loaded in (then, now):
-        pages = replay(loaded, lived).pages_now
+        pages = replay(loaded, lived).replayed_notifications
         assert (pages["first", "hot"], pages["first", "quiet"]) == (1, 0)
 
 
@@ -207,7 +212,7 @@ def test_an_edge_says_how_grave_the_alarm_is_now() -> None:
     for severity, sent in (("high", 1), ("warning", 0)):
         text = HOT % (f"severity: {severity}", "info", "info") + rule
         found = replay(load_text(text, anchor=START), live(hot(), LONG))
-        assert found.pages_now["grave", "hot"] == sent
+        assert found.replayed_notifications["grave", "hot"] == sent
 
 
 def test_an_alarm_that_ends_sooner_ends_its_escalation_then() -> None:
@@ -217,7 +222,7 @@ def test_an_alarm_that_ends_sooner_ends_its_escalation_then() -> None:
     )
     for clear, sent in (("60.0", 1), ("64.0", 0)):
         other = load_text(HOT % (f"clear: value < {clear}", "info", "info") + text, anchor=START)
-        assert replay(other, live(hot(), LONG)).pages_now["asking", "hot"] == sent
+        assert replay(other, live(hot(), LONG)).replayed_notifications["asking", "hot"] == sent
 
 
 @pytest.mark.parametrize(
@@ -233,7 +238,11 @@ def test_steps_know_whether_the_alarm_is_snoozed(acts: list[tuple[int, str, str]
     loaded = load_text(HOT % ("severity: high", "info", "info") + BRANCH, anchor=START)
     lived = live(loaded, [(1, "plant-1", 80.0), *acts, (9, "plant-1", 80.0)])
     for found in (replay(loaded, lived), replay(None, lived)):
-        assert found.pages_now["asking", "hot"] == found.pages_then["asking", "hot"] == sent
+        assert (
+            found.replayed_notifications["asking", "hot"]
+            == found.recorded_notifications["asking", "hot"]
+            == sent
+        )
 
 
 def test_steps_know_of_a_snooze_and_an_acknowledgement_from_before_their_action_began() -> None:
@@ -252,4 +261,8 @@ def test_steps_know_of_a_snooze_and_an_acknowledgement_from_before_their_action_
     )
     assert lived.pages()["asking", "hot"] == 1
     for found in (replay(loaded, lived), replay(None, lived)):
-        assert found.pages_now["asking", "hot"] == found.pages_then["asking", "hot"] == 1
+        assert (
+            found.replayed_notifications["asking", "hot"]
+            == found.recorded_notifications["asking", "hot"]
+            == 1
+        )

@@ -13,11 +13,11 @@ from clock.retention.prune import prune
 from rules.alarms.operator import acknowledge, snooze
 from rules.alarms.queries import list_alarms
 from rules.replay.backtest.candidates import candidate_documents
-from rules.replay.backtest.owner_replay import Found
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.database import recorded
-from rules.replay.backtest.recording.model import OwnerBegins, RecordedEvent, Source
+from rules.replay.backtest.recording.model import OwnerHeader, RecordedEvent, Source
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.result import BacktestResult
 from tests.clock.heartbeats import at
 from tests.clock.retention.old_log import all_have_read, fill
 from tests.core.log_partitions import small_partitions
@@ -93,11 +93,11 @@ async def window(settings: Settings) -> AsyncIterator[Source]:
 
 
 async def acts(source: Source) -> dict[str, list[RecordedEvent]]:
-    parts = [part async for _, part in source.parts(0, 1)]
+    items = [item async for _, item in source.items(0, 1)]
     return {
-        part.owner: [act for alarm in part.open for act in alarm.acts]
-        for part in parts
-        if isinstance(part, OwnerBegins) and part.open
+        item.owner: [act for alarm in item.open_alarms for act in alarm.operator_events]
+        for item in items
+        if isinstance(item, OwnerHeader) and item.open_alarms
     }
 
 
@@ -109,12 +109,14 @@ KNOWN = {
 }
 
 
-async def found_in(source: Source, tmp_path: Path, text: str | None = None) -> Found:
-    story = await source.story()
+async def found_in(source: Source, tmp_path: Path, text: str | None = None) -> BacktestResult:
+    header = await source.header()
     if text is None:
-        return await backtest(source, story)
+        return await backtest(source, header)
     (tmp_path / "other.yaml").write_text(text)
-    return await backtest(source, story, candidate_documents(story, [tmp_path / "other.yaml"], story.start))
+    return await backtest(
+        source, header, candidate_documents(header, [tmp_path / "other.yaml"], header.start)
+    )
 
 
 async def test_acts_are_read_with_the_alarms_that_were_open(
@@ -138,9 +140,15 @@ async def test_a_snooze_from_before_the_window_ends_in_it_if_the_alarm_is_still_
         same = await found_in(source, tmp_path, RULES)
         longer = await found_in(source, tmp_path, RULES.replace("60.0", "40.0"))
         then = await found_in(source, tmp_path)
-    assert same.pages_now["notify:hot:ops", "hot"] == then.pages_then["notify:hot:ops", "hot"] == 1
-    assert longer.pages_now["notify:hot:ops", "hot"] == 2, "of plant-4, and of plant-1 on the fourth day"
-    assert not then.differences
+    assert (
+        same.replayed_notifications["notify:hot:ops", "hot"]
+        == then.recorded_notifications["notify:hot:ops", "hot"]
+        == 1
+    )
+    assert longer.replayed_notifications["notify:hot:ops", "hot"] == 2, (
+        "of plant-4, and of plant-1 on the fourth day"
+    )
+    assert not then.mismatches
 
 
 async def test_a_snooze_that_was_over_before_the_window_does_not_end_again(
@@ -152,7 +160,9 @@ async def test_a_snooze_that_was_over_before_the_window_does_not_end_again(
     )
     async with window(settings) as source:
         found = await found_in(source, tmp_path, RULES.replace("60.0", "40.0") + late)
-    assert found.pages_now["late", "hot"] == 0, "three days after the first minute is in the window"
+    assert found.replayed_notifications["late", "hot"] == 0, (
+        "three days after the first minute is in the window"
+    )
 
 
 async def test_rules_over_events_hear_of_that_end_and_not_of_the_acts_before(
@@ -165,7 +175,7 @@ async def test_rules_over_events_hear_of_that_end_and_not_of_the_acts_before(
         async with window(settings) as source:
             text = RULES.replace("60.0", "40.0") + loud % types
             found = await found_in(source, tmp_path, text)
-        opened = [one for one in found.now if (one.rule, one.edge) == ("loud", "opened")]
+        opened = [one for one in found.replayed_transitions if (one.rule, one.kind) == ("loud", "opened")]
         assert [(one.owner, one.at) for one in opened] == heard
 
 
@@ -174,7 +184,10 @@ async def test_steps_in_the_window_know_what_was_done_before_it(
 ) -> None:
     async with window(settings) as source:
         for found in (await found_in(source, tmp_path), await found_in(source, tmp_path, RULES)):
-            assert (found.pages_then["resolved", "hot"], found.pages_now["resolved", "hot"]) == (1, 1)
+            assert (
+                found.recorded_notifications["resolved", "hot"],
+                found.replayed_notifications["resolved", "hot"],
+            ) == (1, 1)
 
 
 async def test_acts_outlive_the_retention_of_the_log_with_their_rule(

@@ -11,7 +11,7 @@ import pytest
 from rules.documents.load import Loaded, load_text
 from rules.engine import Arrival
 from rules.replay.backtest.recording.model import Horizon, RecordedEvent
-from rules.replay.rule_tests import Happening, World
+from rules.replay.rule_tests import LogEntry, World
 from tests.rules.replay.backtest.simulated_recording import START, Lived, replay, versions
 from tests.rules.replay.backtest.snoozed_alarms import BRANCH, HOT, hot, woken
 
@@ -41,12 +41,17 @@ def test_at_one_instant_a_sustain_is_over_before_a_snooze_and_a_snooze_before_wh
     assert woken(replay(hot(), arrives)) == (0, 1), (
         "told to rules, and what it starts ends with the alarm at once"
     )
-    assert replay(hot("clear: value < 60.0, notify: [ops]"), arrives).pages_now["notify:hot:ops", "hot"] == 3
+    assert (
+        replay(hot("clear: value < 60.0, notify: [ops]"), arrives).replayed_notifications[
+            "notify:hot:ops", "hot"
+        ]
+        == 3
+    )
     slow = "clear: value < 60.0, keep_firing_for: 4s, notify: [ops]"
     over = at_one_instant(hot(then), 8, [(1, 80.0), (6, 50.0), (30, 30.0)])
     found = replay(hot(slow), over)
     assert woken(found) == (0, 0)
-    assert found.pages_now["notify:hot:ops", "hot"] == 2, "it opened and resolved"
+    assert found.replayed_notifications["notify:hot:ops", "hot"] == 2, "it opened and resolved"
     late = at_one_instant(
         hot(then), 8, [(1, 80.0), (6, 50.0), (6.5, 80.0), (7, 50.0), (10, 50.0), (30, 30.0)]
     )
@@ -67,7 +72,7 @@ def test_at_one_instant_an_alarm_over_events_is_resolved_before_its_snooze_ends(
         lived.world.at(after(second), "emit", type="trip", owner="plant-1", payload={"on": on})
     lived.world.at(after(2), "snooze", rule="tripped", owner="plant-1", lasts=timedelta(seconds=8))
     lived.world.run_until(lived.until)
-    assert replay(now, lived).pages_now["notify:tripped:ops", "tripped"] == sent
+    assert replay(now, lived).replayed_notifications["notify:tripped:ops", "tripped"] == sent
 
 
 def edited(lived: Lived, edit: Callable[[RecordedEvent], RecordedEvent | None]) -> Lived:
@@ -95,8 +100,8 @@ ENDED = [(1.0, 80.0), (9.9, 50.0)]
 def test_where_an_alarm_lived_as_it_did_its_snooze_ended_as_it_did() -> None:
     """The clock may have been a little late, and found the alarm resolved or snoozed again."""
     lived = edited(at_one_instant(hot(), 7, ENDED), without_ends)
-    assert replay(hot(), lived).pages_now["woken", "hot"] == 0
-    assert replay(hot("clear: value < 40.0"), lived).pages_now["woken", "hot"] == 1
+    assert replay(hot(), lived).replayed_notifications["woken", "hot"] == 0
+    assert replay(hot("clear: value < 40.0"), lived).replayed_notifications["woken", "hot"] == 1
 
 
 def test_an_end_that_was_recorded_late_is_heard_then() -> None:
@@ -107,25 +112,25 @@ def test_an_end_that_was_recorded_late_is_heard_then() -> None:
     other = load_text(text, anchor=START)
     for seconds, sent in ((1.0, 1), (3.0, 0)):
         lived = at_one_instant(hot(), 7, [(1.0, 80.0)])
-        lived.world.happenings.append(tripped(after(11)))
+        lived.world.log.append(tripped(after(11)))
         found = replay(other, edited(lived, late("alarm-snooze-ended", seconds)))
-        assert found.pages_now["asking", "hot"] == sent
+        assert found.replayed_notifications["asking", "hot"] == sent
 
 
 def test_a_clock_that_was_away_finds_the_alarm_as_it_is_when_it_is_back() -> None:
     """The snooze was over in second 9, and the clock said so in second 29."""
     lived = at_one_instant(hot("clear: value < 40.0"), 7, [(1.0, 80.0), (20.0, 50.0), (40.0, 30.0)])
     lived = edited(lived, late("alarm-snooze-ended", 20))
-    assert replay(hot("clear: value < 40.0"), lived).pages_now["woken", "hot"] == 1
-    assert replay(hot("clear: value < 60.0"), lived).pages_now["woken", "hot"] == 0
-    assert replay(hot("clear: value < 20.0"), lived).pages_now["woken", "hot"] == 1
+    assert replay(hot("clear: value < 40.0"), lived).replayed_notifications["woken", "hot"] == 1
+    assert replay(hot("clear: value < 60.0"), lived).replayed_notifications["woken", "hot"] == 0
+    assert replay(hot("clear: value < 20.0"), lived).replayed_notifications["woken", "hot"] == 1
 
 
-def tripped(at: datetime) -> Happening:
+def tripped(at: datetime) -> LogEntry:
     world = World((), at)
     world.emit("trip", "plant-1")
-    (happening,) = world.happenings
-    return replace(happening, facts={**happening.facts, "seq": 1_000})
+    (entry,) = world.log
+    return replace(entry, details={**entry.details, "seq": 1_000})
 
 
 def test_people_act_upon_an_alarm_as_long_as_nobody_knows_that_it_is_over() -> None:
@@ -133,18 +138,22 @@ def test_people_act_upon_an_alarm_as_long_as_nobody_knows_that_it_is_over() -> N
     arrivals = [(1.0, 80.0), (1.5, 50.0)]
     lived = at_one_instant(hot("clear: value < 40.0"), 7, arrivals)
     resolved = next(
-        one.facts
-        for one in at_one_instant_unsnoozed(arrivals).happenings
-        if one.kind == "event" and one.name == "alarm-resolved" and one.facts["rule"] == "hot"
+        one.details
+        for one in at_one_instant_unsnoozed(arrivals).log
+        if one.kind == "event" and one.name == "alarm-resolved" and one.details["rule"] == "hot"
     )
     facts = {**resolved, "seq": 1_000, "recorded_at": after(20)}
-    lived.world.happenings.append(
-        Happening(after(1.5), "event", "alarm-resolved", "plant-1", "derived", facts)
-    )
+    lived.world.log.append(LogEntry(after(1.5), "event", "alarm-resolved", "plant-1", "derived", facts))
     found = replay(hot(), lived)
-    assert (found.pages_now["hushed", "hot"], found.pages_now["woken", "hot"]) == (1, 1)
+    assert (found.replayed_notifications["hushed", "hot"], found.replayed_notifications["woken", "hot"]) == (
+        1,
+        1,
+    )
     sooner = replay(hot("clear: value < 60.0, keep_firing_for: 100ms"), lived)
-    assert (sooner.pages_now["hushed", "hot"], sooner.pages_now["woken", "hot"]) == (0, 0)
+    assert (
+        sooner.replayed_notifications["hushed", "hot"],
+        sooner.replayed_notifications["woken", "hot"],
+    ) == (0, 0)
 
 
 def at_one_instant_unsnoozed(arrivals: list[tuple[float, float]]) -> World:
@@ -161,10 +170,10 @@ def test_nothing_ends_beyond_what_is_decided() -> None:
     other = hot("clear: value < 40.0")
     for lane, until, ends in (("data", 8.9, 0), ("record", 8.9, 0), ("data", 9.0, 1)):
         lived.horizons = [Horizon(lane, 0, after(until))]
-        assert replay(other, lived).pages_now["woken", "hot"] == ends
+        assert replay(other, lived).replayed_notifications["woken", "hot"] == ends
     same = at_one_instant(hot(), 7, [(1.0, 80.0)])
     same.horizons = [Horizon("data", 0, after(8.9))]
-    assert replay(hot(), same).pages_now["woken", "hot"] == 1
+    assert replay(hot(), same).replayed_notifications["woken", "hot"] == 1
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,10 @@ def test_a_snooze_that_says_no_instant_has_no_end(payload: dict[str, object]) ->
 
     lived = edited(at_one_instant(hot(), 7, ENDED), spoilt)
     found = replay(hot("clear: value < 40.0"), lived)
-    assert (found.pages_now["hushed", "hot"], found.pages_now["woken", "hot"]) == (1, 0)
+    assert (found.replayed_notifications["hushed", "hot"], found.replayed_notifications["woken", "hot"]) == (
+        1,
+        0,
+    )
 
 
 def test_what_an_action_emits_is_no_act_whatever_it_is_called() -> None:
@@ -185,8 +197,8 @@ def test_what_an_action_emits_is_no_act_whatever_it_is_called() -> None:
 
     lived = edited(at_one_instant(hot(), 7, ENDED), emitted)
     sooner = replay(hot("clear: value < 81.0, keep_firing_for: 100ms"), lived)
-    assert sooner.pages_now["hushed", "hot"] == 1, "about an alarm that there is"
-    assert replay(hot("clear: value < 40.0"), lived).pages_now["woken", "hot"] == 0
-    assert replay(hot("where: labels.zone == 'x'"), lived).pages_now["hushed", "hot"] == 0
+    assert sooner.replayed_notifications["hushed", "hot"] == 1, "about an alarm that there is"
+    assert replay(hot("clear: value < 40.0"), lived).replayed_notifications["woken", "hot"] == 0
+    assert replay(hot("where: labels.zone == 'x'"), lived).replayed_notifications["hushed", "hot"] == 0
     asking = load_text(HOT % ("clear: value < 40.0", "info", "info") + BRANCH, anchor=START)
-    assert replay(asking, lived).pages_now["asking", "hot"] == 1, "the alarm is not snoozed"
+    assert replay(asking, lived).replayed_notifications["asking", "hot"] == 1, "the alarm is not snoozed"

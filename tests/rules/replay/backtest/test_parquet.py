@@ -14,23 +14,23 @@ from uuid import UUID
 import pyarrow.parquet
 import pytest
 
-from rules.engine import Arrival, Value
+from rules.engine import Alarm, Arrival, Value
 from rules.replay.backtest.recording import parquet
 from rules.replay.backtest.recording.model import (
-    Apply,
     Arrivals,
-    Events,
+    CalculatedChange,
+    CalculatedChanges,
+    DocumentVersion,
     Horizon,
-    LaneSwitch,
-    LastSeen,
-    OpenAlarm,
-    OwnerBegins,
-    Part,
+    InitialAlarm,
+    LaneCutover,
+    LastDatapoint,
+    OwnerHeader,
+    RecordedApply,
     RecordedEvent,
-    Staleness,
-    Story,
-    Verdicts,
-    Version,
+    RecordedEvents,
+    RecordingHeader,
+    RecordingItem,
 )
 from rules.replay.backtest.recording.parquet import ParquetSource, open_recording, write_parquet
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
@@ -39,14 +39,14 @@ from tests.rules.replay.backtest.recorded_instance import flat
 from tocsin.core.errors import InvalidInput
 
 ID = UUID(int=7)
-STORY = Story(
+STORY = RecordingHeader(
     at(0),
     at(10),
     at(99),
     False,
-    [Version("event_rule", "é", 2, {"name": "é", "above": 1}, 3, None)],
-    [Apply(3, at(1), at(1.5))],
-    [LaneSwitch("data", 0, 3, 17, None)],
+    [DocumentVersion("event_rule", "é", 2, {"name": "é", "above": 1}, 3, None)],
+    [RecordedApply(3, at(1), at(1.5))],
+    [LaneCutover("data", 0, 3, 17, None)],
     [Horizon("data", 0, at(98))],
 )
 VALUES: list[Value] = [1.5, -0.0, 3, 2**63 - 1, "text é", "", True, False, 1e300]
@@ -57,10 +57,10 @@ class Given:
     owners: list[str] = field(default_factory=lambda: ["a", "b", "c"])
     breaks: bool = False
 
-    async def story(self) -> Story:
+    async def header(self) -> RecordingHeader:
         return STORY
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         for owner in self.owners:
             acts = (
                 RecordedEvent(
@@ -68,8 +68,9 @@ class Given:
                     payload={"until": "é"},
                 ),
             )
-            held = OpenAlarm("hot", ID, 3, at(0), at(1), {"key": "k", "deep": [None]}, None, acts)
-            yield 0.0, OwnerBegins(owner, 1, [held], [LastSeen("k", at(-5), "x", at(-6), {})])
+            alarm = Alarm(ID, "hot", owner, 3, at(0), {"key": "k", "deep": [None]})
+            held = InitialAlarm(alarm, at(1), acts)
+            yield 0.0, OwnerHeader(owner, 1, [held], [LastDatapoint("k", at(-5), "x", at(-6), {})])
             for begin in (1, 50):
                 yield 0.0, Arrivals([arrival(owner, begin + n, value) for n, value in enumerate(VALUES)])
             if self.breaks:
@@ -77,8 +78,8 @@ class Given:
             event = RecordedEvent(
                 9, ID, at(3), at(4), "external", "trip", "", "", "", owner, None, None, ID, {"x": 1.0}
             )
-            yield 0.0, Events([event, event._replace(seq=10, alarm_id=ID, severity=2)])
-            yield 0.0, Verdicts([Staleness(owner, "k", "stale", at(5), 1.5)])
+            yield 0.0, RecordedEvents([event, event._replace(seq=10, alarm_id=ID, severity=2)])
+            yield 0.0, CalculatedChanges([CalculatedChange(owner, "k", "stale", at(5), 1.5)])
 
 
 def arrival(owner: str, seq: int, value: Value) -> Arrival:
@@ -93,13 +94,13 @@ async def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(parquet, "_ROWS_PER_ROW_GROUP", 10)
     path = tmp_path / "recording.parquet"
     counted = await write_parquet(Given(), path)
-    assert counted == {"owners": 3, "datapoints": 54, "events": 6, "verdicts": 3}
+    assert counted == {"owners": 3, "datapoints": 54, "events": 6, "calculated": 3}
     return path
 
 
 async def read(path: Path) -> list[Any]:
     source = open_recording(path)
-    return [await source.story(), *flat([part async for _, part in source.parts(0, 1)])]
+    return [await source.header(), *flat([item async for _, item in source.items(0, 1)])]
 
 
 async def test_what_is_read_is_what_was_written_in_either_format(file: Path, tmp_path: Path) -> None:
@@ -107,14 +108,14 @@ async def test_what_is_read_is_what_was_written_in_either_format(file: Path, tmp
     await write_recording(Given(), lines)
     assert isinstance(open_recording(file), ParquetSource)
     assert isinstance(open_recording(lines), RecordingSource)
-    told = [STORY, *flat([part async for _, part in Given().parts(0, 1)])]
+    told = [STORY, *flat([item async for _, item in Given().items(0, 1)])]
     assert repr(await read(file)) == repr(await read(lines)) == repr(told)
 
 
 async def test_shares_have_whole_owners_and_together_everything(file: Path) -> None:
     source = ParquetSource(file)
-    shares = [[part async for _, part in source.parts(share, 2)] for share in (0, 1)]
-    names = [[part.owner for part in share if isinstance(part, OwnerBegins)] for share in shares]
+    shares = [[item async for _, item in source.items(share, 2)] for share in (0, 1)]
+    names = [[item.owner for item in share if isinstance(item, OwnerHeader)] for share in shares]
     assert names == [["a", "c"], ["b"]]
     assert sum(len(flat(share)) for share in shares) == len(await read(file)) - 1
 

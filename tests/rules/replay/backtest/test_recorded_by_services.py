@@ -110,17 +110,22 @@ async def test_what_services_recorded_under_load_replays_identically(
         await eventually(lambda: is_quiet(connection), "it is silent again", within=60)
     until = await database_now(connection)
     _, found = await replayed(settings, begun, until)
-    assert not found.differences, "\n".join(map(str, found.differences))
-    edges, verdicts = await counted(connection)
-    assert (len(found.then), found.staleness + found.health) == (edges, verdicts), "everything was compared"
-    rules = {edge.rule for edge in found.now}
+    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    transitions, verdicts = await counted(connection)
+    assert (len(found.recorded_transitions), found.staleness_count + found.health_count) == (
+        transitions,
+        verdicts,
+    ), "everything was compared"
+    rules = {transition.rule for transition in found.replayed_transitions}
     assert rules == {"hot", "quiet", "tripped", "alarming", "ill"}
-    assert found.datapoints == sent + found.health, "health is a datapoint, too"
-    assert found.health >= 4
-    silences = Counter((one.owner, one.key) for one in found.gaps if one.kind == "stale")
+    assert found.datapoints == sent + found.health_count, "health is a datapoint, too"
+    assert found.health_count >= 4
+    silences = Counter((one.owner, one.key) for one in found.replayed_staleness if one.kind == "stale")
     assert len(silences) == len(OWNERS) * len(KEYS)
     assert min(silences.values()) >= 2, "each fell silent twice, on any machine"
-    assert {edge.owner for edge in found.now if edge.rule == "quiet"} == set(OWNERS)
+    assert {
+        transition.owner for transition in found.replayed_transitions if transition.rule == "quiet"
+    } == set(OWNERS)
 
 
 async def has_lanes(connection: Connection) -> bool:

@@ -21,10 +21,17 @@ from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording import container as recording_file
 from rules.replay.backtest.recording import recording
-from rules.replay.backtest.recording.codec import datapoints_line, encoded, part_of
+from rules.replay.backtest.recording.codec import datapoints_line, decode_item, encoded
 from rules.replay.backtest.recording.container import MemberWriter
 from rules.replay.backtest.recording.database import recorded
-from rules.replay.backtest.recording.model import Arrivals, LastSeen, OwnerBegins, Part, Source, Story
+from rules.replay.backtest.recording.model import (
+    Arrivals,
+    LastDatapoint,
+    OwnerHeader,
+    RecordingHeader,
+    RecordingItem,
+    Source,
+)
 from rules.replay.backtest.recording.parquet import write_parquet
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from tests.clock.heartbeats import at
@@ -63,9 +70,9 @@ async def file(lived: Living, settings: Settings, tmp_path: Path) -> Path:
 
 async def test_a_file_holds_what_the_database_does(settings: Settings, file: Path) -> None:
     async with recorded(settings, at(0), at(200)) as source:
-        assert await RecordingSource(file).story() == await source.story()
-        from_database = [part async for _, part in source.parts(0, 1)]
-    found = [part async for _, part in RecordingSource(file).parts(0, 1)]
+        assert await RecordingSource(file).header() == await source.header()
+        from_database = [item async for _, item in source.items(0, 1)]
+    found = [item async for _, item in RecordingSource(file).items(0, 1)]
     assert flat(found) == flat(from_database)
 
 
@@ -76,17 +83,17 @@ async def test_both_replay_alike_in_any_number_of_processes(
     source = RecordingSource(tmp_path / "in-groups.ndjson.gz")
     async with recorded(settings, at(0), at(200)) as database:
         await write_recording(database, source.path)
-    story = await source.story()
-    alone = await backtest(source, story)
-    shares = [[part async for _, part in source.parts(share, 2)] for share in (0, 1)]
-    assert [sum(isinstance(part, OwnerBegins) for part in share) for share in shares] == [2, 2]
-    assert alone.differences == []
+    header = await source.header()
+    alone = await backtest(source, header)
+    shares = [[item async for _, item in source.items(share, 2)] for share in (0, 1)]
+    assert [sum(isinstance(item, OwnerHeader) for item in share) for share in shares] == [2, 2]
+    assert alone.mismatches == []
     assert alone.datapoints == 60
-    assert len(alone.then) >= 6
-    assert alone.pages_now["notify:hot:ops", "hot"] >= 6
-    assert await backtest(source, story, jobs=2) == alone
+    assert len(alone.recorded_transitions) >= 6
+    assert alone.replayed_notifications["notify:hot:ops", "hot"] >= 6
+    assert await backtest(source, header, jobs=2) == alone
     async with recorded(settings, at(0), at(200)) as database:
-        assert await backtest(database, story, jobs=2) == alone
+        assert await backtest(database, header, jobs=2) == alone
 
 
 INSTANTS = st.datetimes(timezones=st.just(UTC)) | st.just(at(0))
@@ -109,7 +116,7 @@ ARRIVALS = st.builds(
 def test_datapoints_are_read_as_they_were_written(rows: list[Arrival], is_measured_at_arrival: bool) -> None:
     if is_measured_at_arrival:
         rows = [row._replace(ts=row.at) for row in rows]
-    found = part_of(from_json(encoded(datapoints_line(rows))), "plant")
+    found = decode_item(from_json(encoded(datapoints_line(rows))), "plant")
     assert isinstance(found, Arrivals)
     assert found.rows == rows
     assert [type(row.value) for row in found.rows] == [type(row.value) for row in rows]
@@ -156,7 +163,7 @@ def one_less(lines: list[bytes]) -> list[bytes]:
 
 
 def newer(lines: list[bytes]) -> list[bytes]:
-    return [lines[0].replace(b'"version":2', b'"version":3'), *lines[1:]]
+    return [lines[0].replace(b'"version":3', b'"version":4'), *lines[1:]]
 
 
 def of_no_owner(lines: list[bytes]) -> list[bytes]:
@@ -166,32 +173,32 @@ def of_no_owner(lines: list[bytes]) -> list[bytes]:
 
 SPOILED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
     (one_less, r"the index counts .*datapoints=60, .* holds .*datapoints=40, "),
-    (newer, "version 3, this Tocsin reads version 2"),
+    (newer, "version 4, this Tocsin reads version 3"),
     (on_datapoints(b"50.0", b"NaN"), "not a line of a recording"),
     (on_datapoints(b"50.0", b"1e999"), "not a line of a recording"),
     (on_datapoints(b"50.0", b"null"), "not a line of a recording"),
     (on_datapoints(b"[50.0,", b"["), "not a line of a recording"),
     (on_datapoints(b'"d"', b'"x"'), "not a line of a recording"),
     (of_no_owner, "not a line of a recording"),
-    (lambda lines: [*lines, b'["v",' + b"[" * 100_000 + b"\n"], "not a line of a recording"),
+    (lambda lines: [*lines, b'["c",' + b"[" * 100_000 + b"\n"], "not a line of a recording"),
     (lambda lines: [*lines, b"[]\n"], "not a line of a recording"),
     (lambda lines: [b"{}\n"], "not a line of a recording"),
-    (lambda lines: lines[:1], "ends before its rules do"),
+    (lambda lines: lines[:1], "ends within its header"),
     (lambda lines: [*lines, b"x" * 5_000_000], "longer than"),
 ]
 DAMAGED: list[tuple[Callable[[bytes], bytes], str]] = [
-    (lambda whole: whole[:-1], "does not end as a recording does"),
+    (lambda whole: whole[:-1], "has no recording trailer"),
     (lambda whole: whole[:20], "cut short here"),
     (lambda whole: b"PK" + whole[2:], ":0: the file is not gzip"),
     (lambda whole: whole + whole, "is damaged here"),
-    (lambda whole: whole + b"\n", "does not end as a recording does"),
+    (lambda whole: whole + b"\n", "has no recording trailer"),
     (lambda whole: b"", "cut short here"),
 ]
 
 
 async def replay(file: Path) -> list[Any]:
     source = RecordingSource(file)
-    return [await source.story(), *flat([part async for _, part in source.parts(0, 1)])]
+    return [await source.header(), *flat([item async for _, item in source.items(0, 1)])]
 
 
 async def test_a_file_that_is_not_whole_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,22 +219,22 @@ class Many:
     """A source of one owner with very many series, of a window that begins in the middle."""
 
     last = tuple(
-        LastSeen(f"disk.{number}", at(0), 1.5, at(0), {"device": f"/dev/{number}" * 5})
+        LastDatapoint(f"disk.{number}", at(0), 1.5, at(0), {"device": f"/dev/{number}" * 5})
         for number in range(60_000)
     )
 
-    async def story(self) -> Story:
-        return Story(at(0), at(0), at(0), False, [], [], [], [])
+    async def header(self) -> RecordingHeader:
+        return RecordingHeader(at(0), at(0), at(0), False, [], [], [], [])
 
-    async def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
-        yield 0.0, OwnerBegins("plant", 0, (), self.last)
+    async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
+        yield 0.0, OwnerHeader("plant", 0, (), self.last)
 
 
 async def test_an_owner_may_have_very_many_series(tmp_path: Path) -> None:
     path = tmp_path / "recording.ndjson.gz"
     await write_recording(Many(), path)
     _, begins = await replay(path)
-    assert tuple(begins.last) == Many.last
+    assert tuple(begins.last_datapoints) == Many.last
 
 
 async def test_a_byte_that_changed_is_refused_or_means_nothing(file: Path) -> None:
@@ -248,20 +255,20 @@ class Interrupted(Exception):
     pass
 
 
-def opened(source: Source) -> AsyncGenerator[tuple[float, Part], None]:
-    return cast(AsyncGenerator[tuple[float, Part], None], source.parts(0, 1))
+def opened(source: Source) -> AsyncGenerator[tuple[float, RecordingItem], None]:
+    return cast(AsyncGenerator[tuple[float, RecordingItem], None], source.items(0, 1))
 
 
 class Given(NamedTuple):
-    """A source whose parts are closed by whoever opened them, also when their reader fails."""
+    """A source whose items are closed by whoever opened them, also when their reader fails."""
 
-    told: Story
-    given: AsyncIterator[tuple[float, Part]]
+    told: RecordingHeader
+    given: AsyncIterator[tuple[float, RecordingItem]]
 
-    async def story(self) -> Story:
+    async def header(self) -> RecordingHeader:
         return self.told
 
-    def parts(self, share: int, of: int) -> AsyncIterator[tuple[float, Part]]:
+    def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         return self.given
 
 
@@ -278,25 +285,31 @@ async def test_an_export_that_is_interrupted_leaves_the_recording_that_was_there
     before = found()
 
     async def export() -> None:
-        async with recorded(settings, at(0), at(200)) as source, aclosing(opened(source)) as parts:
+        async with recorded(settings, at(0), at(200)) as source, aclosing(opened(source)) as items:
             with pytest.raises(Interrupted):
-                await write(Given(await source.story(), parts), file, interrupt)
+                await write(Given(await source.header(), items), file, interrupt)
 
     await export()
     assert found() == before
 
 
-async def test_a_recording_of_the_first_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_recording_of_an_older_version_is_rejected_with_a_remedy(
+    tmp_path: Path, version: int
+) -> None:
     file = tmp_path / "old.ndjson.gz"
-    file.write_bytes(gzip.compress(b'{"format":"tocsin-recording","version":1,"start":0}\n["d",0]\n'))
-    with pytest.raises(InvalidInput, match=r"old.ndjson.gz:1: .* version 1, .*: export the recording again"):
-        await RecordingSource(file).story()
+    file.write_bytes(
+        gzip.compress(b'{"format":"tocsin-recording","version":%d,"start":0}\n["d",0]\n' % version)
+    )
+    error = rf"old.ndjson.gz:1: .* version {version}, this Tocsin reads version 3: export the recording again"
+    with pytest.raises(InvalidInput, match=error):
+        await RecordingSource(file).header()
 
 
 async def test_a_changed_value_is_found(file: Path) -> None:
     """The identity is no formality: another value of one datapoint is another alarm."""
     spoil_lines(file, on_datapoints(b",68.0,", b",64.0,"))
     source = RecordingSource(file)
-    found = await backtest(source, await source.story())
-    assert {one.what for one in found.differences} == {"hot"}
-    assert "the nearest that the replay has is at" in found.differences[0].cause
+    found = await backtest(source, await source.header())
+    assert {one.what for one in found.mismatches} == {"hot"}
+    assert "the nearest one in the replay is at" in found.mismatches[0].cause

@@ -39,8 +39,8 @@ async def test_what_lies_within_retention_is_replayed_alike_after_older_records_
     await live.arrive([live.arrival(20 * day + 60, 50.0, "dsp.a", "plant-1")])
     await live.come_to_rest(20 * day + 200)
     before = await replayed(settings, at(20 * day - 600), at(20 * day + 200))
-    assert not before[1].differences
-    assert len(before[1].now) >= 4
+    assert not before[1].mismatches
+    assert len(before[1].replayed_transitions) >= 4
     await connection.execute("update tocsin.cdc_report set last_seq = 1000")
     await connection.execute(
         "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, 1000)"
@@ -51,10 +51,14 @@ async def test_what_lies_within_retention_is_replayed_alike_after_older_records_
     await virtual_now(connection, at(20 * day + 300))
     done = await prune(connection, short)
     assert {"alarm", "rule_version"} <= done.rows.keys()
-    story, after = await replayed(settings, at(20 * day - 600), at(20 * day + 200))
-    assert not story.is_whole
-    assert not after.differences, "\n".join(map(str, after.differences))
-    assert (after.now, after.then, after.gaps) == (before[1].now, before[1].then, before[1].gaps)
+    header, after = await replayed(settings, at(20 * day - 600), at(20 * day + 200))
+    assert not header.is_whole
+    assert not after.mismatches, "\n".join(map(str, after.mismatches))
+    assert (after.replayed_transitions, after.recorded_transitions, after.replayed_staleness) == (
+        before[1].replayed_transitions,
+        before[1].recorded_transitions,
+        before[1].replayed_staleness,
+    )
 
 
 async def test_a_window_at_the_edge_of_retention_begins_with_what_was_silent_before_it(
@@ -78,14 +82,18 @@ async def test_a_window_at_the_edge_of_retention_begins_with_what_was_silent_bef
     await live.come_to_rest(midnight + 10_000)
     window = at(midnight + 600), at(midnight + 10_000)
     before = await replayed(settings, *window)
-    assert not before[1].differences
-    assert len(before[1].now) == 2
+    assert not before[1].mismatches
+    assert len(before[1].replayed_transitions) == 2
     await virtual_now(connection, at(midnight + 11 * 86_400))
     await connection.execute("update tocsin.lane_partition set watermark = tocsin.instant()")
     done = await prune(connection, settings.model_copy(update={"datapoint_retention_d": 10.5}))
     assert done.tables == ["datapoint_20260302"]
-    story, after = await replayed(settings, *window)
-    assert story.start == at(midnight)
-    assert not after.differences, "\n".join(map(str, after.differences))
-    assert (after.now, after.then, after.gaps) == (before[1].now, before[1].then, before[1].gaps)
+    header, after = await replayed(settings, *window)
+    assert header.start == at(midnight)
+    assert not after.mismatches, "\n".join(map(str, after.mismatches))
+    assert (after.replayed_transitions, after.recorded_transitions, after.replayed_staleness) == (
+        before[1].replayed_transitions,
+        before[1].recorded_transitions,
+        before[1].replayed_staleness,
+    )
     assert not (await replayed(settings, at(-86_400), window[1]))[0].is_whole

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from rules.documents.load import load_text
 from rules.engine import Arrival
-from rules.replay.backtest.health import derive
-from rules.replay.backtest.recording.model import Version
+from rules.replay.alarms import AlarmStore
+from rules.replay.backtest.health import derive_health
+from rules.replay.backtest.recording.model import DocumentVersion
 from rules.replay.backtest.replay import SeriesReplay
 from rules.replay.backtest.timelines import Candidate
 from tests.rules.replay.rule_tests.worlds import START, logged, minutes, world
@@ -106,7 +107,7 @@ def test_silence_that_means_nothing_covers_no_member() -> None:
     found = world(rules + "system: {name: hall, members: [{owner: north, key: flow.a}]}\n")
     found.at(minutes(1), "arrive", owner="north", key="flow.a", value=9)
     found.run_until(minutes(30))
-    reasons = [(one.state, one.facts["reason"]) for one in found.happenings if one.kind == "health"]
+    reasons = [(one.state, one.details["reason"]) for one in found.log if one.kind == "health"]
     assert reasons == [("unknown", "no-data"), ("unknown", "uncovered")]
 
 
@@ -116,7 +117,7 @@ def test_a_member_that_was_never_heard_of_is_no_data_until_it_speaks() -> None:
     found.at(minutes(1), "arrive", owner="south", key="else", value=9)
     found.run_until(minutes(9))
     assert logged(found, "health") == [(0, "hall", "unknown"), (1, "hall", "ok"), (3, "hall", "unknown")]
-    reasons = [one.facts["reason"] for one in found.happenings if one.kind == "health"]
+    reasons = [one.details["reason"] for one in found.log if one.kind == "health"]
     assert reasons == ["no-data", None, "stale"]
 
 
@@ -141,15 +142,16 @@ def test_a_backtest_of_the_same_arrivals_comes_to_the_same_health(
         lived.at(one.at, "arrive", owner=one.owner, key=one.key, value=one.value)
     lived.run_until(minutes(30))
     documents = [
-        Version(one.kind, one.name, 1, one.data, 0, None) for one in load_text(RULES, anchor=START).documents
+        DocumentVersion(one.kind, one.name, 1, one.data, 0, None)
+        for one in load_text(RULES, anchor=START).documents
     ]
     rules = Candidate(documents, START)
     noted = []
     for owner in ("south", "north"):
-        replay = SeriesReplay(owner, 0, rules)
+        replay = SeriesReplay(owner, 0, rules, AlarmStore())
         replay.arrive([one for one in arrivals if one.owner == owner])
         replay.finish(minutes(30))
-        noted += replay.noted
-    replayed = [(one.at, one.payload) for one in derive(rules.of_health(), noted)]
-    happened = [(one.at, one.facts) for one in lived.happenings if one.kind == "health"]
+        noted += replay.observations
+    replayed = [(one.at, one.payload) for one in derive_health(rules.of_health(), noted)]
+    happened = [(one.at, one.details) for one in lived.log if one.kind == "health"]
     assert replayed == happened

@@ -98,7 +98,7 @@ def test_each_snooze_has_an_end_of_its_own() -> None:
         snoozed(found, minute, 5)
     found.run_until(minutes(60))
     assert acts(found) == [(2, "snoozed"), (7, "snooze-ended"), (10, "snoozed"), (15, "snooze-ended")]
-    ids = {one.facts["id"] for one in found.happenings if one.kind == "event"}
+    ids = {one.details["id"] for one in found.log if one.kind == "event"}
     assert len(ids) == len(logged(found, "event"))
 
 
@@ -155,7 +155,7 @@ def test_conditions_and_texts_know_whether_the_alarm_is_snoozed(
     found = hot(HOT % "" + OPS + ESCALATE)
     snoozed(found, minute, lasts)
     found.run_until(minutes(60))
-    said = [one.facts["text"] for one in found.happenings if one.kind == "step" and "text" in one.facts]
+    said = [one.details["text"] for one in found.log if one.kind == "step" and "text" in one.details]
     assert [text for text in said if text.startswith(("awake", "snoozed"))] == says
 
 
@@ -164,7 +164,7 @@ def test_a_snooze_that_somebody_ended_is_no_snooze() -> None:
     snoozed(found, 2, 10)
     found.at(minutes(3), "unsnooze", rule="hot", owner="x")
     found.run_until(minutes(60))
-    assert any(one.facts.get("text") == "awake false" for one in found.happenings)
+    assert any(one.details.get("text") == "awake false" for one in found.log)
 
 
 def test_an_alarm_that_resolves_is_snoozed_until_the_end_all_the_same() -> None:
@@ -179,29 +179,30 @@ def test_an_alarm_that_resolves_is_snoozed_until_the_end_all_the_same() -> None:
     )
     snoozed(found, 2, 5)
     found.run_until(minutes(60))
-    said = [one for one in found.happenings if one.name == "tell" and "text" in one.facts]
-    assert [(one.at, one.facts["text"]) for one in said] == [
+    said = [one for one in found.log if one.name == "tell" and "text" in one.details]
+    assert [(one.at, one.details["text"]) for one in said] == [
         (minutes(3), "is true"),
         (minutes(7), "is false"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("edge", "minute", "says"), [("snoozed", 2, '"who": "ann"'), ("snooze-ended", 7, '{"snoozed_by": "ann"}')]
+    ("transition", "minute", "says"),
+    [("snoozed", 2, '"who": "ann"'), ("snooze-ended", 7, '{"snoozed_by": "ann"}')],
 )
-def test_the_edges_of_a_snooze_start_actions(edge: str, minute: float, says: str) -> None:
+def test_the_edges_of_a_snooze_start_actions(transition: str, minute: float, says: str) -> None:
     tell = "---\naction: {name: tell, log: {message: '{{ payload }}'}}\n"
     found = hot(
         HOT % ""
         + OPS
         + tell
-        + f"---\naction_rule: {{name: each, on: alarm, transitions: [{edge}], action: tell}}\n"
+        + f"---\naction_rule: {{name: each, on: alarm, transitions: [{transition}], action: tell}}\n"
     )
     snoozed(found, 2, 5)
     found.run_until(minutes(60))
-    (said,) = [one for one in found.happenings if (one.kind, one.name) == ("step", "tell")]
+    (said,) = [one for one in found.log if (one.kind, one.name) == ("step", "tell")]
     assert said.at == minutes(minute)
-    assert says in said.facts["text"]
+    assert says in said.details["text"]
 
 
 @pytest.mark.parametrize("act", ["acknowledge", "snooze", "unsnooze"])
@@ -231,7 +232,7 @@ def test_moving_time_at_once_or_in_steps_is_the_same() -> None:
     for second in range(0, 1801, 7):
         in_steps.run_until(START + timedelta(seconds=second))
     in_steps.run_until(minutes(30))
-    assert in_steps.happenings == at_once.happenings
+    assert in_steps.log == at_once.log
 
 
 ACTS: list[tuple[float, str, float | None]] = [
@@ -249,7 +250,7 @@ async def test_the_events_are_those_of_the_live_acts_and_of_the_clock(connection
     rule = "event_rule: {name: dsp-hot, datapoint: a.b, above: 5, severity: critical}\n"
     found = World((one.model for one in load_text(rule, anchor=at(0)).documents), at(0))
     found.arrive("plant-7", "a.b", 9)
-    (opened,) = found._alarms.held.values()
+    (opened,) = found.alarms
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
     await read_until(connection, at(1000))
     await hold_alarm(connection, "open", alarm=opened.alarm.id)
@@ -271,7 +272,7 @@ async def test_the_events_are_those_of_the_live_acts_and_of_the_clock(connection
     found.run_until(at(600))
     await drain(term, at(600))
     live = await events(connection)
-    simulated = [one.facts for one in found.happenings if one.kind == "event"][1:]
+    simulated = [one.details for one in found.log if one.kind == "event"][1:]
     assert [tuple(one[name] for name in TOLD) for one in simulated] == [
         tuple(one[name] for name in TOLD) for one in live
     ]

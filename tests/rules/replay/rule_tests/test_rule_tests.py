@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rules.documents.load import RulesInvalid
-from rules.replay.rule_tests.rule_tests import RuleTests, Verdict, load_tests
+from rules.replay.rule_tests.rule_tests import RuleTestResult, RuleTests, load_tests
 from schemas.documents.rule_test import expand
 from tests.paths import ROOT
 from tocsin.core.errors import InvalidInput
@@ -37,7 +37,7 @@ def test_what_is_no_series_is_refused(text: str) -> None:
         expand(text)
 
 
-def verdict(folder: Path, body: str) -> Verdict:
+def run_test(folder: Path, body: str) -> RuleTestResult:
     (folder / "rules.yaml").write_text(RULES)
     lines = "\n".join(f"  {line}" for line in body.splitlines())
     (folder / "t.test.yaml").write_text(f"test:\n  name: it\n  rules: [rules.yaml]\n{lines}\n")
@@ -51,14 +51,14 @@ RESOLVES = "{at: 5m, resolved: hot}"
 
 
 def test_what_happens_as_expected_passes(tmp_path: Path) -> None:
-    assert verdict(tmp_path, f"{HOT}expect: [{OPENS}, {RESOLVES}]").passed
+    assert run_test(tmp_path, f"{HOT}expect: [{OPENS}, {RESOLVES}]").passed
 
 
 def test_an_alarm_that_nobody_expected_is_a_failure(tmp_path: Path) -> None:
-    found = verdict(tmp_path, f"{HOT}expect: [{OPENS}]")
+    found = run_test(tmp_path, f"{HOT}expect: [{OPENS}]")
     assert not found.passed
     assert [(one.kind, one.name) for one in found.unexpected] == [("resolved", "hot")]
-    assert len(verdict(tmp_path, HOT).unexpected) == 2
+    assert len(run_test(tmp_path, HOT).unexpected) == 2
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_alarm_that_nobody_expected_is_a_failure(tmp_path: Path) -> None:
     ],
 )
 def test_an_expectation_that_is_not_met_is_missing(tmp_path: Path, wrong: str) -> None:
-    found = verdict(tmp_path, f"{HOT}expect: [{wrong}, {RESOLVES}]")
+    found = run_test(tmp_path, f"{HOT}expect: [{wrong}, {RESOLVES}]")
     assert [one.kind for one in found.missing] == ["opened"]
     assert [one.kind for one in found.unexpected] == ["opened"]
 
@@ -79,12 +79,12 @@ def test_an_expectation_that_is_not_met_is_missing(tmp_path: Path, wrong: str) -
 def test_absolute_instants_and_any_time_are_accepted(tmp_path: Path) -> None:
     body = "start: 2026-03-04T10:00:00Z\n" + HOT
     at = "{at: '2026-03-04T10:02:00Z', opened: hot}"
-    assert verdict(tmp_path, f"{body}expect: [{at}, {{resolved: hot}}]").passed
+    assert run_test(tmp_path, f"{body}expect: [{at}, {{resolved: hot}}]").passed
 
 
 @pytest.mark.parametrize("act", ["acknowledge: hot", "snooze: hot, for: 5m", "unsnooze: hot"])
 def test_an_act_that_makes_no_sense_fails_with_a_sentence(tmp_path: Path, act: str) -> None:
-    found = verdict(tmp_path, f"given: [{{at: 1m, {act}, owner: x}}]\nuntil: 10m")
+    found = run_test(tmp_path, f"given: [{{at: 1m, {act}, owner: x}}]\nuntil: 10m")
     assert found.error is not None
     assert found.error.startswith("no alarm of 'hot' is open for 'x' at 2026-01-05T00:01:00")
 
@@ -102,9 +102,9 @@ ENDS = "{at: 8m, event: alarm-snooze-ended, owner: x, says: ann}"
 def test_people_snooze_for_a_while_and_may_end_it_before(tmp_path: Path) -> None:
     again = "{at: 10m, event: alarm-snoozed, says: somebody}, {at: 12m, event: alarm-unsnoozed, says: bob}"
     expected = f"{OPENS}, {{at: 3m, event: alarm-snoozed, says: '00:08:00'}}, {ENDS}, {again}"
-    found = verdict(tmp_path, f"{SNOOZED}expect: [{expected}]")
+    found = run_test(tmp_path, f"{SNOOZED}expect: [{expected}]")
     assert found.passed, (found.missing, found.unexpected, found.error)
-    late = verdict(tmp_path, f"{SNOOZED}expect: [{OPENS}, {ENDS.replace('8m', '9m')}]")
+    late = run_test(tmp_path, f"{SNOOZED}expect: [{OPENS}, {ENDS.replace('8m', '9m')}]")
     assert [(one.kind, one.name) for one in late.unexpected] == [("event", "alarm-snooze-ended")]
 
 
@@ -117,7 +117,7 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
         "{series: a.b, owner: x, every: 1m, values: 1x2}, {at: 5m, snooze: 'stale:load', owner: x, for: 1m}"
     )
     expected = "{opened: 'stale:load', owner: x}, {at: 6m, event: alarm-snooze-ended}"
-    found = verdict(tmp_path, f"given: [{given}]\nuntil: 20m\nexpect: [{expected}]")
+    found = run_test(tmp_path, f"given: [{given}]\nuntil: 20m\nexpect: [{expected}]")
     assert found.passed, (found.missing, found.unexpected, found.error)
 
 
@@ -145,7 +145,7 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
 )
 def test_a_wrong_test_is_refused_with_its_place(tmp_path: Path, body: str, says: str) -> None:
     with pytest.raises(RulesInvalid) as refused:
-        verdict(tmp_path, body)
+        run_test(tmp_path, body)
     assert says in str(refused.value)
     assert "t.test.yaml:" in str(refused.value)
 
@@ -156,7 +156,7 @@ def test_wrong_rules_are_said_with_their_own_place(tmp_path: Path) -> None:
     (test,) = load_tests([tmp_path / "t.test.yaml"])
     with pytest.raises(RulesInvalid) as refused:
         RuleTests().run(test)
-    assert "the rules of test 'it' are wrong" in str(refused.value)
+    assert "the rules of test 'it' are invalid" in str(refused.value)
     assert "rules.yaml:1:1" in str(refused.value)
 
 
@@ -176,21 +176,21 @@ def test_health_is_expected_as_what_it_changes_to(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(f"{__name__}.RULES", RULES + SYSTEM)
     alarms = f"{OPENS}, {RESOLVES}"
     degraded, ok = "{at: 2m, health: hall, is: degraded, says: a.b}", "{at: 5m, health: hall, is: ok}"
-    assert verdict(tmp_path, f"{HOT}expect: [{alarms}]").passed
-    assert verdict(tmp_path, f"{HOT}expect: [{alarms}, {degraded}, {ok}]").passed
-    assert verdict(tmp_path, f"{HOT}expect: [{alarms}, {{health: hall, is: ok}}, {degraded}, {ok}]").passed
-    unexpected = verdict(tmp_path, f"{HOT}expect: [{alarms}, {ok}]").unexpected
+    assert run_test(tmp_path, f"{HOT}expect: [{alarms}]").passed
+    assert run_test(tmp_path, f"{HOT}expect: [{alarms}, {degraded}, {ok}]").passed
+    assert run_test(tmp_path, f"{HOT}expect: [{alarms}, {{health: hall, is: ok}}, {degraded}, {ok}]").passed
+    unexpected = run_test(tmp_path, f"{HOT}expect: [{alarms}, {ok}]").unexpected
     assert [(one.kind, one.name) for one in unexpected] == [("health degraded", "hall")]
-    missing = verdict(tmp_path, f"{HOT}expect: [{alarms}]\nnothing_else: [health]")
+    missing = run_test(tmp_path, f"{HOT}expect: [{alarms}]\nnothing_else: [health]")
     assert len(missing.unexpected) == 2
-    wrong = verdict(tmp_path, f"{HOT}expect: [{alarms}, {degraded.replace('degraded', 'outage')}, {ok}]")
+    wrong = run_test(tmp_path, f"{HOT}expect: [{alarms}, {degraded.replace('degraded', 'outage')}, {ok}]")
     assert [one.outcome for one in wrong.missing] == ["health outage"]
 
 
 def test_health_without_what_it_is_cannot_be_expected(tmp_path: Path) -> None:
     for wrong in ("{health: hall}", "{opened: hot, is: ok}"):
         with pytest.raises(RulesInvalid, match="give both, or none"):
-            verdict(tmp_path, f"{HOT}expect: [{wrong}]")
+            run_test(tmp_path, f"{HOT}expect: [{wrong}]")
 
 
 TRIPPED = """given: [{event: trip, owner: x}, {at: 1m, event: trip, owner: y}]
@@ -199,8 +199,8 @@ until: 10m
 
 
 def test_an_event_that_is_expected_is_expected_as_often_as_it_happens(tmp_path: Path) -> None:
-    both = verdict(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}, {{event: trip, owner: y}}]")
+    both = run_test(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}, {{event: trip, owner: y}}]")
     assert both.passed
-    one = verdict(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}]")
+    one = run_test(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}]")
     assert [(seen.kind, seen.owner) for seen in one.unexpected] == [("event", "y")]
-    assert verdict(tmp_path, TRIPPED).passed, "of types that nobody asked for, any number is well"
+    assert run_test(tmp_path, TRIPPED).passed, "of types that nobody asked for, any number is well"

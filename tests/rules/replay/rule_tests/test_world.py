@@ -20,9 +20,9 @@ def test_a_digest_at_eight_stays_at_eight_when_the_clocks_change() -> None:
         "---\naction: {name: sum-up, digest: {queries: [open_alarms]}}\n"
     )
     found.run_until(START + timedelta(days=3))
-    fired = [one.facts["ts"].isoformat() for one in found.happenings if one.name == "schedule-fired"]
+    fired = [one.details["ts"].isoformat() for one in found.log if one.name == "schedule-fired"]
     assert fired == ["2026-03-28T08:00:00+00:00", "2026-03-29T07:00:00+00:00", "2026-03-30T07:00:00+00:00"]
-    said = [one.facts["subject"] for one in found.happenings if one.kind == "step"]
+    said = [one.details["subject"] for one in found.log if one.kind == "step"]
     assert said == ["open alarms: 0"] * 3
 
 
@@ -35,7 +35,7 @@ def test_a_digest_counts_the_events_since_the_one_before() -> None:
     for minute in (1, 2, 31):
         found.at(minutes(minute), "emit", type="trip", owner="x")
     found.run_until(minutes(60))
-    counted = [one.facts["subject"] for one in found.happenings if one.kind == "step"]
+    counted = [one.details["subject"] for one in found.log if one.kind == "step"]
     assert counted == ["events: 3", "events: 2"], "itself among them"
 
 
@@ -47,7 +47,7 @@ def test_a_digest_lists_what_is_open_and_stale() -> None:
     )
     found.at(minutes(1), "arrive", owner="x", key="a.b", value=9)
     found.run_until(minutes(30))
-    (said,) = [one.facts["text"] for one in found.happenings if one.kind == "step"]
+    (said,) = [one.details["text"] for one in found.log if one.kind == "step"]
     assert "[HIGH] hot (x) since" in said
     assert "a.b (x) since" in said
 
@@ -57,7 +57,7 @@ def test_events_start_actions_and_an_event_that_is_no_match_does_not() -> None:
     for owner in ("a", "b"):
         found.at(minutes(1), "emit", type="noted", owner=owner)
     found.run_until(minutes(2))
-    assert [one.facts["text"] for one in found.happenings if one.kind == "step"] == ["noted a"]
+    assert [one.details["text"] for one in found.log if one.kind == "step"] == ["noted a"]
 
 
 def test_limits_and_overlaps_are_those_of_production() -> None:
@@ -80,7 +80,7 @@ def test_a_group_says_everything_at_once() -> None:
     for minute in (1, 2, 3):
         found.at(minutes(minute), "emit", type="noted", owner="a")
     found.run_until(minutes(20))
-    assert [(one.at, one.facts["text"]) for one in found.happenings if one.kind == "step"] == [
+    assert [(one.at, one.details["text"]) for one in found.log if one.kind == "step"] == [
         (minutes(6), "3 events")
     ]
 
@@ -126,7 +126,7 @@ def test_a_wait_for_an_event_ends_with_it() -> None:
     found.at(minutes(3), "emit", type="answered", owner="b")
     found.at(minutes(5), "emit", type="answered", owner="a")
     found.run_until(minutes(60))
-    assert [one.at for one in found.happenings if one.facts.get("text") == "met"] == [minutes(5)]
+    assert [one.at for one in found.log if one.details.get("text") == "met"] == [minutes(5)]
 
 
 def test_what_starts_itself_is_suppressed_and_said() -> None:
@@ -152,7 +152,7 @@ def test_moving_time_at_once_or_in_steps_is_the_same() -> None:
     for second in range(0, 1801, 7):
         in_steps.run_until(START + timedelta(seconds=second))
     in_steps.run_until(minutes(30))
-    assert in_steps.happenings == at_once.happenings
+    assert in_steps.log == at_once.log
     assert logged(at_once, "alarm") == [(3, "hot", "opened"), (9.5, "hot", "resolved")]
 
 
@@ -194,7 +194,7 @@ def test_a_queued_run_that_is_cancelled_lets_nobody_in_before_the_turn() -> None
     runs = [(at, state) for at, _, state in logged(found, "run")]
     assert (4, "cancelled") in runs
     said = [
-        (one.at, one.facts["text"]) for one in found.happenings if one.kind == "step" and "text" in one.facts
+        (one.at, one.details["text"]) for one in found.log if one.kind == "step" and "text" in one.details
     ]
     assert said == [(minutes(11), "x"), (minutes(21), "z")]
 
@@ -209,7 +209,7 @@ def test_a_notification_that_is_tried_again_is_sent_although_its_alarm_has_resol
         found.at(START + timedelta(seconds=second), "arrive", owner="x", key="a.b", value=value)
     found.run_until(minutes(60))
     assert [state for _, _, state in logged(found, "run")] == ["running", "running", "completed", "completed"]
-    attempts = [(one.facts["attempt"], one.state) for one in found.happenings if one.kind == "step"]
+    attempts = [(one.details["attempt"], one.state) for one in found.log if one.kind == "step"]
     assert attempts == [(1, "failed"), (1, "completed"), (2, "completed")]
 
 
@@ -254,8 +254,8 @@ def test_a_schedule_is_delayed_by_its_spread_and_stays_for_its_nominal_time() ->
     found.run_until(minutes(19))
     delay = spread_of("", "beat", timedelta(minutes=5))
     assert timedelta(0) < delay < timedelta(minutes=5)
-    (fired,) = [one for one in found.happenings if one.kind == "event" and one.at == minutes(10)]
-    assert fired.facts["recorded_at"] == minutes(10) + delay
+    (fired,) = [one for one in found.log if one.kind == "event" and one.at == minutes(10)]
+    assert fired.details["recorded_at"] == minutes(10) + delay
 
 
 def test_an_alarm_is_acknowledged_once() -> None:
@@ -275,7 +275,7 @@ def test_a_digest_at_the_end_of_a_runbook_is_about_what_was_before_it_began() ->
     found.at(minutes(1), "emit", type="noted")
     found.at(minutes(5), "emit", type="trip")
     found.run_until(minutes(20))
-    said = [one.facts["subject"] for one in found.happenings if one.kind == "step" and "subject" in one.facts]
+    said = [one.details["subject"] for one in found.log if one.kind == "step" and "subject" in one.details]
     assert said == ["events: 1"]
 
 
@@ -286,6 +286,6 @@ def test_only_what_reaches_the_world_fails() -> None:
     found.fail("tell")
     found.at(minutes(0), "emit", type="noted")
     found.run_until(minutes(60))
-    steps = [(one.facts["step_kind"], one.state) for one in found.happenings if one.kind == "step"]
+    steps = [(one.details["step_kind"], one.state) for one in found.log if one.kind == "step"]
     assert ("wait", "failed") not in steps
     assert [state for kind, state in steps if kind == "log"] == ["failed", "completed"]

@@ -21,6 +21,6 @@ def minutes(number: float) -> datetime:
 def logged(found: World, kind: str) -> list[tuple[float, str, str]]:
     return [
         ((one.at - found.start).total_seconds() / 60, one.name, one.state)
-        for one in found.happenings
+        for one in found.log
         if one.kind == kind
     ]

@@ -1,12 +1,12 @@
--- The last datapoint before an instant of each series of some owners; one from before all that are left was kept aside. Index:
--- datapoint_series, datapoint_kept's key.
+-- The last datapoint before an instant of each series of some owners. Pruning keeps the last one of a
+-- series in datapoint_kept. Index: datapoint_series, datapoint_kept's key.
 select c.owner, c.key, d.arrived_at, d.value, d.ts, d.labels
 from tocsin.current_value c
 cross join lateral (
-    (select one.arrived_at, one.value, one.ts, one.labels
-     from tocsin.datapoint one
-     where one.owner = c.owner and one.key = c.key and one.arrived_at < %(at)s
-     order by one.arrived_at desc, one.stream_seq desc, one.position desc
+    (select dp.arrived_at, dp.value, dp.ts, dp.labels
+     from tocsin.datapoint dp
+     where dp.owner = c.owner and dp.key = c.key and dp.arrived_at < %(at)s
+     order by dp.arrived_at desc, dp.stream_seq desc, dp.position desc
      limit 1)
     union all
     select k.arrived_at, k.value, k.ts, k.labels

@@ -1,5 +1,5 @@
--- From when on the log, and the datapoints, are there without a gap; null: nothing was dropped of them. Index: log_commit's key; reads
--- datapoint_kept once.
+-- The instants from which the log, and the datapoints, are complete; null if nothing was pruned. Index:
+-- log_commit's key; reads datapoint_kept once.
 select (select c.recorded_at from tocsin.log_head h
         join tocsin.log_commit c on c.last_seq >= h.horizon
         where h.horizon > 1

@@ -1,0 +1,147 @@
+"""Alarms in memory: opened and resolved by rules, acknowledged and snoozed by operators.
+
+Guarantee: operators have the effects that they have live (`rules.alarms.operator`). The first
+acknowledgement is kept. A snooze ends at its instant if the alarm is open then and was not snoozed
+again or unsnoozed before. At one instant a sustain that ends comes first, then the end of a snooze,
+then arrivals: the order of `rules.replay.scheduler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from rules.engine import Alarm
+from schemas.fields import ALARM_FIELDS
+from schemas.values.severities import level_name
+from schemas.wire.alarm_events import AlarmRef, snooze_ended_payload, transition_event
+from tocsin.core.records import NewEvent
+
+
+@dataclass(slots=True)
+class AlarmRecord:
+    """An alarm that has opened."""
+
+    alarm: Alarm
+    correlation_id: UUID
+    opened_at: datetime
+    resolved_at: datetime | None = None
+    is_resolved_by_sustain: bool = False
+    acknowledged_by: str = ""
+    snoozed_until: datetime | None = None
+    snoozed_by: str = ""
+
+    @property
+    def ref(self) -> AlarmRef:
+        return self.alarm.ref(self.correlation_id)
+
+    @property
+    def state(self) -> str:
+        return "open" if self.resolved_at is None else "resolved"
+
+    def is_open(self, at: datetime) -> bool:
+        return self.opened_at <= at and (self.resolved_at is None or at < self.resolved_at)
+
+    def outlasts(self, snooze_end: datetime) -> bool:
+        """Whether the alarm is open when a snooze ends."""
+        if self.resolved_at is None or snooze_end < self.resolved_at:
+            return True
+        return snooze_end == self.resolved_at and not self.is_resolved_by_sustain
+
+
+class AlarmStore:
+    """The alarms of one owner, or of all."""
+
+    def __init__(self) -> None:
+        self._records: dict[UUID, AlarmRecord] = {}
+        self._snoozed: dict[UUID, AlarmRecord] = {}
+
+    def __iter__(self) -> Iterator[AlarmRecord]:
+        return iter(self._records.values())
+
+    def get(self, alarm_id: UUID | None) -> AlarmRecord | None:
+        return None if alarm_id is None else self._records.get(alarm_id)
+
+    def find_open(self, rule: str, owner: str) -> AlarmRecord | None:
+        for record in self._records.values():
+            if (record.alarm.rule, record.alarm.owner, record.state) == (rule, owner, "open"):
+                return record
+        return None
+
+    def open(self, alarm: Alarm, at: datetime, correlation_id: UUID | None = None) -> AlarmRecord:
+        record = self._records[alarm.id] = AlarmRecord(alarm, correlation_id or alarm.id, at)
+        return record
+
+    def resolve(self, alarm_id: UUID, at: datetime, *, by_sustain: bool = False) -> AlarmRecord:
+        record = self._records[alarm_id]
+        record.resolved_at, record.is_resolved_by_sustain = at, by_sustain
+        return record
+
+    def acknowledge(self, record: AlarmRecord, who: str) -> bool:
+        """Acknowledge an alarm; false if it already was."""
+        if record.acknowledged_by:
+            return False
+        record.acknowledged_by = who
+        return True
+
+    def snooze(self, record: AlarmRecord, until: datetime | None, who: str) -> None:
+        """Snooze an alarm. An `until` of None ends the snooze that runs."""
+        record.snoozed_until, record.snoozed_by = until, who
+        if until is None:
+            self._snoozed.pop(record.alarm.id, None)
+        else:
+            self._snoozed[record.alarm.id] = record
+
+    @property
+    def next_snooze_end(self) -> datetime | None:
+        return min((at for at, _ in self._snooze_ends()), default=None)
+
+    def due_snoozes(self, until: datetime) -> list[tuple[datetime, AlarmRecord]]:
+        """The snoozes that end at or before an instant, in order."""
+        due = sorted(end for end in self._snooze_ends() if end[0] <= until)
+        return [(at, self._snoozed[alarm_id]) for at, alarm_id in due]
+
+    def end_snooze(self, record: AlarmRecord) -> NewEvent:
+        """End the snooze that runs, and return its event. It happens only if the alarm `outlasts` it."""
+        at = record.snoozed_until
+        assert at is not None
+        record.snoozed_until = None
+        del self._snoozed[record.alarm.id]
+        return transition_event(record.ref, "snooze-ended", at, snooze_ended_payload(record.snoozed_by))
+
+    def _snooze_ends(self) -> Iterator[tuple[datetime, UUID]]:
+        for alarm_id, record in self._snoozed.items():
+            if record.snoozed_until is not None:
+                yield record.snoozed_until, alarm_id
+
+
+def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
+    """The facts about an alarm that templates and conditions read, as `rules.actions.store` gives them."""
+    if record is None:
+        return {**dict.fromkeys(ALARM_FIELDS, ""), "severity": 0, "payload": {}, "acknowledged": False}
+    alarm = record.alarm
+    return {
+        "id": str(alarm.id),
+        "rule": alarm.rule,
+        "owner": alarm.owner,
+        "state": record.state,
+        "severity": alarm.severity,
+        "since": alarm.since,
+        "payload": alarm.payload,
+        "message": str(alarm.payload.get("message", "")),
+        "acknowledged": bool(record.acknowledged_by),
+        "acknowledged_by": record.acknowledged_by,
+        "snoozed": record.snoozed_until is not None and record.snoozed_until > now,
+    }
+
+
+def open_alarm_facts(alarms: Iterable[AlarmRecord], now: datetime) -> list[dict[str, Any]]:
+    """The open alarms, as a digest lists them."""
+    return [
+        {**alarm_facts(record, now), "severity": level_name(record.alarm.severity)}
+        for record in alarms
+        if record.state == "open"
+    ]

@@ -1,0 +1,196 @@
+"""The rule states of one owner in memory, and the transitions that follow from its inputs.
+
+It is the shell of the engine that rule tests and backtests share: it does what a worker does in a
+batch (`rules/alarms/batch_writes.py`) and the clock for sustains, without a database.
+
+Guarantee: the engine evaluates every input, there is no other evaluation. Each transition, change of
+staleness and observation is reported to the listener once, in the order in which it happens, with its
+nominal instant. `RuleMemory` holds the rules of one lane. The two lanes of an owner share an
+`AlarmStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import structlog
+
+from rules.documents.compiled_rules import CompiledRuleSet
+from rules.engine import (
+    BLANK,
+    Arrival,
+    DropPending,
+    Effects,
+    Input,
+    MessageFailed,
+    Open,
+    Pend,
+    Resolve,
+    Rule,
+    RuleState,
+    WentStale,
+    adopt,
+    advance,
+    step,
+)
+from rules.health.observations import Fact, holding_facts
+from rules.replay.alarms import AlarmRecord, AlarmStore
+from rules.replay.staleness import FreshnessChange, OwnerStaleness
+from schemas.wire.alarm_events import RuleTransition
+
+_log = structlog.get_logger()
+
+
+class TransitionListener(Protocol):
+    def on_transition(
+        self, record: AlarmRecord, transition: RuleTransition, at: datetime, payload: Mapping[str, Any]
+    ) -> None: ...
+
+    def on_sustain(self, memory: RuleMemory, rule: str, due_at: datetime) -> None:
+        """The sustain of a rule was armed or moved."""
+
+
+class SeriesListener(TransitionListener, Protocol):
+    def on_stale(self, went_stale: WentStale) -> None: ...
+
+    def on_fresh(self, arrival: Arrival) -> None:
+        """A datapoint of a stale series arrived."""
+
+    def on_observations(self, observations: Iterable[Fact]) -> None:
+        """A member of a system changed."""
+
+
+class RuleMemory:
+    """The states of an owner's rules in one lane."""
+
+    def __init__(self, owner: str, alarms: AlarmStore, listener: TransitionListener) -> None:
+        self.owner = owner
+        self.states: dict[str, RuleState] = {}
+        self._alarms = alarms
+        self._listener = listener
+        self._pending: dict[UUID, UUID] = {}
+        """Correlation ids of pending alarms."""
+
+    def step(self, rule: Rule, given: Input, correlation_id: UUID | None = None) -> None:
+        """Evaluate an input. An alarm over events has the `correlation_id` of the event that began it."""
+        before = self.states.get(rule.name, BLANK)
+        after, effects = step(rule, before, given)
+        if after is not before:
+            self._change(rule.name, given.at, before, after, effects, correlation_id)
+
+    def restore(self, rule: Rule, state: RuleState) -> None:
+        """Continue a state with an open alarm from before the replay."""
+        alarm, opened_at = state.alarm, state.last_opened_at
+        assert alarm is not None
+        assert opened_at is not None
+        self._alarms.open(alarm, opened_at)
+        self.keep(rule.name, *adopt(rule, state, opened_at))
+
+    @property
+    def next_due(self) -> datetime | None:
+        """The end of the next sustain."""
+        return min((state.due_at for state in self.states.values() if state.due_at is not None), default=None)
+
+    def advance(self, rule: str, until: datetime) -> None:
+        """End the sustain of a rule if it is due at or before an instant."""
+        before = self.states[rule]
+        after, effects = advance(before, until)
+        if after is not before:
+            self._change(rule, until, before, after, effects)
+
+    def advance_all(self, until: datetime) -> None:
+        for rule in list(self.states):
+            self.advance(rule, until)
+
+    def _change(
+        self,
+        rule: str,
+        at: datetime,
+        before: RuleState,
+        after: RuleState,
+        effects: Effects,
+        correlation_id: UUID | None = None,
+    ) -> None:
+        self._observe(rule, at, before, after)
+        self.keep(rule, after, effects, correlation_id)
+
+    def _observe(self, rule: str, at: datetime, before: RuleState, after: RuleState) -> None:
+        """Report what a change means for systems. Only series are members of systems."""
+
+    def keep(self, rule: str, state: RuleState, effects: Effects, correlation_id: UUID | None = None) -> None:
+        """Store a state of the engine and carry out its effects."""
+        before = self.states.get(rule, BLANK)
+        self.states[rule] = state
+        if state.due_at is not None and state.due_at != before.due_at:
+            self._listener.on_sustain(self, rule, state.due_at)
+        for effect in effects:
+            if isinstance(effect, Pend):
+                self._pending[effect.alarm.id] = correlation_id or effect.alarm.id
+            elif isinstance(effect, DropPending):
+                self._pending.pop(effect.alarm_id, None)
+            elif isinstance(effect, Open):
+                correlation_id = self._pending.pop(effect.alarm.id, correlation_id)
+                record = self._alarms.open(effect.alarm, effect.at, correlation_id)
+                self._listener.on_transition(record, "opened", effect.at, effect.payload)
+            elif isinstance(effect, Resolve):
+                by_sustain = before.due_at == effect.at
+                record = self._alarms.resolve(effect.alarm.id, effect.at, by_sustain=by_sustain)
+                self._listener.on_transition(record, "resolved", effect.at, effect.payload)
+            elif isinstance(effect, MessageFailed):
+                _log.warning("message cannot be filled", rule=rule, owner=self.owner, error=effect.error)
+
+
+class SeriesMemory(RuleMemory):
+    """The states of an owner's rules over series, and the staleness of the series."""
+
+    def __init__(
+        self, owner: str, rules: CompiledRuleSet, alarms: AlarmStore, listener: SeriesListener
+    ) -> None:
+        super().__init__(owner, alarms, listener)
+        self.rules = rules
+        self.series = OwnerStaleness(owner, rules.types)
+        self.is_observed = owner in rules.members.owners
+        """Whether the owner is a member of a system, and its changes are observations."""
+        self._series_listener = listener
+
+    def arrive(self, arrivals: Sequence[Arrival]) -> None:
+        series, states, rules_for_key = self.series, self.states, self.rules.for_key
+        for arrival in arrivals:
+            if arrival.at >= series.next_due:
+                self.pass_deadlines(arrival.at)
+            change = series.arrive(arrival)
+            if change is not None:
+                self._freshen(arrival, change)
+            for rule in rules_for_key(arrival.key):
+                before = states.get(rule.name, BLANK)
+                after, effects = step(rule, before, arrival)
+                if after is before:
+                    continue
+                if effects or self.is_observed:
+                    self._change(rule.name, arrival.at, before, after, effects)
+                else:
+                    states[rule.name] = after
+
+    def pass_deadlines(self, until: datetime) -> None:
+        """Make the series stale whose deadlines are at or before an instant."""
+        for went_stale in self.series.pass_deadlines(until):
+            self._series_listener.on_stale(went_stale)
+            if self.is_observed:
+                self._series_listener.on_observations(
+                    [Fact(self.owner, went_stale.at, "stale", went_stale.key)]
+                )
+            for rule in self.rules.for_key(went_stale.key):
+                self.step(rule, went_stale)
+
+    def _freshen(self, arrival: Arrival, change: FreshnessChange) -> None:
+        if change == "fresh":
+            self._series_listener.on_fresh(arrival)
+        if self.is_observed:
+            self._series_listener.on_observations([Fact(self.owner, arrival.at, "fresh", arrival.key)])
+
+    def _observe(self, rule: str, at: datetime, before: RuleState, after: RuleState) -> None:
+        if self.is_observed:
+            self._series_listener.on_observations(holding_facts(rule, self.owner, at, before, after))

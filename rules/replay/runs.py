@@ -1,0 +1,242 @@
+"""Runs of actions in memory: started, advanced, woken and cancelled as the live system does it.
+
+Guarantee: admission, runbooks and waits are the live code (`rules.dispatch`, `rules.runbook`). The
+runs are in memory instead of Postgres, and steps are simulated (`rules.replay.perform`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from rules.actions.run import ActionRun, RunFacts, run_id
+from rules.actions.steps.due_step import DueStep
+from rules.dispatch.admission import ActiveRuns, Admission, admit, group_key
+from rules.dispatch.matcher import Match
+from rules.dispatch.wait_matcher import EventWait, match_waits
+from rules.lanes.lineage import suppression
+from rules.language.cel.steps import TRIGGER_FIELDS
+from rules.replay.log import LogEntry
+from rules.replay.perform import Failure, StepResult, perform
+from rules.replay.scheduler import EVENT, STEP, Scheduler
+from rules.runbook import Answered, Armed, Awaited, Emitted, Finished, advance
+from rules.runbook.effects import Effect
+from rules.runbook.states import ACTIVE, ending_reason, ends_with_alarm
+from tocsin.core.records import NewEvent
+
+Facts = Mapping[str, Any]
+
+
+@dataclass
+class SimulatedRun:
+    id: UUID
+    match: Match
+    group: str
+    state: str
+    events: list[Facts]
+    alarm_id: UUID | None
+    lineage: tuple[str, ...]
+    started_at: datetime
+    after_seq: int
+    """The seq of the event that started the previous run of the rule."""
+    active: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
+    waits: dict[int, EventWait] = field(default_factory=dict)
+
+    def action_run(self, at: datetime) -> ActionRun:
+        event = self.events[0]
+        return ActionRun(
+            id=self.id,
+            name=self.match.action,
+            rule=self.match.rule,
+            group_key=self.group,
+            document=self.match.document,
+            state=self.state,
+            active=self.active,
+            answers=self.answers,
+            owner=event["owner"],
+            alarm_id=self.alarm_id,
+            event_id=UUID(event["id"]),
+            event_seq=event["seq"],
+            correlation_id=UUID(event["correlation_id"]),
+            lineage=self.lineage,
+            version=1,
+            started_at=self.started_at,
+            at=at,
+        )
+
+
+@dataclass(frozen=True)
+class SimulationHooks:
+    """The parts of a simulation that runs call."""
+
+    scheduler: Scheduler
+    now: Callable[[], datetime]
+    append: Callable[[NewEvent, tuple[str, ...]], None]
+    """Append an event with its lineage."""
+    log: Callable[[LogEntry], None]
+    alarm: Callable[[UUID | None], Facts]
+    """The facts about an alarm."""
+    digest_rows: Callable[[int, int], Facts]
+    """The rows of a digest, with the events after one seq and up to another."""
+    newest_seq: Callable[[], int]
+    record: Callable[[Facts], None]
+    """Record the datapoints of a step."""
+
+
+class Runs:
+    def __init__(self, hooks: SimulationHooks) -> None:
+        self._hooks = hooks
+        self._active: dict[UUID, SimulatedRun] = {}
+        self._newest_seqs: dict[str, int] = {}
+        """By rule, the seq of the event that started its last run."""
+        self._starts: dict[str, list[datetime]] = {}
+        self.failures: list[Failure] = []
+
+    def start(self, match: Match, event: Facts, alarm_id: UUID | None, lineage: tuple[str, ...]) -> None:
+        at = self._hooks.now()
+        id = run_id(match.rule, UUID(event["id"]))
+        group = "" if match.policy is None else group_key(match.policy, event)
+        admission = self._admit(match, id, group, at, suppression(match.rule, lineage))
+        if admission.joins is not None:
+            self._active[admission.joins].events.append(event)
+            return
+        for replaced in admission.replaces:
+            self._end(self._active[replaced], "cancelled", f"replaced by {id}")
+        after_seq = self._newest_seqs.get(match.rule, 0)
+        self._newest_seqs[match.rule] = event["seq"]
+        run = SimulatedRun(id, match, group, admission.state, [event], alarm_id, lineage, at, after_seq)
+        if run.state in ACTIVE:
+            self._active[id] = run
+        self._log_state(run, admission.reason)
+        if run.state == "running":
+            self._begin(run)
+        elif run.state == "gathering" and match.policy is not None and match.policy.group_wait is not None:
+            self._hooks.scheduler.add(at + match.policy.group_wait, EVENT, partial(self._end_gathering, run))
+
+    def see(self, event: Facts) -> None:
+        """End the waits that an event meets, and the runs that it ends with their alarm."""
+        waits = [
+            wait for run in self._active.values() for wait in run.waits.values() if run.state == "running"
+        ]
+        for met in match_waits(waits, [event]):
+            run = self._active[met.wait.run_id]
+            del run.waits[met.wait.step]
+            self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
+        reason = ending_reason(event["type"])
+        if reason is None or event.get("alarm_id") is None:
+            return
+        for run in list(self._active.values()):
+            is_started_before = run.alarm_id == event["alarm_id"] and run.events[0]["seq"] < event["seq"]
+            if is_started_before and ends_with_alarm(run.match.rule):
+                self._end(run, "cancelled", reason)
+
+    def _admit(self, match: Match, id: UUID, group: str, at: datetime, suppressed: str | None) -> Admission:
+        if suppressed is not None:
+            return Admission("skipped", reason=suppressed)
+        if match.policy is None:
+            return Admission("running")
+        active = ActiveRuns()
+        for run in self._active_of(match.rule, group):
+            if run.state == "gathering":
+                active.gathering = run.id
+            else:
+                active.begun.append(run.id)
+        return admit(match.policy, id, at, active, self._starts.setdefault(match.rule, []))
+
+    def _active_of(self, rule: str, group: str) -> list[SimulatedRun]:
+        return [run for run in self._active.values() if (run.match.rule, run.group) == (rule, group)]
+
+    def _end_gathering(self, run: SimulatedRun) -> None:
+        if run.state == "gathering":
+            self._begin(run)
+
+    def _begin(self, run: SimulatedRun) -> None:
+        run.state = "running"
+        run.active = {"0": {"attempt": 1, "state": "due"}}
+        self._schedule_step(run, 0, 1)
+
+    def _schedule_step(self, run: SimulatedRun, step: int, attempt: int) -> None:
+        self._hooks.scheduler.add(self._hooks.now(), STEP, partial(self._perform, run, step, attempt))
+
+    def _perform(self, run: SimulatedRun, step: int, attempt: int) -> None:
+        action_run = run.action_run(self._hooks.now())
+        if not action_run.is_due(step, attempt):
+            return
+        facts = RunFacts(run.events[0], tuple(run.events), self._hooks.alarm(run.alarm_id))
+        due = DueStep(action_run, action_run.node(step), facts)
+        digest_rows = partial(self._hooks.digest_rows, run.after_seq, int(run.events[0]["seq"]))
+        self._advance(run, due, perform(due, digest_rows, self.failures))
+
+    def _advance(self, run: SimulatedRun, due: DueStep, result: StepResult) -> None:
+        step, at = due.node.number, self._hooks.now()
+        after = advance(due.run.program, run.active, step, result.outcome, at, str(run.id))
+        run.active = after.active
+        run.waits.pop(step, None)
+        outcome = type(result.outcome).__name__.lower()
+        self._log_step(run, due, outcome, result.details)
+        if result.datapoints is not None and outcome == "completed":
+            self._hooks.record(result.datapoints)
+        for effect in after.effects:
+            self._apply(run, effect)
+        if run.state == "running":
+            for number, entry in after.active.items():
+                if entry["state"] == "due":
+                    self._schedule_step(run, int(number), entry["attempt"])
+
+    def _apply(self, run: SimulatedRun, effect: Effect) -> None:
+        if isinstance(effect, Armed):
+            wake = partial(self._wake, run, effect.step, dict(effect.entry))
+            self._hooks.scheduler.add(effect.at, EVENT, wake)
+        elif isinstance(effect, Awaited):
+            trigger = {key: run.events[0][key] for key in TRIGGER_FIELDS}
+            run.waits[effect.step] = EventWait(
+                run.id, effect.step, effect.attempt, effect.condition, self._hooks.newest_seq(), trigger
+            )
+        elif isinstance(effect, Answered):
+            run.answers[effect.name] = dict(effect.answer)
+        elif isinstance(effect, Emitted):
+            self._hooks.append(effect.event, (*run.lineage, run.match.rule))
+        elif isinstance(effect, Finished):
+            self._end(run, effect.state, effect.error)
+
+    def _wake(self, run: SimulatedRun, step: int, entry: dict[str, Any]) -> None:
+        waiting = run.active.get(str(step), {})
+        if run.state != "running" or waiting.get("state") != "waiting":
+            return
+        run.active[str(step)] = {**waiting, **entry, "state": "due"}
+        self._schedule_step(run, step, entry["attempt"])
+
+    def _end(self, run: SimulatedRun, state: str, reason: str | None) -> None:
+        run.state, run.waits = state, {}
+        self._active.pop(run.id, None)
+        self._log_state(run, reason)
+        of_group = self._active_of(run.match.rule, run.group)
+        queued = [other for other in of_group if other.state == "queued"]
+        if queued and not any(other.state == "running" for other in of_group):
+            self._begin(queued[0])
+
+    def _log_state(self, run: SimulatedRun, reason: str | None) -> None:
+        details = {"rule": run.match.rule, **({"reason": reason} if reason else {})}
+        owner = run.events[0]["owner"]
+        self._hooks.log(LogEntry(self._hooks.now(), "run", run.match.action, owner, run.state, details))
+
+    def _log_step(self, run: SimulatedRun, due: DueStep, outcome: str, details: Mapping[str, Any]) -> None:
+        event = run.events[0]
+        details = {"step": due.node.name, "step_kind": due.kind, "attempt": due.attempt, **details}
+        self._hooks.log(
+            LogEntry(
+                self._hooks.now(),
+                "step",
+                run.match.action,
+                event["owner"],
+                outcome,
+                details,
+                run.match.rule,
+                event,
+            )
+        )

@@ -1,0 +1,33 @@
+"""A queue of calls that are due at instants of virtual time.
+
+Guarantee: calls run in the order of their instants. At one instant sustains come first, then ends of
+snoozes, staleness, inputs, effects of events, steps of actions, and the health of systems last. Within
+a rank, calls run in the order in which they were added.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from datetime import datetime
+
+SUSTAIN, SNOOZE, STALENESS, INPUT, EVENT, STEP, HEALTH = range(7)
+
+Call = Callable[[], None]
+
+
+class Scheduler:
+    def __init__(self) -> None:
+        self._due: list[tuple[datetime, int, int, Call]] = []
+        self._numbers = itertools.count()
+
+    def add(self, at: datetime, rank: int, call: Call) -> None:
+        heapq.heappush(self._due, (at, rank, next(self._numbers), call))
+
+    def next(self, until: datetime) -> tuple[datetime, Call] | None:
+        """Remove and return the first call that is due at or before an instant."""
+        if not self._due or self._due[0][0] > until:
+            return None
+        at, _, _, call = heapq.heappop(self._due)
+        return at, call
