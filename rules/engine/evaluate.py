@@ -15,7 +15,7 @@ from typing import Any
 from rules.engine.inputs import Arrival, Value, WentStale
 from rules.engine.rule import Rule
 from rules.engine.state import Track
-from rules.language.cel.condition import Given
+from rules.language.cel.condition import ConditionInput
 
 Series = Arrival | WentStale
 
@@ -48,7 +48,7 @@ def fires_on_silence(rule: Rule, given: WentStale, value: Value | None, is_held:
     return fires(rule, variables, is_held, rule.looks_back)
 
 
-def fires(rule: Rule, facts: Given, is_held: bool, is_error_expected: bool = False) -> bool | None:
+def fires(rule: Rule, facts: ConditionInput, is_held: bool, is_error_expected: bool = False) -> bool | None:
     """An error is neither: the verdict stays what it was."""
     if not is_held or rule.clear is None:
         return rule.fire.evaluate(facts, is_error_expected)

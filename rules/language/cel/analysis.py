@@ -1,24 +1,24 @@
-"""What the syntax tree of a condition says about it, without evaluating it.
+"""Analyses the syntax tree of a condition, without evaluating it.
 
-Guarantee: `index_of` is sound: when it names (variable, literals), the condition can only be true for an
-event whose variable equals one of them. It looks at the conjunction at the top and nowhere else; `||`,
-`!=`, `?:` and macros say nothing, so they give None. A literal is only attributed to a variable of the
-event, never to the variable of a macro that has the same name.
+Guarantee: `index_of` is sound: if it returns (variable, literal) pairs, the condition can only be true for an
+event whose variable equals one of the literals. It reads the conjunction at the top of the condition; for
+`||`, `!=`, `?:` and macros it returns None. A literal is only attributed to a variable of the event, never
+to the variable of a macro with the same name.
 
-Why at load: a misspelt schedule in a condition is no error to the engine; the rule would never match, and
-nothing would say so.
+Why when the rule is loaded: a misspelt schedule in a condition is no error to the engine. The rule would
+never match, without a message.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rules.language.cel.checked_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, Node, Tree, walk
+from rules.language.cel.checked_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, AstNode, Tree, walk
 from rules.language.cel.environment import plain_name
 from schemas.fields import STRING_FIELDS
 
 Index = tuple[tuple[str, str], ...]
 
-# The most selective first: nearly every rule says which origin, few events share one schedule.
+# The most selective first: nearly every rule names an origin, few events share one schedule.
 _SELECTIVE = ("id", "correlation_id", "schedule", "rule", "action", "owner", "type", "origin")
 _ZONE_FUNCTIONS = frozenset(
     f"get{part}"
@@ -26,48 +26,50 @@ _ZONE_FUNCTIONS = frozenset(
 ) | {"getSeconds", "getMilliseconds"}
 
 
-class Literal(NamedTuple):
+class TextLiteral(NamedTuple):
     text: str
     offset: int
 
 
 def index_of(tree: Tree) -> Index | None:
-    found: dict[str, Index] = {}
+    indexes: dict[str, Index] = {}
     for clause in _conjunction(tree.root):
-        read = _equality(clause)
-        if read is not None:
-            variable, literals = read
+        equality = _equality(clause)
+        if equality is not None:
+            variable, literals = equality
             pairs = tuple(dict.fromkeys((variable, literal.value) for literal in literals))
-            known = found.get(variable)
-            if known is None or len(pairs) < len(known):
-                found[variable] = tuple((name, str(text)) for name, text in pairs)
-    return next((found[variable] for variable in _SELECTIVE if variable in found), None)
+            index = indexes.get(variable)
+            if index is None or len(pairs) < len(index):
+                indexes[variable] = tuple((name, str(text)) for name, text in pairs)
+    return next((indexes[variable] for variable in _SELECTIVE if variable in indexes), None)
 
 
-def literals_of(tree: Tree, variable: str) -> list[Literal]:
-    """Every literal that the condition compares the variable with, wherever it stands."""
-    found = []
+def literals_of(tree: Tree, variable: str) -> list[TextLiteral]:
+    """Every literal that the condition compares the variable with."""
+    literals = []
     for node in _outside_shadows(tree.root, variable):
-        read = _equality(node)
-        if read is not None and read[0] == variable:
-            found += [Literal(str(literal.value), tree.offsets.get(literal.id, 0)) for literal in read[1]]
-    return found
+        equality = _equality(node)
+        if equality is not None and equality[0] == variable:
+            literals += [
+                TextLiteral(str(literal.value), tree.offsets.get(literal.id, 0)) for literal in equality[1]
+            ]
+    return literals
 
 
 def names_of(tree: Tree) -> frozenset[str]:
-    """Every name the condition reads; that of a macro's variable may be among them."""
+    """Every name that the condition reads, possibly with variables of macros."""
     return frozenset(plain_name(node.name) for node in walk(tree.root) if node.kind == IDENT)
 
 
-def literal_arguments(tree: Tree) -> Iterator[tuple[str, Literal]]:
-    """(what it must be, literal) for each text that the engine would only read during evaluation."""
+def literal_arguments(tree: Tree) -> Iterator[tuple[str, TextLiteral]]:
+    """(expected kind, literal) for each text that the engine reads only during evaluation."""
     for node in walk(tree.root):
         if node.kind != CALL or not node.children:
             continue
         last = node.children[-1]
         if last.kind != CONST or not isinstance(last.value, str):
             continue
-        literal = Literal(last.value, tree.offsets.get(last.id, 0))
+        literal = TextLiteral(last.value, tree.offsets.get(last.id, 0))
         if node.name == "matches":
             yield "regular expression", literal
         elif node.name in ("timestamp", "duration") and len(node.children) == 1:
@@ -76,8 +78,8 @@ def literal_arguments(tree: Tree) -> Iterator[tuple[str, Literal]]:
             yield "timezone", literal
 
 
-def macro_depth(node: Node) -> int:
-    """How many loops run inside each other; the list that a macro walks is computed outside its loop."""
+def macro_depth(node: AstNode) -> int:
+    """Depth of nested loops. The list of a macro is computed outside its loop."""
     inside = max((macro_depth(child) for child in node.children), default=0)
     if node.kind != COMPREHENSION:
         return inside
@@ -85,13 +87,13 @@ def macro_depth(node: Node) -> int:
     return max(inside + 1, outside)
 
 
-def untyped_sum(tree: Tree) -> Node | None:
-    """A `+` whose operands are both untyped: at run time it would still join texts and lists."""
+def untyped_sum(tree: Tree) -> AstNode | None:
+    """A `+` whose operands are both untyped: at run time it could join texts and lists."""
     sums = (node for node in walk(tree.root) if node.kind == CALL and node.name == "_+_")
     return next((node for node in sums if node.id in tree.dynamic), None)
 
 
-def _conjunction(node: Node) -> Iterator[Node]:
+def _conjunction(node: AstNode) -> Iterator[AstNode]:
     if node.kind == CALL and node.name == "_&&_":
         for child in node.children:
             yield from _conjunction(child)
@@ -99,7 +101,7 @@ def _conjunction(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _equality(node: Node) -> tuple[str, list[Node]] | None:
+def _equality(node: AstNode) -> tuple[str, list[AstNode]] | None:
     """The event's text field and the literals, for `field == "x"`, `"x" == field`, `field in ["x", "y"]`."""
     if node.kind != CALL or node.name not in ("_==_", "@in", "in", "_in_") or len(node.children) != 2:
         return None
@@ -116,11 +118,11 @@ def _equality(node: Node) -> tuple[str, list[Node]] | None:
     return variable, literals
 
 
-def _is_text(node: Node) -> bool:
+def _is_text(node: AstNode) -> bool:
     return node.kind == CONST and isinstance(node.value, str)
 
 
-def _outside_shadows(node: Node, variable: str) -> Iterator[Node]:
+def _outside_shadows(node: AstNode, variable: str) -> Iterator[AstNode]:
     yield node
     if node.iter_range is not None:
         yield from _outside_shadows(node.iter_range, variable)

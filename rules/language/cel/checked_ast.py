@@ -1,14 +1,15 @@
 """The syntax tree of a compiled condition, read from the engine's own serialised form.
 
-Guarantee: `decode` gives the tree the engine will evaluate, with the position of every node in the text
-and, when the condition was type-checked, its type. What is not understood is kept as `OTHER`, so that an
-analysis can only see less, never something else.
+Guarantee: `decode` returns the tree that the engine evaluates, with the position of every node in the text
+and, if the condition was type-checked, its type. A node that the decoder does not know is kept as `OTHER`, so
+an analysis can miss a node but not misread one.
 
-Why a decoder of our own: the engine offers no access to the tree, and its serialised form is protobuf
-with a handful of field numbers that the CEL specification fixes. Decoding takes about 0.1 ms a rule and
-needs no dependency.
+Why a decoder of our own: the engine offers no access to the tree, and its serialised form is protobuf with a
+handful of field numbers that the CEL specification fixes. Decoding takes about 0.1 ms per rule and needs no
+dependency.
 
-On failure: bytes that are not the expected message raise `ValueError`: a defect, or another engine version.
+On failure: bytes that are not the expected message raise `ValueError`: a defect, or another version of the
+engine.
 """
 
 import struct
@@ -24,35 +25,35 @@ Fields = list[tuple[int, "int | bytes"]]
 
 
 @dataclass(slots=True)
-class Node:
+class AstNode:
     """One expression. `name` is the identifier, the selected field, or the function called."""
 
     id: int
     kind: int
     name: str = ""
     value: object = None
-    children: list["Node"] = field(default_factory=list)
-    iter_range: "Node | None" = None
+    children: list["AstNode"] = field(default_factory=list)
+    iter_range: "AstNode | None" = None
     bound: tuple[str, ...] = ()
 
 
 class Tree:
-    """`offsets` and `dynamic` are only read when somebody asks: most conditions have no mistake to place."""
+    """A decoded condition. `offsets` and `dynamic` are decoded on demand: most conditions have no mistake."""
 
-    def __init__(self, root: Node, source: bytes, types: list[bytes]) -> None:
+    def __init__(self, root: AstNode, source: bytes, types: list[bytes]) -> None:
         self.root = root
         self._source = source
         self._types = types
 
     @cached_property
     def offsets(self) -> dict[int, int]:
-        """Node id to its offset in the text, in characters."""
+        """AstNode id to its offset in the text, in characters."""
         pairs = (_first(_fields(raw)) for number, raw in _fields(self._source) if number == 4)
         return {_whole(pair.get(1, 0)): _whole(pair.get(2, 0)) for pair in pairs}
 
     @cached_property
     def dynamic(self) -> frozenset[int]:
-        """The nodes whose type is only known at run time."""
+        """Ids of nodes whose type is only known at run time."""
         types = (_entry(raw) for raw in self._types)
         return frozenset(key for key, raw in types if any(n == _DYN_FIELD for n, _ in _fields(raw)))
 
@@ -67,7 +68,7 @@ def decode(serialised: bytes) -> Tree:
     return Tree(_node(parts[expression]), bytes(parts[source]), types)
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: AstNode) -> Iterator[AstNode]:
     yield node
     if node.iter_range is not None:
         yield from walk(node.iter_range)
@@ -75,52 +76,52 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
-def _node(raw: "int | bytes") -> Node:
+def _node(raw: "int | bytes") -> AstNode:
     fields = _fields(raw)
     identity = next((_whole(value) for number, value in fields if number == 2), 0)
     for number, value in fields:
         kind = _KIND_BY_FIELD.get(number)
         if kind is not None:
             return _READERS[kind](identity, _fields(value))
-    return Node(identity, OTHER)
+    return AstNode(identity, OTHER)
 
 
-def _constant(identity: int, fields: Fields) -> Node:
+def _constant(identity: int, fields: Fields) -> AstNode:
     for number, value in fields:
         if number == 6:
-            return Node(identity, CONST, value=bytes(value).decode("utf-8"))
+            return AstNode(identity, CONST, value=bytes(value).decode("utf-8"))
         if number == 5:
-            return Node(identity, CONST, value=_double(value))
+            return AstNode(identity, CONST, value=_double(value))
         if number == 3:
-            return Node(identity, CONST, value=_signed(_whole(value)))
+            return AstNode(identity, CONST, value=_signed(_whole(value)))
         if number == 2:
-            return Node(identity, CONST, value=bool(value))
-    return Node(identity, OTHER)
+            return AstNode(identity, CONST, value=bool(value))
+    return AstNode(identity, OTHER)
 
 
-def _identifier(identity: int, fields: Fields) -> Node:
-    return Node(identity, IDENT, name=_text(fields, 1))
+def _identifier(identity: int, fields: Fields) -> AstNode:
+    return AstNode(identity, IDENT, name=_text(fields, 1))
 
 
-def _select(identity: int, fields: Fields) -> Node:
-    return Node(identity, SELECT, name=_text(fields, 2), children=_nodes(fields, 1))
+def _select(identity: int, fields: Fields) -> AstNode:
+    return AstNode(identity, SELECT, name=_text(fields, 2), children=_nodes(fields, 1))
 
 
-def _call(identity: int, fields: Fields) -> Node:
-    return Node(identity, CALL, name=_text(fields, 2), children=_nodes(fields, 1) + _nodes(fields, 3))
+def _call(identity: int, fields: Fields) -> AstNode:
+    return AstNode(identity, CALL, name=_text(fields, 2), children=_nodes(fields, 1) + _nodes(fields, 3))
 
 
-def _list(identity: int, fields: Fields) -> Node:
-    return Node(identity, LIST, children=_nodes(fields, 1))
+def _list(identity: int, fields: Fields) -> AstNode:
+    return AstNode(identity, LIST, children=_nodes(fields, 1))
 
 
-def _struct(identity: int, fields: Fields) -> Node:
+def _struct(identity: int, fields: Fields) -> AstNode:
     entries = [_fields(value) for number, value in fields if number == 2]
-    return Node(identity, STRUCT, children=[node for entry in entries for node in _nodes(entry, 3, 4)])
+    return AstNode(identity, STRUCT, children=[node for entry in entries for node in _nodes(entry, 3, 4)])
 
 
-def _comprehension(identity: int, fields: Fields) -> Node:
-    return Node(
+def _comprehension(identity: int, fields: Fields) -> AstNode:
+    return AstNode(
         identity,
         COMPREHENSION,
         children=_nodes(fields, 4, 5, 6, 7),
@@ -140,7 +141,7 @@ _READERS = {
 }
 
 
-def _nodes(fields: Fields, *numbers: int) -> list[Node]:
+def _nodes(fields: Fields, *numbers: int) -> list[AstNode]:
     return [_node(value) for number, value in fields if number in numbers]
 
 
@@ -158,40 +159,42 @@ def _entry(raw: "int | bytes") -> tuple[int, "int | bytes"]:
 
 
 def _fields(raw: "int | bytes") -> Fields:
-    """The fields of one protobuf message: (number, varint or bytes), in their order."""
+    """The fields of one protobuf message in order, as (number, varint or bytes)."""
     if isinstance(raw, int):
         raise ValueError("expected a message, found a number")
-    found: Fields = []
-    place, end = 0, len(raw)
-    while place < end:
-        key, place = _varint(raw, place) if raw[place] > 127 else (raw[place], place + 1)
+    fields: Fields = []
+    position, end = 0, len(raw)
+    while position < end:
+        key, position = _varint(raw, position) if raw[position] > 127 else (raw[position], position + 1)
         wire = key & 7
         if wire == 2:
-            length, place = _varint(raw, place) if raw[place] > 127 else (raw[place], place + 1)
+            length, position = (
+                _varint(raw, position) if raw[position] > 127 else (raw[position], position + 1)
+            )
         elif wire == 0:
-            value, place = _varint(raw, place) if raw[place] > 127 else (raw[place], place + 1)
-            found.append((key >> 3, value))
+            value, position = _varint(raw, position) if raw[position] > 127 else (raw[position], position + 1)
+            fields.append((key >> 3, value))
             continue
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
             raise ValueError(f"unknown wire type {wire}")
-        found.append((key >> 3, raw[place : place + length]))
-        place += length
-    return found
+        fields.append((key >> 3, raw[position : position + length]))
+        position += length
+    return fields
 
 
-def _varint(raw: bytes, place: int) -> tuple[int, int]:
-    byte = raw[place]
+def _varint(raw: bytes, position: int) -> tuple[int, int]:
+    byte = raw[position]
     if byte < 128:
-        return byte, place + 1
+        return byte, position + 1
     value, shift = byte & 127, 7
     while True:
-        place += 1
-        byte = raw[place]
+        position += 1
+        byte = raw[position]
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, place + 1
+            return value, position + 1
         shift += 7
 
 

@@ -1,16 +1,16 @@
-"""A compiled condition: checked completely at load, total at run time.
+"""Compiles a condition, and evaluates it.
 
-Guarantee: what `compile_condition` returns is a boolean expression over the variables of its environment, of bounded
-length and cost, whose regular expressions, timestamps, durations and timezones are valid, and whose
-schedule names exist if the names are known. `matches` never raises: only the engine's own `true` is a
-match; an evaluation error (a missing payload key, an exhausted budget) counts as no match.
+Guarantee: `compile_condition` returns a boolean expression over the variables of its environment, of bounded
+length and cost. Its regular expressions, timestamps, durations and timezones are valid, and its schedule
+names exist if the names are known. `matches` never raises: only `true` of the engine is a match. An
+evaluation error (a missing payload key, an exhausted budget) counts as no match.
 
-Why a boolean result is required: this engine hands errors back as texts, and returning null corrupts the
-reference count of None. Why nesting is capped: two nested macros over one payload list are
-already quadratic; the engine's budget of 10,000 steps ends the rest.
+Why a boolean result is required: the engine returns errors as texts, and a null result corrupts the
+reference count of None. Why nesting is limited: two nested macros over one payload list are already
+quadratic; the engine's budget of 10,000 steps ends the rest.
 
-On failure: `ExpressionInvalid` with every error and its column. Evaluation errors are counted on the
-condition and logged once per rule, so that a rule that fails for every event does not fill the log.
+On failure: `ExpressionInvalid` with every error and its column. Evaluation errors are counted per condition
+and logged once, so that a rule that fails for every event does not fill the log.
 """
 
 import difflib
@@ -38,34 +38,37 @@ _RUN_TIME_HINTS = {
     "Unexpected value type": "the datapoint_type promises another type than the producer sends",
 }
 
-Given: TypeAlias = cel.Activation | dict[str, Any]
-"""An activation may be shared by many conditions; for one, its variables alone take three quarters of the time."""
+ConditionInput: TypeAlias = cel.Activation | dict[str, Any]
+"""An activation, which many conditions can share, or plain variables, which take three quarters of its time for a
+single condition."""
 
 _log = structlog.get_logger("rules.language.cel")
 
 
 class Condition:
-    """One `when`. `index`, if set, lists the only (variable, literal) pairs under which it can match."""
+    """A compiled condition. `index`, if set, lists the only (variable, literal) pairs under which it can match."""
 
-    __slots__ = ("_ask", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
+    __slots__ = ("_eval", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
         self.rule = rule
         self.text = text
         self.index = analysis.index_of(tree)
         self.names = analysis.names_of(tree)
-        self.schedules = tuple(dict.fromkeys(found.text for found in analysis.literals_of(tree, "schedule")))
+        self.schedules = tuple(
+            dict.fromkeys(literal.text for literal in analysis.literals_of(tree, "schedule"))
+        )
         self.error_count = 0
         self.last_error: str | None = None
-        self._ask = expression.eval
+        self._eval = expression.eval
 
     def matches(self, activation: cel.Activation) -> bool:
         return self.evaluate(activation) is True
 
-    def evaluate(self, given: Given, is_error_expected: bool = False) -> bool | None:
-        """None when the condition fails, which is neither true nor false; counted unless it was expected."""
+    def evaluate(self, facts: ConditionInput, is_error_expected: bool = False) -> bool | None:
+        """None on an evaluation error, which is counted unless it is expected."""
         try:
-            result = (self._ask(None, given) if type(given) is dict else self._ask(given)).value()
+            result = (self._eval(None, facts) if type(facts) is dict else self._eval(facts)).value()
         except RuntimeError as error:
             result = str(error)
         if result is True or result is False:
@@ -79,7 +82,7 @@ class Condition:
         self.last_error = error
         if self.error_count == 1:
             hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
-            _log.warning("condition-failed", rule=self.rule, when=self.text, error=error, hint=hint)
+            _log.warning("condition failed", rule=self.rule, when=self.text, error=error, hint=hint)
 
     def __repr__(self) -> str:
         return f"Condition({self.rule!r}, {self.text!r})"
@@ -88,24 +91,24 @@ class Condition:
 def compile_event_condition(
     text: str, *, rule: str = "", known_schedules: Set[str] | None = None
 ) -> Condition:
-    """`known_schedules` is None when they are not known; then schedule names are not checked."""
+    """Compile a condition over events. Schedule names are not checked if `known_schedules` is None."""
     return compile_condition(event_environment(), EVENT_FIELDS, text, rule, known_schedules)
 
 
 def compile_condition(
     env: cel.Env, variables: Iterable[str], text: str, rule: str, known_schedules: Set[str] | None = None
 ) -> Condition:
-    """`variables` are the names that an author may have meant, for hints."""
+    """Compile a condition. Hints about unknown names suggest one of `variables`."""
     _check_text(text)
     try:
         expression = env.compile(text)
     except RuntimeError as failure:
         raise ExpressionInvalid(text, explain(env, variables, text, str(failure))) from None
-    # Before anything else touches it: evaluating an expression that yields null is never safe.
+    # First of all checks: evaluating an expression that returns null is never safe.
     if expression.return_type() != cel.Type.BOOL:
-        found = expression.return_type().name().lower()
-        hint = "write == true" if found == "dyn" else "compare it with something"
-        message = f"a condition must be true or false, this is of type {found}, {hint}"
+        type_name = expression.return_type().name().lower()
+        hint = "write == true" if type_name == "dyn" else "compare it with something"
+        message = f"a condition must be true or false, this is of type {type_name}, {hint}"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
     tree = decode(expression.serialize())
     errors = [*_cost_errors(text, tree), *_literal_errors(text, tree)]
@@ -150,7 +153,7 @@ def _literal_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
 
 def _schedule_errors(text: str, tree: Tree, known: Set[str]) -> Iterable[ExpressionError]:
     for literal in analysis.literals_of(tree, "schedule"):
-        # An event without a schedule has "", so a condition may well ask for it.
+        # An event without a schedule has "", and a condition may compare with it.
         if literal.text and literal.text not in known:
             near = difflib.get_close_matches(literal.text, sorted(known), n=1)
             hint = f"did you mean '{near[0]}'?" if near else "no schedule of this name is defined"

@@ -1,14 +1,14 @@
-"""The variables and functions that a condition may use, and the event as the engine sees it.
+"""The variables and functions of conditions over events.
 
-Guarantee: one environment for every event condition, with a type for each variable, so that a misspelt
-name or a comparison of a number with a text is an error when the rule is loaded. Text and list
-concatenation and the macros that build lists do not exist in it: with them, a short condition could
-allocate gigabytes. Timezone functions read the same tz data as the schedules.
+Guarantee: all event conditions share one environment with a type for each variable, so a misspelt name or a
+comparison of a number with a text is an error when the rule is loaded. Concatenation of texts and lists and
+the macros that build lists are removed: with them, a short condition could allocate gigabytes. Timezone
+functions read the same tz data as the schedules.
 
-Why `type` is declared in a container: the standard library owns a plain `type`, and the engine refuses a
-second one; names of the container win, so that conditions write `type` like any other field.
+Why `type` is declared in a container: the standard library has a plain `type`, and the engine rejects a
+second one. Names of the container come first, so conditions write `type` like any other field.
 
-On failure: an event whose data is not plain JSON of bounded depth is `InvalidInput` in `event_activation`.
+On failure: `event_activation` raises `InvalidInput` for an event whose data is not plain JSON of bounded depth.
 """
 
 from collections.abc import Mapping
@@ -41,18 +41,18 @@ stdlib:
         - id: add_bytes
 """
 
-# Plain names as conditions write them; `type` is the only one the engine knows under another name.
+# Names in conditions to names in the engine. Only `type` has another name there.
 _ENGINE_NAMES = {name: _TYPE_VARIABLE if name == "type" else name for name in STRING_FIELDS}
 
 
 @lru_cache(maxsize=1)
 def event_environment() -> cel.Env:
-    """The environment of all event conditions; building one takes milliseconds, so it is shared."""
+    """The environment of all event conditions. It is shared, because building one takes milliseconds."""
     return safe_environment(event_variables(), container=CONTAINER)
 
 
 def event_variables() -> dict[str, cel.Type]:
-    """By the names that the engine knows."""
+    """Types of the variables, by their names in the engine."""
     types = cel.Type
     variables = dict.fromkeys(_ENGINE_NAMES.values(), types.STRING)
     variables |= dict.fromkeys((*INT_FIELDS, *severities()), types.INT)
@@ -62,25 +62,25 @@ def event_variables() -> dict[str, cel.Type]:
 
 
 def safe_environment(variables: Mapping[str, cel.Type], *, container: str | None = None) -> cel.Env:
-    """Without what could allocate without bound."""
+    """An environment without the functions that could allocate memory without bound."""
     assert zones.tz_version()
     config = cel.NewEnvConfigFromYaml(_CONFIG)
     return cel.NewEnv(config=config, variables=variables, container=container)
 
 
 def plain_name(identifier: str) -> str:
-    """The name a condition writes for a variable of the syntax tree."""
+    """The name in conditions of a variable of the syntax tree."""
     return "type" if identifier == _TYPE_VARIABLE else identifier
 
 
 def event_text(event: Mapping[str, object], field: str) -> str:
-    """A text field as conditions see it: "" when absent. The rule index must read it the same way."""
+    """A text field as conditions see it: "" if it is absent. The rule index reads it in the same way."""
     value = event.get(field)
     return "" if value is None else str(value)
 
 
 def event_activation(env: cel.Env, event: Mapping[str, object]) -> cel.Activation:
-    """The event bound to the variables: build it once, then ask every rule."""
+    """The variables of an event. Build it once for all rules."""
     return env.Activation(event_values(event))
 
 

@@ -1,7 +1,7 @@
-"""Why a condition was refused: each error with its place in the text.
+"""Errors of a condition, each with its position in the text.
 
-`ExpressionInvalid` lists all of them. Its own text gives line and column inside the condition; the rules
-loader uses the list instead, and places each error in the file.
+The text of `ExpressionInvalid` has the line and column inside the condition. The loader uses `errors` instead,
+and adds the position of the condition in the file.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class ExpressionError(NamedTuple):
 
 
 class ExpressionInvalid(InvalidInput):
-    """The condition cannot be used; `errors` says where and why."""
+    """The condition cannot be used; `errors` has the positions and the reasons."""
 
     def __init__(self, text: str, errors: Sequence[ExpressionError]) -> None:
         self.errors = tuple(errors)

@@ -1,12 +1,12 @@
-"""The engine's compile errors, in the words of a rule's author.
+"""Translates compile errors of the engine for authors of rules.
 
-Guarantee: every error keeps its place, and the common mistakes come with what to write instead: a
+Guarantee: every error keeps its position. The message about a common mistake has the correct form: of a
 misspelt name, a level in quotes, a text without quotes, `and` for `&&`, `=` for `==`.
 
-Why only the first syntax error: the others follow from it. Why the text is parsed again without type
-checks: the message names types only, and a good hint needs the operands.
+Why only the first syntax error is reported: the others follow from it. Why the text is parsed again without
+type checks: the message of the engine names types only, and a good hint needs the operands.
 
-On failure: an error text that is not recognised is passed on as the engine wrote it.
+On failure: an unknown error text is passed on unchanged.
 """
 
 import difflib
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from cel_expr_python import cel
 
-from rules.language.cel.checked_ast import CALL, CONST, IDENT, Node, Tree, decode, walk
+from rules.language.cel.checked_ast import CALL, CONST, IDENT, AstNode, Tree, decode, walk
 from rules.language.cel.environment import plain_name
 from rules.language.cel.errors import ExpressionError, offset_of
 from schemas.values.severities import severities
@@ -23,7 +23,7 @@ from schemas.values.severities import severities
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _OVERLOAD = re.compile(r"found no matching overload for '([^']*)' applied to '\((.*)\)'")
-# Between operands, not between the parameters of a type such as map(string, dyn).
+# Separates operands, not the parameters of a type such as map(string, dyn).
 _COMMA = re.compile(r", (?![^(]*\))")
 _MISMATCHED = re.compile(r"Syntax error: (?:mismatched|extraneous) input '(.*)' expecting ")
 _UNRECOGNISED = re.compile(r"Syntax error: token recognition error at: '(.*?)'?$")
@@ -42,27 +42,27 @@ _TYPE_NAMES = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Durati
 def explain(env: cel.Env, variables: Iterable[str], text: str, failure: str) -> list[ExpressionError]:
     if "recursion" in failure:
         return [ExpressionError(1, 1, "the condition is nested too deep, at most 32 levels are accepted")]
-    found = [(int(line), int(column), message) for line, column, message in _ERROR.findall(failure)]
-    if not found:
+    errors = [(int(line), int(column), message) for line, column, message in _ERROR.findall(failure)]
+    if not errors:
         return [ExpressionError(1, 1, failure.strip().split("\n")[0])]
-    removed = [error for error in found if _names_removed_macro(error[2])]
+    removed = [error for error in errors if _names_removed_macro(error[2])]
     if removed:
-        # The variable of a macro that does not exist is reported as undeclared: noise.
-        found = removed[:1]
-    elif "Syntax error" in found[0][2]:
-        found = found[:1]
+        # The engine also reports the variable of a removed macro as undeclared, which is no other mistake.
+        errors = removed[:1]
+    elif "Syntax error" in errors[0][2]:
+        errors = errors[:1]
     operands = _operands_by_offset(env, text)
     names = (*variables, *severities())
     return [
         ExpressionError(
-            line, column, _explained(text, offset_of(text, line, column), message, operands, names)
+            line, column, _translate(text, offset_of(text, line, column), message, operands, names)
         )
-        for line, column, message in sorted(set(found))
+        for line, column, message in sorted(set(errors))
     ]
 
 
-def _explained(
-    text: str, offset: int, message: str, operands: dict[int, Node], names: tuple[str, ...]
+def _translate(
+    text: str, offset: int, message: str, operands: dict[int, AstNode], names: tuple[str, ...]
 ) -> str:
     undeclared = _UNDECLARED.match(message)
     if undeclared:
@@ -89,7 +89,7 @@ def _undeclared(text: str, offset: int, name: str, names: tuple[str, ...]) -> st
     return f"undeclared reference to '{name}', {hint}"
 
 
-def _wrong_types(function: str, types: list[str], call: Node | None) -> str:
+def _wrong_types(function: str, types: list[str], call: AstNode | None) -> str:
     operator = function.strip("_").replace("@", "")
     if len(types) != 2 or not (function.startswith("_") or function == "@in"):
         return f"'{operator}' cannot be applied to {' and '.join(types)}"
@@ -100,7 +100,7 @@ def _wrong_types(function: str, types: list[str], call: Node | None) -> str:
     return f"{message}, {hint}" if hint else message
 
 
-def _operand_hint(types: list[str], call: Node | None) -> str:
+def _operand_hint(types: list[str], call: AstNode | None) -> str:
     operands = call.children if call is not None and len(call.children) == 2 else []
     names = [plain_name(operand.name) for operand in operands if operand.kind == IDENT]
     if "severity" in names and any("string" in name for name in types):
@@ -147,7 +147,7 @@ def _names_removed_macro(message: str) -> bool:
     return undeclared is not None and undeclared.group(1) in _MACROS_REMOVED
 
 
-def _operands_by_offset(env: cel.Env, text: str) -> dict[int, Node]:
+def _operands_by_offset(env: cel.Env, text: str) -> dict[int, AstNode]:
     try:
         tree: Tree = decode(env.compile(text, disable_check=True).serialize())
     except RuntimeError:

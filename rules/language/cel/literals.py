@@ -1,9 +1,9 @@
-"""Texts inside a condition that the engine only reads when the condition runs.
+"""Checks literals that the engine reads only during evaluation.
 
-Guarantee: a regular expression, timestamp, duration or timezone written as a literal is tried when the
-rule is loaded. Without this, a typing error in one of them would make every evaluation fail, silently.
+Guarantee: a literal that is a regular expression, timestamp, duration or timezone is evaluated when the rule
+is loaded. Without this check, a mistake in one of them would make every evaluation fail.
 
-Why the engine itself is asked: only it knows its own dialects (RE2, Go durations, its tz reader).
+Why the engine makes the check: only it knows its own dialects (RE2, Go durations, its tz reader).
 """
 
 from functools import lru_cache
@@ -33,7 +33,7 @@ def _trials() -> dict[str, cel.Expression]:
 
 
 def literal_problem(what: str, text: str) -> str | None:
-    """What is wrong with a literal that must be a `what`; None when the engine accepts it."""
+    """The problem of a literal of the kind `what`; None if the engine accepts it."""
     if "\0" in text:
         return f"{what} {text!r} holds NUL, which no text of an event does"
     result = _trials()[what].eval(data={"text": text}).value()

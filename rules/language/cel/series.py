@@ -1,12 +1,11 @@
-"""Conditions over a series: its value, what came before it, whose it is.
+"""Conditions over a series: `fire` and `clear` read its values, `where` reads its owner, key and labels.
 
 Guarantee: `value` and `previous` have the type that the datapoint_type declares, so `value > "x"` is an error
-at load where the type says number; where no type is declared they are only checked when the condition runs.
-`rate` is the change per second since the previous datapoint, `age` how long the series has been silent: zero
-when a datapoint arrives, the watchdog's deadline when the series goes stale. `where` knows owner, key and
-labels alone: what a series is, not how it is.
+of the load if the type is number. Without a declared type they are checked only during evaluation. `rate` is
+the change per second since the previous datapoint. `age` is the time since the last datapoint: zero when one
+arrives, the deadline of the watchdog when the series becomes stale.
 
-Why only the variables that a condition reads are bound: binding is half of the cost of judging a datapoint.
+Why only the variables that a condition reads are bound: binding is half of the cost of evaluating a datapoint.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ValueKind = Literal["number", "string", "bool"]
 
 @lru_cache(maxsize=4)
 def series_environment(kind: ValueKind | None) -> cel.Env:
-    """`kind` is None when no datapoint_type says what the values are."""
+    """`kind` is None for a series without a datapoint_type."""
     types = cel.Type
     value = {"number": types.DOUBLE, "string": types.STRING, "bool": types.BOOL, None: types.DYN}[kind]
     return safe_environment(
@@ -59,16 +58,16 @@ def compile_where(text: str, *, rule: str = "") -> Condition:
     try:
         return compile_condition(where_environment(), WHERE_FIELDS, text, rule)
     except ExpressionInvalid as invalid:
-        raise ExpressionInvalid(text, [_of_where(error) for error in invalid.errors]) from None
+        raise ExpressionInvalid(text, [_explain_where(error) for error in invalid.errors]) from None
 
 
-def _of_where(error: ExpressionError) -> ExpressionError:
+def _explain_where(error: ExpressionError) -> ExpressionError:
     for name in SERIES_FIELDS:
         if name not in WHERE_FIELDS and error.message.startswith(f"undeclared reference to '{name}'"):
-            message = (
-                f"'{name}' is not known here, where series are chosen by owner, key and labels: ask in 'fire'"
+            reason = (
+                "is not known in 'where', which selects series by owner, key and labels: use it in 'fire'"
             )
-            return error._replace(message=message)
+            return error._replace(message=f"'{name}' {reason}")
     return error
 
 

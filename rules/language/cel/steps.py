@@ -1,9 +1,9 @@
-"""Conditions inside a runbook: `when` of a `branch`, and `until_event` of a `wait`.
+"""Conditions of steps: `when` of a `branch`, and `until_event` of a `wait`.
 
-Guarantee: a `branch` sees the event, the alarm as it is when the step is reached (`alarm.state`, `alarm.acknowledged`),
-and the `answers` of steps that have ended. A `wait` sees the event that has just come, and the one that started its
-action as `trigger` (`owner == trigger.owner`). A misspelt field of either, and an answer that no step gives, is an
-error at load.
+Guarantee: a `branch` reads the event, the alarm as it is when the step is reached (`alarm.state`,
+`alarm.acknowledged`), and the `answers` of steps that have ended. A `wait` reads the new event, and the event
+that started its run as `trigger` (`owner == trigger.owner`). A misspelt field of either, and an answer that no
+step gives, is an error of the load.
 
 Why dotted names and not maps: the engine then checks each field and its type.
 """
@@ -64,7 +64,7 @@ def wait_environment() -> cel.Env:
 def compile_branch_condition(
     text: str, *, rule: str = "", known_answers: Collection[str] | None = None
 ) -> Condition:
-    """`known_answers` are the names of the steps; None when they are not to be checked."""
+    """Compile `when` of a branch. Names of answers are not checked if `known_answers` is None."""
     condition = _compile(branch_environment(), {"alarm": ALARM_FIELDS}, text, rule)
     if known_answers is not None:
         errors = sorted(_answer_errors(text, known_answers))
@@ -100,16 +100,16 @@ def _compile(env: cel.Env, members: Mapping[str, Collection[str]], text: str, ru
     try:
         return compile_condition(env, (*EVENT_FIELDS, *members, "answers"), text, rule)
     except ExpressionInvalid as invalid:
-        errors = [_named(error, members) for error in invalid.errors]
+        errors = [_name_misspelt_part(error, members) for error in invalid.errors]
         raise ExpressionInvalid(text, errors) from None
 
 
-def _named(error: ExpressionError, members: Mapping[str, Collection[str]]) -> ExpressionError:
-    """The engine names the whole path; an author has misspelt one word of it."""
-    found = _UNDECLARED.match(error.message)
-    if found is None:
+def _name_misspelt_part(error: ExpressionError, members: Mapping[str, Collection[str]]) -> ExpressionError:
+    """Name the part of a path that is misspelt: the engine names the whole path."""
+    match = _UNDECLARED.match(error.message)
+    if match is None:
         return error
-    first, field = found[1], found[2]
+    first, field = match[1], match[2]
     if first not in members:
         near = difflib.get_close_matches(first, members, n=1) if field else []
         hint = f"did you mean '{near[0]}'?" if near else ""

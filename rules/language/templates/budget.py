@@ -1,10 +1,10 @@
-"""How much a template may do: the work of one rendering is counted, and stopped when it is too much.
+"""The budget of a rendering: its work is counted, and stopped at a limit.
 
 Guarantee: a rendering ends after 100,000 steps or one second of CPU, whichever comes first, and no text in it
 grows beyond a million characters.
 
-Why CPU time of the thread beside a count: a step over a large list costs more than one over a number,
-and a worker that is merely paused must not fail a template that is fine.
+Why also the CPU time of the thread: a step over a large list costs more than one over a number. Why not
+elapsed time: a worker that is paused must not fail a correct template.
 """
 
 import time
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 from tocsin.core.errors import InvalidInput
 
-MAX_TEXT = 1_000_000
+MAX_TEXT_LENGTH = 1_000_000
 MAX_RANGE = 10_000
 MAX_STEPS = 100_000
 MAX_CPU_S = 1.0
@@ -39,15 +39,15 @@ def budget() -> Iterator[None]:
 
 
 def spend(steps: int = 1) -> None:
-    one = _current.get()
-    one.steps -= steps
-    if one.steps < 0 or time.thread_time() > one.until:
+    left = _current.get()
+    left.steps -= steps
+    if left.steps < 0 or time.thread_time() > left.until:
         raise InvalidInput("it does too much", remedy="loop over less")
 
 
 def bounded_length(length: int) -> None:
-    if length > MAX_TEXT:
-        raise InvalidInput(f"it makes a text of more than {MAX_TEXT} characters", remedy="write less")
+    if length > MAX_TEXT_LENGTH:
+        raise InvalidInput(f"it makes a text of more than {MAX_TEXT_LENGTH} characters", remedy="write less")
 
 
 def bounded_range(*bounds: int) -> range:

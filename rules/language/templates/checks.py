@@ -1,7 +1,7 @@
-"""What is wrong with a template, found without any data.
+"""Checks a template without data, when a rule is loaded.
 
-Guarantee: a template that passes compiles and names only what will be there. Each problem has its line and
-column inside the template, and misspelt words come with the nearest one that exists.
+Guarantee: a template that passes compiles and uses only names that will have a value. Each problem has its
+line and column inside the template. The message about a misspelt word suggests the nearest one that exists.
 """
 
 import difflib
@@ -21,7 +21,7 @@ _UNKNOWN_TAG = re.compile(r"unknown tag '(\w+)'")
 def check_template(
     source: str, names: Collection[str], *, scalars: Collection[str] = (), part: Part = "text"
 ) -> list[TemplateProblem]:
-    """`names` are known when it is filled; those of them in `scalars` are known to have no parts."""
+    """Problems of a template. `names` have a value when it is filled; those in `scalars` have no parts."""
     if len(source) > MAX_TEMPLATE_LENGTH:
         return [
             TemplateProblem(1, 1, f"the template is longer than {MAX_TEMPLATE_LENGTH} characters, shorten it")
@@ -54,7 +54,7 @@ def _syntax_message(message: str) -> str:
 
 
 def _name_problems(tree: nodes.Template, names: Collection[str]) -> Iterable[TemplateProblem]:
-    read = [one for one in all_nodes(tree) if isinstance(one, nodes.Name) and one.ctx == "load"]
+    read = [node for node in all_nodes(tree) if isinstance(node, nodes.Name) and node.ctx == "load"]
     known = {*names, "range"}
     if all(name.name in known for name in read):
         return

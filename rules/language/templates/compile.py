@@ -1,6 +1,6 @@
-"""From the text of a template to what renders it.
+"""Compiles templates.
 
-Guarantee: what is compiled has only accepted parts (`structure`), and counts its loops and its joined
+Guarantee: a compiled template has only accepted parts (`structure`), and counts its loops and its joined
 texts against the budget. A text that is one `{{ ... }}` and nothing else is compiled to its value, which
 keeps its JSON type.
 """
@@ -37,7 +37,7 @@ def compiled(source: str, part: Part) -> Template:
 
 @lru_cache(maxsize=2048)
 def compiled_value(source: str) -> Template | None:
-    """Of a text that is one `{{ ... }}`: what leaves its value in the context, else None."""
+    """A template that leaves the value of a text that is one `{{ ... }}` in the context; None for any other text."""
     tree = parse(source)
     pieces = [piece for node in tree.body for piece in getattr(node, "nodes", (None,))]
     if len(pieces) != 1 or not isinstance(pieces[0], nodes.Expr) or isinstance(pieces[0], nodes.TemplateData):
@@ -54,12 +54,12 @@ def value_of(template: Template, data: dict[str, Any]) -> object:
 
 
 def fixed_part(source: str) -> str | None:
-    """The text with a letter for each `{{ ... }}`; None when it has tags as well."""
+    """The text with a letter for each `{{ ... }}`; None if it has tags as well."""
     text = ""
     for node in parse(source).body:
         if not isinstance(node, nodes.Output):
             return None
-        text += "".join(one.data if isinstance(one, nodes.TemplateData) else "x" for one in node.nodes)
+        text += "".join(piece.data if isinstance(piece, nodes.TemplateData) else "x" for piece in node.nodes)
     return text
 
 
@@ -67,21 +67,21 @@ def _compile(tree: nodes.Template, part: Part) -> Template:
     sandbox = _SANDBOXES[part]
     for problem in structure_problems(tree):
         raise InvalidInput(problem.message)
-    tree = _Bounding().visit(tree)
+    tree = _BudgetTransformer().visit(tree)
     tree.set_environment(sandbox)
     return sandbox.template_class.from_code(sandbox, sandbox.compile(tree), sandbox.globals)
 
 
-class _Bounding(NodeTransformer):
+class _BudgetTransformer(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _filtered(node.iter, EACH)
+        node.iter = _add_filter(node.iter, EACH)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
         self.generic_visit(node)
-        return _filtered(node, BOUNDED)
+        return _add_filter(node, BOUNDED)
 
 
-def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
+def _add_filter(node: nodes.Node, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)

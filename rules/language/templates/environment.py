@@ -1,8 +1,8 @@
-"""The sandbox: Jinja's immutable one, made smaller.
+"""The sandbox: Jinja's immutable sandbox with fewer features.
 
 Guarantee: `a.b` and `a["b"]` are look-ups in data (mappings, lists, texts), never attributes of Python
-objects, so a payload may have a key `items` or `__class__` and both are only data. Arithmetic is for
-numbers, `+` and `~` also join texts, within bounds. A missing value is an error that names its path.
+objects, so a payload may have a key `items` or `__class__`, which is only data. Arithmetic is for numbers;
+`+` and `~` also join texts, within bounds. A missing value is an error that names its path.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from jinja2.utils import missing
 
 from rules.language.templates.budget import bounded_length, bounded_range, spend
 from rules.language.templates.filters import FILTERS, within_64_bits
-from rules.language.templates.lexer import PlacedLexer
+from rules.language.templates.lexer import PositionLexer
 from rules.language.templates.values import as_text
 from tocsin.core.errors import InvalidInput
 
@@ -31,8 +31,8 @@ _LOOP_FIELDS = frozenset(
 data_of_rendering: ContextVar[Mapping[str, object]] = ContextVar("data of the rendering")
 
 
-class Missing(StrictUndefined):
-    """A value that is not there: usable with `default` and `is defined`, an error everywhere else."""
+class MissingValue(StrictUndefined):
+    """A missing value: usable with `default` and `is defined`, an error everywhere else."""
 
     __slots__ = ()
 
@@ -51,10 +51,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self, *, html: bool = False, encode: Callable[[str], str] | None = None) -> None:
         super().__init__(
-            undefined=Missing,
+            undefined=MissingValue,
             autoescape=html,
             finalize=_finalize if encode is None else _encoding(encode),
-            optimized=False,  # constants are worked out while the budget runs, not when compiling
+            optimized=False,  # constants are evaluated while the budget runs, not during compilation
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
@@ -63,7 +63,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.globals.clear()
         self.globals["range"] = bounded_range
         self.filters = {**FILTERS, EACH: _each, BOUNDED: _bounded}
-        self._lexer = PlacedLexer(self)
+        self._lexer = PositionLexer(self)
 
     @property
     def lexer(self) -> Lexer:
@@ -76,7 +76,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         if isinstance(obj, Undefined):
-            return obj  # the first missing part of a path is the one to name
+            return obj  # the message names the first missing part of a path
         if isinstance(obj, Mapping):
             return obj[argument] if argument in obj else self.undefined(obj=obj, name=argument)
         if isinstance(obj, list | tuple | str) and isinstance(argument, int):
@@ -105,7 +105,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 @pass_context
 def _finalize(_: Context, value: object) -> str:
-    # `pass_context` also keeps Jinja from evaluating constants when it compiles.
+    # `pass_context` also keeps Jinja from evaluating constants during compilation.
     return as_text(value)
 
 
@@ -118,7 +118,7 @@ def _encoding(encode: Callable[[str], str]) -> Callable[..., str]:
 
 
 def _each(values: Iterable[object]) -> Iterator[object]:
-    """Around what every `for` loops over."""
+    """Count each pass of a `for` loop."""
     for value in values:
         spend()
         yield value
@@ -130,7 +130,7 @@ def _bounded(text: str) -> str:
 
 
 def _path_of(data: Mapping[str, object], wanted: object) -> str:
-    """Where an object stands in the data; only asked when an error is to be told."""
+    """The path of an object in the data, for an error message."""
     pending: list[tuple[str, object]] = [(str(key), value) for key, value in data.items()]
     while pending:
         path, value = pending.pop(0)
@@ -139,5 +139,5 @@ def _path_of(data: Mapping[str, object], wanted: object) -> str:
         if isinstance(value, Mapping):
             pending += [(f"{path}.{key}", item) for key, item in value.items()]
         elif isinstance(value, list):
-            pending += [(f"{path}[{place}]", item) for place, item in enumerate(value)]
+            pending += [(f"{path}[{index}]", item) for index, item in enumerate(value)]
     return ""

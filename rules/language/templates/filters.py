@@ -1,8 +1,8 @@
-"""What a template may do to a value: `{{ ts | local("Europe/London") }}`, `{{ payload.names | join(", ") }}`.
+"""Filters of templates: `{{ ts | local("Europe/London") }}`, `{{ payload.names | join(", ") }}`.
 
 Guarantee: every filter costs at least one step of the budget, more for a large value, and none makes a text
-beyond the bound. Jinja's filters that take a width, a format or a function are left out or written anew,
-because one of them is enough to fill the memory: `center(10**9)`.
+beyond the limit. Filters of Jinja that take a width, a format or a function are left out or replaced, because
+one of them is enough to fill the memory: `center(10**9)`.
 """
 
 import re
@@ -33,7 +33,7 @@ _INT_MAX = 2**63 - 1
 
 
 def duration(value: object) -> str:
-    """Seconds, or the distance of two instants, as `1h30m`."""
+    """Seconds, or the time between two instants, as `1h30m`."""
     if isinstance(value, timedelta):
         return duration_text(value)
     try:
@@ -44,7 +44,7 @@ def duration(value: object) -> str:
 
 @pass_context
 def since(context: Context, value: object) -> str:
-    """How long ago an instant was, as `3m20s`."""
+    """The time since an instant, as `3m20s`."""
     now = context.get("now")
     if not isinstance(now, datetime):
         raise InvalidInput("'since' needs 'now', which is not known here")
@@ -52,7 +52,7 @@ def since(context: Context, value: object) -> str:
 
 
 def local(value: object, tz: str = "UTC", format: str = "%Y-%m-%d %H:%M %Z") -> str:
-    """An instant as wall time of a timezone."""
+    """An instant as the wall time of a timezone."""
     if not isinstance(format, str) or not _DIRECTIVES.fullmatch(format):
         raise InvalidInput(f"{format!r} is not a format of times", remedy="write such as '%d %b %H:%M'")
     return _instant(value).astimezone(zone(str(tz))).strftime(format)
@@ -121,11 +121,11 @@ def _instant(value: object) -> datetime:
 
 
 def _counted(filter: Callable[..., Any]) -> Callable[..., Any]:
-    place = 1 if hasattr(filter, "jinja_pass_arg") else 0
+    position = 1 if hasattr(filter, "jinja_pass_arg") else 0
 
     @wraps(filter)
     def counting(*arguments: Any, **named: Any) -> Any:
-        value = arguments[place] if len(arguments) > place else None
+        value = arguments[position] if len(arguments) > position else None
         spend(1 + (len(value) // 100 if isinstance(value, str | list | tuple | Mapping) else 0))
         result = filter(*arguments, **named)
         if isinstance(result, str):

@@ -1,11 +1,11 @@
-"""Templates filled with data.
+"""Fills templates with data.
 
-Guarantee: a result is plain: text that can be stored and sent (no NUL, no lone surrogates), or JSON. The data
-is never changed, and nothing in it is read as a template. The same template and data give the same result:
-no clock is read, `now` is data.
+Guarantee: the result is text that can be stored and sent (no NUL, no lone surrogates), or JSON. The data is
+not changed, and no value is read as a template. The same template and data give the same result: no clock is
+read, `now` is data.
 
-On failure: `InvalidInput` that shows the line at fault. What Python raises inside an
-expression (a text compared with a number, a division by zero) is the template's error, whatever its class.
+On failure: `InvalidInput` with the line of the error. Every exception that Python raises inside an expression
+(a text compared with a number, a division by zero) is an error of the template.
 """
 
 import re
@@ -21,7 +21,7 @@ from schemas.values.json_shape import check_json_shape
 from tocsin.core.errors import InvalidInput
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_SHOWN = 60
+_MAX_LINE_LENGTH = 60
 
 
 def fill_text(template: str, data: Mapping[str, object]) -> str:
@@ -29,24 +29,24 @@ def fill_text(template: str, data: Mapping[str, object]) -> str:
 
 
 def fill_html(template: str, data: Mapping[str, object]) -> str:
-    """Values are escaped; the template's own text is HTML."""
+    """HTML: the values are escaped, the text of the template is not."""
     return _render(template, data, "html")
 
 
 def fill_subject(template: str, data: Mapping[str, object]) -> str:
-    """A NATS subject: each value becomes one token, so that none can add a level or a wildcard."""
+    """A NATS subject: each value becomes one token, so that no value can add a level or a wildcard."""
     return _render(template, data, "subject")
 
 
 def fill(template: object, data: Mapping[str, object]) -> Any:
-    """A JSON value with every text in it filled; a text that is one `{{ ... }}` becomes the value itself."""
+    """A JSON value with every text in it filled. A text that is one `{{ ... }}` becomes the value itself."""
     if isinstance(template, dict):
         return {key: fill(member, data) for key, member in template.items()}
     if isinstance(template, list):
         return [fill(member, data) for member in template]
     if not isinstance(template, str) or "{" not in template:
         return template
-    with _telling(template, data):
+    with _named_errors(template, data):
         whole = compiled_value(template)
         if whole is not None:
             value = as_json(value_of(whole, dict(data)))
@@ -57,7 +57,7 @@ def fill(template: object, data: Mapping[str, object]) -> Any:
 
 def _render(template: str, data: Mapping[str, object], part: Part) -> str:
     length, pieces = 0, []
-    with _telling(template, data):
+    with _named_errors(template, data):
         for piece in compiled(template, part).generate(dict(data)):
             length += len(piece)
             bounded_length(length)
@@ -69,19 +69,20 @@ def _render(template: str, data: Mapping[str, object], part: Part) -> str:
 
 
 @contextmanager
-def _telling(template: str, data: Mapping[str, object]) -> Iterator[None]:
-    known = data_of_rendering.set(data)
+def _named_errors(template: str, data: Mapping[str, object]) -> Iterator[None]:
+    token = data_of_rendering.set(data)
     try:
         with budget():
             yield
     except Exception as error:
-        raise InvalidInput(f"the template {_shown(template, error)} cannot be filled: {error}") from None
+        raise InvalidInput(
+            f"the template {_failing_line(template, error)} cannot be filled: {error}"
+        ) from None
     finally:
-        data_of_rendering.reset(known)
+        data_of_rendering.reset(token)
 
 
-def _shown(template: str, error: Exception) -> str:
-    """The line at fault."""
+def _failing_line(template: str, error: Exception) -> str:
     number, frame = 1, error.__traceback__
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == "<template>":
@@ -89,5 +90,6 @@ def _shown(template: str, error: Exception) -> str:
         frame = frame.tb_next
     lines = template.split("\n")
     line = lines[min(number, len(lines)) - 1].strip()
-    place = f" (line {number})" if len(lines) > 1 else ""
-    return f"{line[:_SHOWN] + '...' if len(line) > _SHOWN else line!r}{place}"
+    position = f" (line {number})" if len(lines) > 1 else ""
+    shown = f"{line[:_MAX_LINE_LENGTH]}..." if len(line) > _MAX_LINE_LENGTH else repr(line)
+    return f"{shown}{position}"

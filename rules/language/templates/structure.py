@@ -1,7 +1,7 @@
-"""Which parts of Jinja a template may use.
+"""The parts of Jinja that a template may use.
 
 Guarantee: a template without a problem here has only parts that the sandbox bounds: output, `if`, `for` and
-`set`, known filters and tests, and no call but `range`. Nothing else is ever compiled.
+`set`, known filters and tests, and no call but `range`. A template with another part is never compiled.
 """
 
 import difflib
@@ -12,7 +12,7 @@ from jinja2 import nodes
 from jinja2.tests import TESTS
 
 from rules.language.templates.filters import FILTERS
-from rules.language.templates.lexer import Place
+from rules.language.templates.lexer import TokenPosition
 
 _ACCEPTED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Assign, nodes.Name),
@@ -23,7 +23,7 @@ _ACCEPTED = (
 )
 _LITERALS = (nodes.List, nodes.Tuple, nodes.Dict)
 _PARTS_OF_LITERALS = (*_LITERALS, nodes.Const, nodes.Pair, nodes.Neg)
-# Python, to which templates are compiled, takes 200 brackets and 20 loops inside each other.
+# Python, to which templates are compiled, accepts 200 nested brackets and 20 nested loops.
 _MAX_DEPTH = 60
 _DEPTH_OF_A_LOOP = 4
 _NAMES_OF_JINJA = frozenset(("self", "super", "caller", "varargs", "kwargs"))
@@ -44,8 +44,10 @@ class TemplateProblem(NamedTuple):
     message: str
 
 
-def problem_at(place: int, message: str) -> TemplateProblem:
-    return TemplateProblem(int(place), place.column if isinstance(place, Place) else 1, message)
+def problem_at(position: int, message: str) -> TemplateProblem:
+    return TemplateProblem(
+        int(position), position.column if isinstance(position, TokenPosition) else 1, message
+    )
 
 
 def all_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
@@ -53,7 +55,7 @@ def all_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def structure_problems(tree: nodes.Template, scalars: Collection[str] = ()) -> list[TemplateProblem]:
-    """`scalars` are names whose values are known to have no parts."""
+    """Problems of a parsed template. `scalars` are names whose values have no parts."""
     problems: list[TemplateProblem] = []
     for node, depth in _with_depth(tree):
         if depth > _MAX_DEPTH:
@@ -86,8 +88,8 @@ def _problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[TemplatePr
             yield problem_at(node.node.lineno, _no_call(node.node))
     elif isinstance(node, _LITERALS):
         is_target = getattr(node, "ctx", "load") == "store"
-        # A list of lists of lists, made in a few lines, is larger than any memory when it is written out.
-        if not is_target and not all(isinstance(one, _PARTS_OF_LITERALS) for one in all_nodes(node)):
+        # A few lines could build a list of lists of lists that is larger than the memory when it is written.
+        if not is_target and not all(isinstance(part, _PARTS_OF_LITERALS) for part in all_nodes(node)):
             yield problem_at(node.lineno, "a list or mapping written in a template holds constants only")
     elif isinstance(node, nodes.Pow):
         yield problem_at(node.lineno, "'**' is not available in a template")

@@ -1,7 +1,7 @@
-"""Values as templates show them: texts as they are, everything else as JSON.
+"""Text forms of values in templates: texts are unchanged, everything else is JSON.
 
-Guarantee: the same value gives the same text wherever it stands; instants are UTC in ISO 8601 with `Z`,
-durations are written as in rules (`1h30m`), lists and mappings are JSON.
+Guarantee: the same value gives the same text everywhere. Instants are UTC in ISO 8601 with `Z`, durations are
+written as in rules (`1h30m`), lists and mappings are JSON.
 """
 
 import json
@@ -19,15 +19,15 @@ from tocsin.core.instant import instant_text
 
 def as_text(value: object) -> str:
     if isinstance(value, str):
-        return value  # as it is: it may be marked as HTML
+        return value  # unchanged: it may be marked as HTML
     value = as_json(value)
     return value if isinstance(value, str) else json_text(value)
 
 
 def as_json(value: object) -> object:
-    """The value as it stands in a JSON document."""
+    """The value as part of a JSON document."""
     if isinstance(value, Undefined):
-        str(value)  # says what is missing
+        str(value)  # raises with the name of the missing value
     if isinstance(value, datetime):
         return instant_text(value)
     if isinstance(value, timedelta):
@@ -56,7 +56,7 @@ def json_text(value: object, indent: int | None = None) -> str:
 
 
 def duration_text(duration: timedelta) -> str:
-    """To the second, as a person reads it."""
+    """The duration to the second."""
     if duration < timedelta(0):
         return f"-{duration_text(-duration)}"
     try:

@@ -91,7 +91,7 @@ OVER = "datapoint: dsp.temperature"
         ),
         (
             [OVER, "above: 1", "where: 'value > 1'"],
-            "5:11: 'where' of event_rule 'hot': 'value' is not known here, where series are chosen by owner, key and",
+            "5:11: 'where' of event_rule 'hot': 'value' is not known in 'where', which selects series by owner",
         ),
         (
             [OVER, "fire: 'age > 5.0'"],

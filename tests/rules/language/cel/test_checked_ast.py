@@ -1,10 +1,20 @@
 import pytest
 
 from rules.language.cel import event_environment
-from rules.language.cel.checked_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, STRUCT, Node, decode, walk
+from rules.language.cel.checked_ast import (
+    CALL,
+    COMPREHENSION,
+    CONST,
+    IDENT,
+    LIST,
+    STRUCT,
+    AstNode,
+    decode,
+    walk,
+)
 
 
-def tree_of(text: str, *, is_checked: bool = True) -> Node:
+def tree_of(text: str, *, is_checked: bool = True) -> AstNode:
     return decode(event_environment().compile(text, disable_check=not is_checked).serialize()).root
 
 

@@ -208,7 +208,7 @@ def test_an_evaluation_error_is_no_match_and_is_logged_once() -> None:
     with structlog.testing.capture_logs() as logs:
         assert [is_match(condition) for _ in range(3)] == [False, False, False]
     assert [(entry["event"], entry["rule"], entry["hint"]) for entry in logs] == [
-        ("condition-failed", "my-rule", "guard members with has(payload.key) or has(labels.name)")
+        ("condition failed", "my-rule", "guard members with has(payload.key) or has(labels.name)")
     ]
     assert condition.error_count == 3
     assert condition.last_error is not None

@@ -43,7 +43,7 @@ def test_an_error_comes_back_as_a_text_and_is_no_match() -> None:
     assert condition.last_error == "INVALID_ARGUMENT: divide by zero"
 
 
-def test_an_error_does_not_hide_a_match_beside_it() -> None:
+def test_an_error_does_not_hide_the_match_of_another_operand() -> None:
     assert is_match("1 / seq == 1 || true", seq=0)
 
 
@@ -133,7 +133,7 @@ def test_one_activation_serves_many_conditions() -> None:
 
 @pytest.mark.parametrize("value", [66.0, 3, True, "x", None, 2**70, float("inf")])
 @pytest.mark.parametrize("text", ["value > 65.0", "value == 3.0 && rate > 1.0", 'labels.zone == "a"', "true"])
-def test_variables_alone_are_judged_as_their_activation_is(text: str, value: Any) -> None:
+def test_plain_variables_give_the_same_result_as_their_activation(text: str, value: Any) -> None:
     kinds: tuple[ValueKind | None, ...] = ("number", None)
     for kind in kinds:
         condition = compile_series_condition(text, kind=kind)

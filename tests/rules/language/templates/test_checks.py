@@ -22,7 +22,7 @@ def problems_of(template: str) -> list[TemplateProblem]:
         "{{ owner }} {{ payload.x['y'].z | default('-') }}",
         "{% for x in payload.list %}{{ loop.index }}{{ x }}{% else %}none{% endfor %}",
         "{% set n = 1 %}{{ n }}{% if owner in ['a', 'b'] %}{% endif %}{# a comment #}",
-        "{% raw %}{{ unheard }}{% endraw %}",
+        "{% raw %}{{ unknown_name }}{% endraw %}",
         "{{ range(3) }}",
         "{{ payload.list[1:2] }}",
     ],
@@ -102,7 +102,7 @@ def test_a_problem_has_its_place_and_says_what_to_write(
     assert problems_of(template) == [(line, column, message)]
 
 
-def test_all_unknown_names_are_said_at_once() -> None:
+def test_all_unknown_names_are_reported_at_once() -> None:
     assert [problem[:2] for problem in problems_of("{{ a }}\n{{ owner }}{{ b }}{{ a }}")] == [
         (1, 4),
         (2, 15),

@@ -145,7 +145,7 @@ def test_a_value_in_a_subject_becomes_one_token() -> None:
         ("{{ payload.alarms[0].nope }}", "there is no 'payload.alarms[0].nope'"),
         ("{{ payload.list[7] }}", "there is no 'payload.list.7'"),
         ("{{ payload.count.deeper }}", "'3' has no part 'deeper'"),
-        ("{{ unheard }}", "there is no 'unheard'"),
+        ("{{ unknown_name }}", "there is no 'unknown_name'"),
         ("{{ payload.nope + 1 }}", "there is no 'payload.nope'"),
         ("{% if payload.nope %}{% endif %}", "there is no 'payload.nope'"),
         ("{% for x in payload.nope %}{% endfor %}", "there is no 'payload.nope'"),
@@ -172,7 +172,7 @@ def test_the_error_shows_the_line_at_fault() -> None:
         fill_text("a\nb {{ payload.nope }}\nc", EVENT)
 
 
-def test_how_long_ago_needs_to_be_told_the_time() -> None:
+def test_since_needs_the_current_time() -> None:
     with pytest.raises(InvalidInput, match="'since' needs 'now'"):
         fill_text("{{ ts | since }}", {"ts": EVENT["ts"]})
 
