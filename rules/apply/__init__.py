@@ -1,12 +1,13 @@
-"""Applying: what rules files say becomes what holds, seen before and done as a whole.
+"""Applies rule files: shows the changes first (plan), then makes them in one transaction.
 
-Guarantee: `plan` decides what changes, `preview` says what would follow from it and writes nothing, `apply` does it in
-one transaction, by the same decisions. What older documents began (alarms, actions, timers) is settled in that
-transaction: nothing is left that no document would ever end, and nothing is started twice.
+Guarantee: `plan_changes` decides what changes, `preview` shows what follows from it and writes
+nothing, and `apply` makes the changes in one transaction, with the same decisions. That transaction
+also resolves, cancels or changes what older documents have started (alarms, runs, timers): nothing is
+left that no document would ever end, and nothing is started twice.
 """
 
-from rules.apply.plan import Change, Key, Plan
+from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey
 from rules.apply.preview import Preview, preview
 from rules.apply.transaction import Applied, apply
 
-__all__ = ["Applied", "Change", "Key", "Plan", "Preview", "apply", "preview"]
+__all__ = ["Applied", "ApplyPlan", "DocumentChange", "DocumentKey", "Preview", "apply", "preview"]

@@ -1,11 +1,12 @@
-"""What a change of an `action_rule` or `action` document does to the actions under way, and what it would do.
+"""The effect of changed `action_rule` and `action` documents on runs.
 
-Guarantee: an action that runs finishes by the document it was started with, whatever becomes of that document. What a
-removed or disabled action_rule has only gathered or queued is cancelled, with the reason in its history; its
-timer goes first, so that either the clock starts it or we cancel it, never both.
+Guarantee: a running run finishes with the document it was started with, whatever happens to that
+document. Runs of a removed or disabled action_rule that are only gathering or queued are cancelled,
+with the reason in their history. The timer is deleted first, so that either the clock starts the run
+or the apply cancels it, never both.
 
-An event that was committed before the apply and is dispatched after it is still judged by the rules of its seq, and may
-start an action of a rule that is gone: that action is whole, and finishes as well.
+An event that was committed before the apply and is dispatched after it is still matched with the rules
+of its seq, and may start a run of a rule that is removed. That run is complete, and finishes too.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rules.apply.plan import Change, Key
+from rules.apply.plan import DocumentChange, DocumentKey
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.records import NewStep, Records
 
-_NOT_BEGUN = ("gathering", "queued")
+_UNSTARTED = ("gathering", "queued")
 
 
-class UnderWay(NamedTuple):
-    """How many actions a change would cancel, and how many finish by the document they were started with."""
+class RunImpact(NamedTuple):
+    """The number of runs that a change cancels, and of those that finish with their old document."""
 
     cancelled: int
     finishing: int
 
 
-def ended_rules(changes: Iterable[Change]) -> dict[str, str]:
-    """Why, by the name of the action_rule that starts nothing any more."""
+def ended_rules(changes: Iterable[DocumentChange]) -> dict[str, str]:
+    """The reason, by the name of each action_rule that starts no more runs."""
     return {
         change.name: "the rule was removed" if change.after is None else "the rule was disabled"
         for change in changes
@@ -37,8 +38,8 @@ def ended_rules(changes: Iterable[Change]) -> dict[str, str]:
     }
 
 
-class CancelWaiting(Writes):
-    """Actions that their rules have only gathered or queued; `ended` says why, by action_rule."""
+class CancelUnstarted(Writes):
+    """Cancels gathering and queued runs; `ended` has the reason by action_rule."""
 
     def __init__(self, ended: Mapping[str, str]) -> None:
         self._columns = {"rules": list(ended), "reasons": list(ended.values())}
@@ -46,12 +47,12 @@ class CancelWaiting(Writes):
 
     async def timers(self, connection: Connection) -> None:
         if self._columns["rules"]:
-            await connection.execute(statement("rules.apply/disarm_waiting_actions"), self._columns)
+            await connection.execute(statement("rules.apply/disarm_unstarted_runs"), self._columns)
 
     async def entities(self, connection: Connection) -> None:
         if not self._columns["rules"]:
             return
-        rows = await fetch_all(connection, "rules.apply/cancel_waiting_actions", self._columns)
+        rows = await fetch_all(connection, "rules.apply/cancel_unstarted_runs", self._columns)
         self.steps = [
             NewStep(
                 action_id=action_id,
@@ -71,23 +72,25 @@ class CancelWaiting(Writes):
         return Records(steps=self.steps)
 
 
-async def count_under_way(connection: Connection, changes: Sequence[Change]) -> dict[Key, UnderWay]:
-    """Of the action_rules and actions that change."""
+async def count_active_runs(
+    connection: Connection, changes: Sequence[DocumentChange]
+) -> dict[DocumentKey, RunImpact]:
+    """By action_rule and action that changes."""
     rows = await fetch_all(
         connection,
-        "rules.apply/count_under_way",
+        "rules.apply/count_active_runs",
         {
             "rules": [change.name for change in changes if change.kind == "action_rule"],
             "actions": [change.name for change in changes if change.kind == "action"],
         },
     )
     ended = ended_rules(changes)
-    found: dict[Key, UnderWay] = {}
+    impacts: dict[DocumentKey, RunImpact] = {}
     for kind, name, state, count in rows:
-        cancelled, finishing = found.get((kind, name), UnderWay(0, 0))
-        if kind == "action_rule" and name in ended and state in _NOT_BEGUN:
+        cancelled, finishing = impacts.get((kind, name), RunImpact(0, 0))
+        if kind == "action_rule" and name in ended and state in _UNSTARTED:
             cancelled += count
         else:
             finishing += count
-        found[kind, name] = UnderWay(cancelled, finishing)
-    return found
+        impacts[kind, name] = RunImpact(cancelled, finishing)
+    return impacts

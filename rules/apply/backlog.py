@@ -1,15 +1,17 @@
-"""Silences that are decided and that nobody has come to yet, settled before an apply stops the lanes.
+"""Processes overdue staleness checks before an apply blocks the lanes.
 
-Guarantee: an apply never has more than `MOST` silences to settle in its own transaction, however far the clock or the
-stream is behind. What is beyond that is settled first, under the rules that hold, a page at a time: each page is a
-transaction of its own that stops one partition, does what a worker does when a datapoint of the owner arrives, and
-commits. Verdicts depend on arrivals alone, so it makes no difference who comes to them, or when; an apply that fails
-or is killed after some pages has changed no rule, and left less to do for the clock.
+Guarantee: an apply never has more than `MAX_OVERDUE` checks to realise in its own transaction, however
+far the clock or the stream is behind. The checks beyond that are realised first, with the rules that
+hold, one chunk at a time. Each chunk is a transaction of its own that blocks one partition, does what
+a worker does when a datapoint of the owner arrives, and commits. Staleness depends on arrivals alone,
+so it makes no difference which process realises it, or when. An apply that fails or is killed after
+some chunks has changed no rule, and the clock has less to do.
 
-A page is judged while the session is idle inside of its transaction, which is ended when that takes long: so it is of
-so many silences, not of so many owners. Only those of one owner are never divided.
+A chunk is evaluated while the session is idle inside its transaction, which Postgres ends after a
+while. So its size is limited by the number of checks, not of owners. The checks of one owner are never
+divided.
 
-Conflict by the clock, a page is looked at again.
+If the clock realises a check of a chunk first, the chunk is read again.
 """
 
 from __future__ import annotations
@@ -19,104 +21,102 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rules.alarms.over_series import OwnerWatermark, plan_batch
-from rules.apply.impact import Decided
+from rules.apply.impact import Impact
 from rules.documents.rule_book import newest_rules
-from tocsin.core.db import Connection, fetch_all, retrying, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.record_log import append_records
 
-MOST = 1000
-"""Silences that an apply settles in its own transaction: a fraction of a second."""
-_AT_ONCE = 250
+MAX_OVERDUE = 1000
+"""The checks that an apply realises in its own transaction: a fraction of a second."""
+_CHUNK = 250
 _ROUNDS = 1000
 Progress = Callable[[int, int], None]
-"""Told how many silences are settled, and how many there were."""
+"""Called with the number of checks that are done, and their total."""
 
 
-class Overdue(NamedTuple):
-    """An owner, and how many silences of its series, or sustains of a member, are due."""
+class OverdueOwner(NamedTuple):
+    """An owner with overdue checks: staleness of its series, or sustains of a member."""
 
     owner: str
-    silences: int
+    checks: int
 
 
-Backlog = dict[int, list[Overdue]]
+Backlog = dict[int, list[OverdueOwner]]
 """By partition."""
 
 
-class Behind(Exception):
-    """There is more to settle than an apply should do while the lanes are stopped."""
+class BacklogTooLarge(Exception):
+    """More checks are overdue than an apply should realise while the lanes are blocked."""
 
 
 async def read_backlog(connection: Connection) -> Backlog:
-    rows = await fetch_all(connection, "rules.apply/list_due_owners")
-    found: defaultdict[int, list[Overdue]] = defaultdict(list)
-    for partition, *due in rows:
-        found[partition].append(Overdue(*due))
-    return dict(found)
+    backlog: defaultdict[int, list[OverdueOwner]] = defaultdict(list)
+    for partition, owner, checks in await fetch_all(connection, "rules.apply/list_overdue_owners"):
+        backlog[partition].append(OverdueOwner(owner, checks))
+    return dict(backlog)
 
 
-def count_silences(overdue: Backlog) -> int:
-    return sum(one.silences for owners in overdue.values() for one in owners)
+def count_overdue(backlog: Backlog) -> int:
+    return sum(overdue.checks for owners in backlog.values() for overdue in owners)
 
 
-def pages(owners: Sequence[Overdue]) -> Iterator[list[Overdue]]:
-    """Of so many silences that they are judged quickly, or of one owner."""
-    page: list[Overdue] = []
-    silences = 0
-    for one in owners:
-        if page and silences + one.silences > _AT_ONCE:
-            yield page
-            page, silences = [], 0
-        page.append(one)
-        silences += one.silences
-    if page:
-        yield page
+def chunks(owners: Sequence[OverdueOwner]) -> Iterator[list[OverdueOwner]]:
+    """Owners with at most `_CHUNK` checks together, or a single owner."""
+    chunk: list[OverdueOwner] = []
+    checks = 0
+    for overdue in owners:
+        if chunk and checks + overdue.checks > _CHUNK:
+            yield chunk
+            chunk, checks = [], 0
+        chunk.append(overdue)
+        checks += overdue.checks
+    if chunk:
+        yield chunk
 
 
-async def settle_backlog(
-    connection: Connection, decided: Decided, newest: int, tell: Progress | None = None
+async def process_backlog(
+    connection: Connection, impact: Impact, newest: int, progress: Progress | None = None
 ) -> None:
-    """Until so little is left that an apply may stop the lanes. `newest`: the apply before it."""
+    """Realise checks until an apply may block the lanes for the rest. `newest` is the apply before it."""
     total = 0
     for _ in range(_ROUNDS):
-        overdue = await read_backlog(connection)
-        left = count_silences(overdue)
-        if left <= MOST:
+        backlog = await read_backlog(connection)
+        left = count_overdue(backlog)
+        if left <= MAX_OVERDUE:
             return
         total = max(total, left)
         done = total - left
-        for partition, owners in sorted(overdue.items()):
-            for page in pages(owners):
-                await _settle(connection, partition, page, decided, newest)
-                done += sum(one.silences for one in page)
-                if tell is not None:
-                    tell(min(done, total), total)
-    raise Behind
+        for partition, owners in sorted(backlog.items()):
+            for chunk in chunks(owners):
+                await _process_chunk(connection, partition, chunk, impact, newest)
+                done += sum(overdue.checks for overdue in chunk)
+                if progress is not None:
+                    progress(min(done, total), total)
+    raise BacklogTooLarge
 
 
-async def _settle(
-    connection: Connection, partition: int, page: Sequence[Overdue], decided: Decided, newest: int
+async def _process_chunk(
+    connection: Connection, partition: int, chunk: Sequence[OverdueOwner], impact: Impact, newest: int
 ) -> None:
     async def once() -> None:
         async with connection.transaction():
-            if sum(one.silences for one in page) > _AT_ONCE:
-                await connection.execute(statement("rules.apply/be_patient"))
-            given = {"lane": "data", "partition": partition}
-            locked = await connection.execute(statement("rules.apply/lock_partition"), given)
-            row = await locked.fetchone()
+            if sum(overdue.checks for overdue in chunk) > _CHUNK:
+                await connection.execute(statement("rules.apply/raise_idle_timeout"))
+            parameters = {"lane": "data", "partition": partition}
+            row = await fetch_one(connection, "rules.apply/lock_partition", parameters)
             assert row is not None, "a partition is never removed"
             if await newest_rules(connection) != newest:
-                raise Conflict("another apply was quicker")
-            inputs = [OwnerWatermark(one.owner, row[0]) for one in page]
-            work = await plan_batch(connection, partition, inputs, decided.before, decided.members)
-            await work.timers(connection)
-            await work.entities(connection)
-            await append_records(connection, work.records())
+                raise Conflict("another apply was faster")
+            inputs = [OwnerWatermark(overdue.owner, row[0]) for overdue in chunk]
+            batch = await plan_batch(connection, partition, inputs, impact.before, impact.members)
+            await batch.timers(connection)
+            await batch.entities(connection)
+            await append_records(connection, batch.records())
 
     try:
         await retrying(once)
     except Conflict:
         if await newest_rules(connection) != newest:
             raise
-        # The clock came to one of them: the next round finds what is left.
+        # The clock realised one of the checks: the next round reads what is left.

@@ -1,7 +1,7 @@
-"""What a plan means for what the rules have begun. Pure.
+"""The effect of a plan on alarms, series and systems that exist. Pure.
 
-Guarantee: the documents that would hold after the plan are compiled together, so a change that would break a rule which
-is applied already is refused, and every rule whose states do not simply go on is named.
+Guarantee: the documents that would hold after the plan are compiled together, so a change that would
+break a rule which is applied already is rejected, and every rule whose states change is named.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rules.alarms.rule_change import StateChange, state_changes
-from rules.apply.plan import Key, Plan, Stored
+from rules.apply.plan import ApplyPlan, DocumentKey, StoredDocument
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.members import Members
 from rules.documents.rule_book import RuleSet, parse_document
@@ -18,40 +18,35 @@ from rules.engine import CompiledRules
 from schemas.documents import SystemDocument
 from tocsin.core.errors import Refused
 
-_OF_ALARMS = ("event_rule", "datapoint_type")
-_OF_HEALTH = (*_OF_ALARMS, "system")
+_ALARM_KINDS = ("event_rule", "datapoint_type")
+_HEALTH_KINDS = (*_ALARM_KINDS, "system")
 _NO_RULES = CompiledRules(())
 _NO_MEMBERS = Members()
 
 
-class Decided(NamedTuple):
-    """What a plan means for what the rules have begun."""
-
+class Impact(NamedTuple):
     state_changes: Mapping[str, StateChange]
-    """By the name of every rule whose states do not simply go on."""
+    """By the name of every event_rule whose states change."""
     before: CompiledRules = _NO_RULES
     after: CompiledRules = _NO_RULES
     systems: Sequence[SystemDocument] | None = None
-    """Those that hold after the plan; None if nothing changes that their health depends on."""
+    """The systems after the plan; None if nothing changes that their health depends on."""
     members: Members = _NO_MEMBERS
-    """Of those that held before."""
+    """The members of the systems before the plan."""
 
 
-def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
-    """Of every event_rule, and of what the datapoint_types stand for.
-
-    Refuses a change after which a rule that is applied already would not hold.
-    """
-    changed = {change.kind for change in planned.effective}
-    if not changed.intersection(_OF_HEALTH):
-        return Decided({})
-    before = {(one.kind, one.name): one.document for one in stored if one.holds}
-    after: dict[Key, Any] = {**before, **{change.key: change.after for change in planned.effective}}
+def assess(stored: Sequence[StoredDocument], plan: ApplyPlan) -> Impact:
+    """The effect of a plan; rejects a change that would break an event_rule which is applied already."""
+    changed = {change.kind for change in plan.effective}
+    if not changed.intersection(_HEALTH_KINDS):
+        return Impact({})
+    before = {(document.kind, document.name): document.content for document in stored if document.holds}
+    after: dict[DocumentKey, Any] = {**before, **{change.key: change.after for change in plan.effective}}
     documents = _rule_set(after)
     systems = list(documents.of(SystemDocument).values())
     former = CompiledRuleSet(_rule_set(before))
-    if not changed.intersection(_OF_ALARMS):
-        return Decided({}, former, former, systems, former.members)
+    if not changed.intersection(_ALARM_KINDS):
+        return Impact({}, former, former, systems, former.members)
     latter = CompiledRuleSet(documents, former)
     for name, error in latter.unusable.items():
         if name in former.rules:
@@ -59,14 +54,14 @@ def decide(stored: Sequence[Stored], planned: Plan) -> Decided:
                 f"event_rule {name!r}, which is applied already, would not hold any more ({error})",
                 remedy="change it in the same apply",
             )
-    return Decided(state_changes(former, latter), former, latter, systems, former.members)
+    return Impact(state_changes(former, latter), former, latter, systems, former.members)
 
 
-def _rule_set(documents: Mapping[Key, Any]) -> RuleSet:
+def _rule_set(documents: Mapping[DocumentKey, Any]) -> RuleSet:
     """Without the documents that this version of Tocsin cannot read: the workers skip them, too."""
     models = (
         parse_document(kind, document)
         for (kind, _), document in documents.items()
-        if kind in _OF_HEALTH and document is not None
+        if kind in _HEALTH_KINDS and document is not None
     )
     return RuleSet(model for model in models if model is not None)

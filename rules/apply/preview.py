@@ -1,7 +1,7 @@
-"""What applying a plan would do beyond the documents: fires that move, alarms that close, actions that go on.
+"""The effects of a plan beyond the documents: fires that move, alarms that end, runs that are cancelled.
 
-Guarantee: reads only, and decides by the functions that apply uses: `change_state` for alarms, the recurrence that
-would be armed for schedules. What it says is true of the moment in which it looked.
+Guarantee: it only reads, and uses the functions that an apply uses: `change_state` for alarms, the
+recurrence that would be armed for schedules. The result is true for the instant of the read.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rules.alarms.rule_change import StateChange, change_state
-from rules.apply.actions import UnderWay, count_under_way
-from rules.apply.alarms import Held, read_held
-from rules.apply.impact import decide
-from rules.apply.plan import Key, Plan, plan, read_stored
-from rules.apply.schedules import Foreseen, foresee, refuse_orphans
+from rules.apply.actions import RunImpact, count_active_runs
+from rules.apply.alarms import StateAtWatermark, read_alarm_states
+from rules.apply.impact import assess
+from rules.apply.plan import ApplyPlan, DocumentKey, plan_changes, read_stored
+from rules.apply.schedules import NextFires, check_orphans, preview_fires
 from rules.documents.load import Loaded
 from rules.engine import DropPending, Resolve
 from tocsin.core.db import Connection, fetch_all
@@ -27,41 +27,41 @@ class AlarmEnd:
     owner: str
     since: datetime
     outcome: str
-    """resolved, or dropped before it opened"""
+    """`resolved`, or `dropped` for an alarm that was pending."""
     reason: str
 
 
 @dataclass(frozen=True)
 class Preview:
-    plan: Plan
-    fires: Mapping[Key, Foreseen]
-    """Of the schedules that change."""
+    plan: ApplyPlan
+    fires: Mapping[DocumentKey, NextFires]
+    """By schedule that changes."""
     alarms: tuple[AlarmEnd, ...]
-    under_way: Mapping[Key, UnderWay]
-    """Of the action_rules and actions that change."""
+    runs: Mapping[DocumentKey, RunImpact]
+    """By action_rule and action that changes."""
 
 
 async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prune: bool) -> Preview:
     stored = await read_stored(connection)
-    planned = plan(loaded, stored, prune=prune)
-    await refuse_orphans(connection, planned)
-    fires = {change.key: await foresee(connection, change, now) for change in planned.of_kind("schedule")}
+    plan = plan_changes(loaded, stored, prune=prune)
+    await check_orphans(connection, plan)
+    fires = {change.key: await preview_fires(connection, change, now) for change in plan.of_kind("schedule")}
     rows = await fetch_all(connection, "rules.apply/read_partitions")
-    complete = {(lane, partition): until for lane, partition, until in rows}
-    changes = decide(stored, planned).state_changes
+    watermarks = {(lane, partition): watermark for lane, partition, watermark in rows}
+    changes = assess(stored, plan).state_changes
     alarms = [
         end
-        async for held in read_held(connection, changes, complete)
-        for (rule, _), one in held.items()
-        if (end := _end(one, changes[rule], now)) is not None
+        async for states in read_alarm_states(connection, changes, watermarks)
+        for (rule, _), state in states.items()
+        if (end := _end(state, changes[rule], now)) is not None
     ]
-    return Preview(planned, fires, tuple(alarms), await count_under_way(connection, planned.effective))
+    return Preview(plan, fires, tuple(alarms), await count_active_runs(connection, plan.effective))
 
 
-def _end(held: Held, change: StateChange, at: datetime) -> AlarmEnd | None:
-    alarm = held.stored.state.alarm
-    assert alarm is not None, "only such states are read"
-    _, effects = change_state(held.stored.state, change, held.watermark, at)
+def _end(state: StateAtWatermark, change: StateChange, at: datetime) -> AlarmEnd | None:
+    alarm = state.stored.state.alarm
+    assert alarm is not None, "only states with an alarm are read"
+    _, effects = change_state(state.stored.state, change, state.watermark, at)
     for effect in effects:
         if isinstance(effect, Resolve):
             return AlarmEnd(alarm.rule, alarm.owner, alarm.since, "resolved", effect.reason)

@@ -1,9 +1,9 @@
-"""What a change of a `schedule` document does to the schedule, and what it would do.
+"""The effect of changed `schedule` documents on schedules.
 
-Guarantee: schedules are put, moved to another owner and cancelled in the caller's transaction, one after the other in
-the order of owner and name, so that no two applies wait for each other in a circle. One that somebody took over (its
-source is no longer the rules) is left alone when its document is removed. `foresee` tells the next fires by the
-code that arms them.
+Guarantee: schedules are put, moved to another owner and cancelled in the transaction of the caller, in
+the order of owner and name, so that two applies cannot deadlock. A schedule that an operator took over
+(its source is no longer the rules) is left alone when its document is removed. `preview_fires` computes
+the next fires with the code that arms them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rules.apply.plan import Change, Key, Plan
+from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey
 from rules.documents.load import recurrence_arguments
 from schemas.documents import ScheduleDocument
 from timers.recurrence import Recurrence, parse_spec
@@ -22,41 +22,43 @@ from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import Refused
 
-_FORESEEN = 3
-_MOST = 1_000_000
+_SHOWN_FIRES = 3
+_ALL = 1_000_000
 
 
-class Foreseen(NamedTuple):
-    """The next fires as they are armed, and as they would be."""
+class NextFires(NamedTuple):
+    """The next fires before and after the change."""
 
     tz: str
     before: tuple[datetime, ...]
     after: tuple[datetime, ...]
 
 
-async def change_schedules(connection: Connection, plan: Plan, actor: Actor) -> dict[Key, datetime | None]:
-    """The next fire of every schedule that a file names."""
+async def change_schedules(
+    connection: Connection, plan: ApplyPlan, actor: Actor
+) -> dict[DocumentKey, datetime | None]:
+    """Change the schedules; returns the next fire of every schedule in the files."""
     changes = [change for change in plan.changes if change.kind == "schedule"]
     if not changes:
         return {}
-    rows = await list_schedules(connection, source="rules", limit=_MOST)
+    rows = await list_schedules(connection, source="rules", limit=_ALL)
     armed: dict[tuple[str, str], datetime | None] = {
         (row["owner"], row["name"]): row["nominal_at"] for row in rows
     }
-    found: dict[Key, datetime | None] = {}
+    next_at: dict[DocumentKey, datetime | None] = {}
     for change in sorted(changes, key=_owner_and_name):
         await _cancel_former(connection, change, actor)
         if isinstance(change.model, ScheduleDocument):
-            place = change.model.owner, change.name
-            is_there = change.outcome == "unchanged" and place in armed
-            found[change.key] = (
-                armed[place] if is_there else await _put(connection, change.model, change, actor)
+            schedule = change.model.owner, change.name
+            is_armed = change.outcome == "unchanged" and schedule in armed
+            next_at[change.key] = (
+                armed[schedule] if is_armed else await _put(connection, change.model, change, actor)
             )
-    return found
+    return next_at
 
 
-async def refuse_orphans(connection: Connection, plan: Plan) -> None:
-    """A schedule that no file names may run an action, too: made by a person or a service."""
+async def check_orphans(connection: Connection, plan: ApplyPlan) -> None:
+    """Reject the removal of an action that a schedule outside of the files runs."""
     actions = [change.name for change in plan.of_kind("action") if change.outcome == "removed"]
     if not actions:
         return
@@ -64,19 +66,19 @@ async def refuse_orphans(connection: Connection, plan: Plan) -> None:
     if row is not None:
         owner, name, action = row
         raise Refused(
-            f"action {action!r} cannot be removed, schedule {name!r}{f' of owner {owner!r}' if owner else ''} runs "
-            "it",
+            f"action {action!r} cannot be removed, schedule {name!r}{f' of owner {owner!r}' if owner else ''} "
+            "runs it",
             remedy="cancel the schedule first, or keep the action in the files",
         )
 
 
-async def foresee(connection: Connection, change: Change, now: datetime) -> Foreseen:
-    """Raises what applying would raise."""
+async def preview_fires(connection: Connection, change: DocumentChange, now: datetime) -> NextFires:
+    """The fires before and after the change; raises the errors that an apply would raise."""
     model = change.model
     former = await find_schedule(connection, _former_owner(change), change.name)
     before = _armed(former) if former is not None else ()
     if not isinstance(model, ScheduleDocument):
-        return Foreseen(former["recurrence"]["tz"] if former is not None else "UTC", before, ())
+        return NextFires(former["recurrence"]["tz"] if former is not None else "UTC", before, ())
     row = (
         former
         if _former_owner(change) == model.owner
@@ -87,7 +89,7 @@ async def foresee(connection: Connection, change: Change, now: datetime) -> Fore
         recurrence = recurrence_of_spec(schedule_spec(model), row, now)
         done_until = row["last_occurrence"] if row is not None else None
         after = _following(recurrence, next_occurrence({"name": model.name}, recurrence, now, done_until).at)
-    return Foreseen(model.tz, before, after)
+    return NextFires(model.tz, before, after)
 
 
 def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:
@@ -109,18 +111,18 @@ def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:
 
 
 async def _put(
-    connection: Connection, document: ScheduleDocument, change: Change, actor: Actor
+    connection: Connection, document: ScheduleDocument, change: DocumentChange, actor: Actor
 ) -> datetime | None:
     row = await find_schedule(connection, document.owner, document.name)
     if row is not None and change.outcome == "unchanged":
-        # Somebody took it over, and it is as they want it.
+        # An operator took it over: it is left alone.
         nominal_at: datetime | None = row["nominal_at"]
         return nominal_at
     return (await put_schedule(connection, schedule_spec(document), actor)).next_at
 
 
-async def _cancel_former(connection: Connection, change: Change, actor: Actor) -> None:
-    """A schedule is known by owner and name: one whose owner changed is another, and the former ends."""
+async def _cancel_former(connection: Connection, change: DocumentChange, actor: Actor) -> None:
+    """Owner and name identify a schedule: one whose owner changes is another schedule, and the former ends."""
     owner = _former_owner(change)
     if change.before is None or (change.after is not None and change.after["owner"] == owner):
         return
@@ -129,25 +131,25 @@ async def _cancel_former(connection: Connection, change: Change, actor: Actor) -
         await cancel_schedule(connection, owner, change.name, actor)
 
 
-def _former_owner(change: Change) -> str:
+def _former_owner(change: DocumentChange) -> str:
     return str((change.before or change.after or {})["owner"])
 
 
-def _owner_and_name(change: Change) -> tuple[str, str]:
+def _owner_and_name(change: DocumentChange) -> tuple[str, str]:
     return str((change.after or change.before or {})["owner"]), change.name
 
 
 def _armed(row: Row) -> tuple[datetime, ...]:
-    """The armed tick is what will fire, even where newer tz data would say another time."""
+    """The armed tick will fire at its time, even if newer timezone data has another one."""
     if row["status"] != "active" or row["nominal_at"] is None:
         return ()
     return _following(parse_spec(row["recurrence"]), row["nominal_at"])
 
 
 def _following(recurrence: Recurrence, first: datetime) -> tuple[datetime, ...]:
-    found: list[datetime] = []
+    fires: list[datetime] = []
     at: datetime | None = first
-    while at is not None and len(found) < _FORESEEN:
-        found.append(at)
+    while at is not None and len(fires) < _SHOWN_FIRES:
+        fires.append(at)
         at = recurrence.next_after(at)
-    return tuple(found)
+    return tuple(fires)

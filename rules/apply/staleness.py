@@ -1,14 +1,16 @@
-"""Silence, when the rules change.
+"""Handles the staleness of series when the rules change.
 
-Guarantee, in the apply's own transaction, which holds all partitions: first every silence up to `watermark` is
-realised and heard by the rules that held until now (`settle`), so that what they concluded does not depend on how late
-the clock or the stream was; for members of systems every sustain is realised as well, because their health is about to
-change its ground. In the end the rules that are new, or judge in another way than before, hear of the series that are
-stale already, as of `watermark` (`hear_silences`): `absent` over a dead series opens, its `for` counted from the
-change.
+Guarantee, in the transaction of the apply, which holds all partitions: first `realise_overdue`
+realises every staleness up to the watermark with the rules that held until now, so that their
+conclusions do not depend on how late the clock or the stream was. For members of systems it realises
+every sustain too, because the documents that decide their health are about to change. At the end
+`evaluate_stale_series` evaluates the series that are stale already with the rules that are new or
+changed, as of the watermark: `absent` over a stale series opens an alarm, with its `for` counted from
+the change.
 
-A replay does the same at the same place of the stream (`rules/apply/cutover.py`). Only the clock is beside us, and
-it removes the timer first, as we do: then `Conflict` is raised, and the apply begins again.
+A replay does the same at the same position of the stream (`rules/apply/cutover.py`). Only the clock
+works at the same time, and it removes the timer first, as this module does: then `Conflict` is raised,
+and the apply starts again.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from typing import NamedTuple
 from rules.alarms.batch_writes import AlarmBatch, read_states
 from rules.alarms.over_series import OwnerWatermark, plan_batch
 from rules.alarms.rule_change import rules_to_reevaluate
-from rules.apply.alarms import Complete
-from rules.apply.backlog import MOST, Behind, count_silences, pages, read_backlog
-from rules.apply.impact import Decided
+from rules.apply.alarms import Watermarks
+from rules.apply.backlog import MAX_OVERDUE, BacklogTooLarge, chunks, count_overdue, read_backlog
+from rules.apply.impact import Impact
 from rules.engine import CompiledRules, Rule, Value, WentStale
 from rules.health.observations import Fact
 from rules.lanes.batch import Writes
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all
 from tocsin.core.records import Records
 
-# A page is judged while the session is idle inside of a transaction, which is ended when that takes long.
-_AT_ONCE = 250
+# A chunk is evaluated while the session is idle inside a transaction, which Postgres ends after a while.
+_CHUNK = 250
 
 
-class Stale(NamedTuple):
-    """A series as rules.apply/list_stale_series returns it."""
+class StaleSeries(NamedTuple):
+    """A row of rules.apply/list_stale_series."""
 
     partition: int
     owner: str
@@ -47,76 +49,84 @@ class Stale(NamedTuple):
     ts: datetime
     labels: dict[str, str]
 
-    def at(self, instant: datetime, told_at: datetime) -> WentStale:
-        """What a rule hears that began to judge it then."""
-        return WentStale(instant, *self[1:], told_at)
+    def as_input(self, instant: datetime, said_at: datetime) -> WentStale:
+        """The input for a rule that evaluates the series from `instant` on."""
+        return WentStale(instant, *self[1:], said_at)
 
 
-async def settle(connection: Connection, complete: Complete, decided: Decided) -> tuple[Records, list[Fact]]:
-    """Under the rules that held; what is left to append, and facts about members. `Behind` if that is too much to do
-    while the lanes are stopped: see `backlog`."""
-    if decided.systems is None:
+async def realise_overdue(
+    connection: Connection, watermarks: Watermarks, impact: Impact
+) -> tuple[Records, list[Fact]]:
+    """Realise what is overdue with the rules that held; returns records to append, and facts about members.
+
+    `BacklogTooLarge` if that is too much to do while the lanes are blocked: see `backlog`.
+    """
+    if impact.systems is None:
         return Records(), []
-    overdue = await read_backlog(connection)
-    if count_silences(overdue) > MOST:
-        raise Behind
-    parts: list[Records] = []
+    backlog = await read_backlog(connection)
+    if count_overdue(backlog) > MAX_OVERDUE:
+        raise BacklogTooLarge
+    records: list[Records] = []
     facts: list[Fact] = []
-    for partition, owners in sorted(overdue.items()):
-        until = complete["data", partition]
-        assert until is not None, "nothing was read, so nothing is due"
-        for page in pages(owners):
-            inputs = [OwnerWatermark(one.owner, until) for one in page]
-            batch = await plan_batch(connection, partition, inputs, decided.before, decided.members)
-            parts.append(await _written(connection, batch))
+    for partition, owners in sorted(backlog.items()):
+        watermark = watermarks["data", partition]
+        assert watermark is not None, "nothing was read, so nothing is due"
+        for chunk in chunks(owners):
+            inputs = [OwnerWatermark(overdue.owner, watermark) for overdue in chunk]
+            batch = await plan_batch(connection, partition, inputs, impact.before, impact.members)
+            records.append(await _write(connection, batch))
             facts += batch.facts
-    return replace(Records.joined(parts), facts=None), facts
+    return replace(Records.joined(records), facts=None), facts
 
 
-async def hear_silences(
-    connection: Connection, complete: Complete, decided: Decided, at: datetime
+async def evaluate_stale_series(
+    connection: Connection, watermarks: Watermarks, impact: Impact, at: datetime
 ) -> Records:
-    """Under the rules that hold from now on; what is left to append."""
-    anew = rules_to_reevaluate(decided.before, decided.after)
-    parts = []
-    async for page in _stale_series(connection, complete, decided.after, anew, at):
-        for partition, pairs in sorted(page.items()):
-            parts.append(await _written(connection, await _heard(connection, partition, pairs)))
-    return Records.joined(parts)
+    """Evaluate stale series with the rules that hold from now on; returns records to append."""
+    names = rules_to_reevaluate(impact.before, impact.after)
+    records = []
+    async for chunk in _stale_inputs(connection, watermarks, impact.after, names, at):
+        for partition, inputs in sorted(chunk.items()):
+            records.append(await _write(connection, await _evaluate(connection, partition, inputs)))
+    return Records.joined(records)
 
 
-async def _stale_series(
-    connection: Connection, complete: Complete, rules: CompiledRules, anew: AbstractSet[str], at: datetime
+async def _stale_inputs(
+    connection: Connection,
+    watermarks: Watermarks,
+    rules: CompiledRules,
+    names: AbstractSet[str],
+    at: datetime,
 ) -> AsyncIterator[dict[int, list[tuple[Rule, WentStale]]]]:
-    """By partition, page by page, with the rules that are to hear of them."""
+    """In chunks, by partition: stale series with the rules that evaluate them."""
     after = ("", "")
-    query = statement("rules.apply/list_stale_series")
-    while anew:
-        given = {"owner": after[0], "key": after[1], "most": _AT_ONCE}
-        rows = [Stale(*row) for row in await (await connection.execute(query, given)).fetchall()]
-        page: defaultdict[int, list[tuple[Rule, WentStale]]] = defaultdict(list)
-        for stale in rows:
-            until = complete["data", stale.partition]
-            assert until is not None, "nothing was read, so nothing is stale"
-            heard = (rule for rule in rules.for_key(stale.key) if rule.name in anew)
-            page[stale.partition] += [(rule, stale.at(until, at)) for rule in heard]
-        yield page
-        if len(rows) < _AT_ONCE:
+    while names:
+        parameters = {"owner": after[0], "key": after[1], "most": _CHUNK}
+        rows = await fetch_all(connection, "rules.apply/list_stale_series", parameters)
+        stale = [StaleSeries(*row) for row in rows]
+        chunk: defaultdict[int, list[tuple[Rule, WentStale]]] = defaultdict(list)
+        for series in stale:
+            watermark = watermarks["data", series.partition]
+            assert watermark is not None, "nothing was read, so nothing is stale"
+            evaluating = (rule for rule in rules.for_key(series.key) if rule.name in names)
+            chunk[series.partition] += [(rule, series.as_input(watermark, at)) for rule in evaluating]
+        yield chunk
+        if len(stale) < _CHUNK:
             return
-        after = rows[-1].owner, rows[-1].key
+        after = stale[-1].owner, stale[-1].key
 
 
-async def _heard(
-    connection: Connection, partition: int, page: Sequence[tuple[Rule, WentStale]]
+async def _evaluate(
+    connection: Connection, partition: int, inputs: Sequence[tuple[Rule, WentStale]]
 ) -> AlarmBatch:
-    subjects = ((rule.name, given.owner) for rule, given in page)
+    subjects = ((rule.name, input.owner) for rule, input in inputs)
     batch = AlarmBatch("data", partition, await read_states(connection, subjects))
-    for rule, given in page:
-        batch.apply_input(rule, given.owner, given)
+    for rule, input in inputs:
+        batch.apply_input(rule, input.owner, input)
     return batch
 
 
-async def _written(connection: Connection, work: Writes) -> Records:
+async def _write(connection: Connection, work: Writes) -> Records:
     await work.timers(connection)
     await work.entities(connection)
     return work.records()

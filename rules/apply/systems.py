@@ -1,17 +1,19 @@
-"""The systems and their members, when documents change.
+"""Replaces the systems and their members when documents change.
 
-Guarantee: what happened before the apply is told first, under the documents that held: nobody reads on while the
-partitions are locked, so all facts are there, and those that still wait are taken in the order of their instants. Then
-every system has exactly the members that its document names, as their series and alarms are now, and says so if that is
-something else than before. Of a system that is gone a last verdict says that nobody judges it any more, so that no
-alarm over its health is left behind.
+Guarantee: first the health changes from before the apply are concluded, with the documents that held.
+No worker reads on while the partitions are locked, so all observations are there, and the waiting ones
+are taken in the order of their instants. Then every system has exactly the members of its document, in
+the present state of their series and alarms, and a changed health is recorded. A removed system gets a
+final health change, so that no alarm over its health is left behind.
 
-The instant of the change is how far the furthest partition was read (the apply's own, if none was): what is read later
-and is of an earlier instant counts from there. A replay comes to the same (`rules/replay/backtest/health.py`).
+The instant of the change is the watermark of the furthest partition (the instant of the apply, if no
+partition was read). Observations that are read later and have an earlier instant count from there. A
+replay does the same (`rules/replay/backtest/health.py`).
 
-Health is locked for all of it; the log, for which the clock would wait, only when the rows change: whoever appends
-notes facts about the members that it sees. Nothing is missed by that: workers wait for their partitions, what the clock
-could have said about a member was settled, and what it may still say about an owner that becomes one counts already.
+Health is locked during all of this. The record log, for which the clock would wait, is locked only
+when the rows change: a session that appends records observations of the members that it sees. Nothing
+is missed: workers wait for their partitions, everything that the clock could record about a member was
+realised before, and what it may still record about an owner that becomes a member counts already.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from rules.apply.alarms import Complete
-from rules.apply.impact import Decided
+from rules.apply.alarms import Watermarks
+from rules.apply.impact import Impact
 from rules.documents.members import Members
 from rules.engine import RuleState
 from rules.health.observations import Fact, held_after
@@ -36,66 +38,66 @@ from rules.health.store import (
     read_standing,
 )
 from rules.health.systems import HealthChange, Known, Systems, gone, take
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.records import Records
 
 _at = attrgetter("at")
 
 
 async def change_systems(
-    connection: Connection, decided: Decided, complete: Complete, settled: Sequence[Fact], at: datetime
+    connection: Connection, impact: Impact, watermarks: Watermarks, realised: Sequence[Fact], at: datetime
 ) -> Records:
-    """After all other entities. `settled`: facts that this apply found before it changed anything."""
-    if decided.systems is None:
+    """Called after all other entities. `realised` are the observations of `realise_overdue`."""
+    if impact.systems is None:
         return Records(facts=[])
     await connection.execute(statement("rules.apply/lock_health"))
-    before, told, holds_from = await _conclude(connection, decided, settled)
-    if not before.systems and not decided.systems:
+    before, changes, holds_from = await _conclude(connection, impact, realised)
+    if not before.systems and not impact.systems:
         return Records(facts=[])
-    read = [until for (lane, _), until in complete.items() if lane == "data" and until is not None]
-    begins = max((*read, *([holds_from] if holds_from else [])), default=at)
-    told += await _begin(connection, decided, complete, before, begins)
-    return Records(calculated=[calculated(one) for one in told], facts=[])
+    read = [read_at for (lane, _), read_at in watermarks.items() if lane == "data" and read_at is not None]
+    changed_at = max((*read, *([holds_from] if holds_from else [])), default=at)
+    changes += await _begin(connection, impact, watermarks, before, changed_at)
+    return Records(calculated=[calculated(change) for change in changes], facts=[])
 
 
 async def _conclude(
-    connection: Connection, decided: Decided, settled: Sequence[Fact]
+    connection: Connection, impact: Impact, realised: Sequence[Fact]
 ) -> tuple[Systems, list[HealthChange], datetime | None]:
-    """Under the documents that held until now."""
-    members, rules = decided.members, decided.before
+    """Conclude health up to now, with the documents that held."""
+    members, rules = impact.members, impact.before
     systems, _, holds_from = await read_standing(
         connection, lambda owner, key: members.of_series(owner, key, rules)
     )
-    told: list[HealthChange] = []
-    rest = sorted(settled, key=_at)
+    changes: list[HealthChange] = []
+    rest = sorted(realised, key=_at)
     async for waiting in read_all_facts(connection):
         count = bisect_right(rest, waiting[-1].at, key=_at)
-        told += take(systems, sorted([*waiting, *rest[:count]], key=_at), holds_from)
+        changes += take(systems, sorted([*waiting, *rest[:count]], key=_at), holds_from)
         rest = rest[count:]
-    return systems, told + take(systems, rest, holds_from), holds_from
+    return systems, changes + take(systems, rest, holds_from), holds_from
 
 
 async def _begin(
-    connection: Connection, decided: Decided, complete: Complete, before: Systems, begins: datetime
+    connection: Connection, impact: Impact, watermarks: Watermarks, before: Systems, changed_at: datetime
 ) -> list[HealthChange]:
-    members, rules = Members(decided.systems or ()), decided.after
-    known = await _read_now(connection, members, complete)
+    members, rules = Members(impact.systems or ()), impact.after
+    known = await _read_members(connection, members, watermarks)
     systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
     for name in sorted(members.systems):
         systems.begin(name, before.state(name))
     for row in members.rows(known.series, rules):
         systems.place(row)
-    changes = gone(before, members.systems, begins) + systems.conclude(begins)
-    await _replace(connection, systems, changes, begins)
+    changes = gone(before, members.systems, changed_at) + systems.conclude(changed_at)
+    await _replace(connection, systems, changes, changed_at)
     return changes
 
 
 async def _replace(
-    connection: Connection, systems: Systems, changes: Sequence[HealthChange], begins: datetime
+    connection: Connection, systems: Systems, changes: Sequence[HealthChange], changed_at: datetime
 ) -> None:
     known = systems.known
     parameters = {
-        "holds_from": begins,
+        "holds_from": changed_at,
         "series": as_rows(
             {"owner": owner, "key": key, "stale_since": stale_since}
             for owner, series in known.series.items()
@@ -109,27 +111,24 @@ async def _replace(
         "members": as_rows(member_row(row, condition) for row, condition in systems.members.items()),
     }
     await connection.execute(statement("rules.apply/lock_log"))
-    cursor = await connection.execute(statement("rules.apply/clear_systems"))
-    since = dict(await cursor.fetchall()) | {one.system: one.at for one in changes}
+    since = dict(await fetch_all(connection, "rules.apply/clear_systems")) | {
+        change.system: change.at for change in changes
+    }
     parameters["systems"] = as_rows(
-        {"system": name, "health": verdict[0], "reason": verdict[1], "since": since[name]}
+        {"system": name, "health": state[0], "reason": state[1], "since": since[name]}
         for name in systems.systems
-        if (verdict := systems.state(name)) is not None
+        if (state := systems.state(name)) is not None
     )
     await connection.execute(statement("rules.apply/insert_systems"), parameters)
 
 
-async def _read_now(connection: Connection, members: Members, complete: Complete) -> Known:
-    """From what is stored at this moment; of an owner that was no member until now, sustains that are decided may still
-    have to fire."""
-    cursor = await connection.execute(
-        statement("rules.apply/read_members_now"), {"owners": sorted(members.owners)}
-    )
-    row = await cursor.fetchone()
+async def _read_members(connection: Connection, members: Members, watermarks: Watermarks) -> Known:
+    """The present state of all members. A sustain of an owner that becomes a member may be due and not fired yet."""
+    row = await fetch_one(connection, "rules.apply/read_member_states", {"owners": sorted(members.owners)})
     assert row is not None
     known = known_of((row[0], ()))
     for owner, rule, partition, state in row[1]:
-        held = held_after(RuleState.from_json(state), complete["data", partition])
+        held = held_after(RuleState.from_json(state), watermarks["data", partition])
         if held is not None:
             known.alarms.setdefault(owner, {})[rule] = held
     return known

@@ -1,14 +1,15 @@
-"""Apply: documents become versions, schedules and the fate of what older documents began, in one transaction.
+"""Stores new document versions, updates schedules, and ends or changes what replaced versions have started.
 
-Guarantees: all or nothing; what is unchanged is left alone, so that applying a file again does nothing, and a schedule
-that a person paused stays paused until its document changes. New versions hold for the records after the
-`rules-applied` event of the same transaction, and removed ones up to it: what an alarm or an action of theirs does
-in this transaction is said before that event, and so is still heard by the rules that began it; what new rules conclude
-at once is said after it. Applies take turns.
+Guarantees: all or nothing. Unchanged documents are left alone, so applying a file again does nothing,
+and a schedule that an operator paused stays paused until its document changes. New versions hold for
+the records after the `rules-applied` event of the same transaction, removed versions up to it. The
+events of alarms and runs that this transaction ends come before that event, so the rules that started
+them still see them. The events that new rules cause at once come after it. One apply runs at a time.
 
-The phases: schedules with their ticks first, because nobody who holds a partition touches those; then (0) the
-partitions, (1) timers, (2) states, alarms and actions, (3) one append, and our own rows, which nobody else writes.
-What the clock changed meanwhile shows as `Conflict`, and everything is decided again.
+The phases: first schedules with their ticks, because no transaction that holds a partition touches
+those. Then (0) the partitions, (1) timers, (2) states, alarms and runs, (3) one append, and the rows
+that only an apply writes. If the clock changed something in the meantime, `Conflict` is raised and
+everything is decided again.
 
 On failure nothing was applied, whatever was killed: the transaction is the only effect.
 """
@@ -22,15 +23,15 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from rules.apply.actions import CancelWaiting, ended_rules
+from rules.apply.actions import CancelUnstarted, ended_rules
 from rules.apply.alarms import change_alarms
-from rules.apply.backlog import Behind, Progress, settle_backlog
+from rules.apply.backlog import BacklogTooLarge, Progress, process_backlog
 from rules.apply.cutover import lock_partitions, record_cutovers
-from rules.apply.impact import Decided, decide
-from rules.apply.limits import refuse_large
-from rules.apply.plan import Change, Key, Plan, plan, read_stored
-from rules.apply.schedules import change_schedules, refuse_orphans
-from rules.apply.staleness import hear_silences, settle
+from rules.apply.impact import Impact, assess
+from rules.apply.limits import check_size
+from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey, plan_changes, read_stored
+from rules.apply.schedules import change_schedules, check_orphans
+from rules.apply.staleness import evaluate_stale_series, realise_overdue
 from rules.apply.systems import change_systems
 from rules.apply.watchdogs import ChangedWatchdogs, read_tolerances
 from rules.documents.load import Loaded
@@ -44,32 +45,32 @@ from tocsin.core.record_log import append_records
 from tocsin.core.records import NewEvent, Records
 from tocsin.core.sql_errors import LOCK_TIMEOUT
 
-_LISTED = 1000
+_MAX_LISTED = 1000
 _VERBS = {"added": "add", "changed": "change", "removed": "remove"}
-_TURNS = 20
+_TRIES = 20
 
 
 @dataclass(frozen=True)
 class Applied:
-    plan: Plan
+    plan: ApplyPlan
     seq: int | None
-    """Of the `rules-applied` event; None if nothing changed."""
-    next_at: dict[Key, datetime | None]
-    """The next fire of each schedule that the files name."""
+    """The seq of the `rules-applied` event; None if nothing changed."""
+    next_at: dict[DocumentKey, datetime | None]
+    """The next fire of each schedule in the files."""
     resolved: int = 0
-    """Alarms that this apply resolved."""
+    """The number of alarms that this apply resolved."""
     cancelled: int = 0
-    """Actions that it cancelled before they began."""
+    """The number of runs that this apply cancelled before they started."""
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What was decided before the transaction, because deciding about thousands of documents takes its time."""
+    """Decisions that are made before the transaction, because they take long for thousands of documents."""
 
     newest: int
-    """The apply it rests on: after another one it is decided again."""
-    plan: Plan
-    decided: Decided
+    """The apply that the decisions are based on: after another one they are made again."""
+    plan: ApplyPlan
+    impact: Impact
 
 
 async def apply(
@@ -77,104 +78,114 @@ async def apply(
     loaded: Loaded,
     actor: Actor,
     *,
-    removing: frozenset[Key] | None = None,
+    removing: frozenset[DocumentKey] | None = None,
     large: bool = False,
-    tell: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Applied:
-    """`removing` is what a person agreed to remove, and must be all that the files leave out; None removes nothing.
-    `large`: even if it stops the lanes for long. `tell` hears how much of a backlog is settled, if there is one."""
+    """Apply loaded documents.
+
+    `removing` are the documents that the operator agreed to remove. They must be all stored documents
+    that the files leave out; None removes nothing. `large` allows an apply that blocks the lanes for
+    long. `progress` is called while a backlog is processed.
+    """
 
     async def once() -> Applied:
         prepared = await _prepare(connection, loaded, prune=removing is not None)
         if removing is not None and prepared.plan.removed != removing:
             raise Refused(
-                "the rules were changed since you looked", remedy="look at the plan again, then apply it"
+                "the rules were changed after the plan was shown",
+                remedy="check the plan again, then apply it",
             )
-        if prepared.decided.systems is not None:
-            await settle_backlog(connection, prepared.decided, prepared.newest, tell)
-            # Only now: what was overdue has opened alarms that this may end.
+        if prepared.impact.systems is not None:
+            await process_backlog(connection, prepared.impact, prepared.newest, progress)
+            # After the backlog: it may have opened alarms that this apply ends.
             if not large:
-                await refuse_large(connection, prepared.decided)
+                await check_size(connection, prepared.impact)
         async with connection.transaction():
             return await _apply(connection, prepared, actor)
 
-    for _ in range(_TURNS):
+    for _ in range(_TRIES):
         try:
             return await retrying(once)
-        except (Conflict, Behind):
+        except (Conflict, BacklogTooLarge):
             continue
         except LOCK_TIMEOUT:
             break
     raise Refused(
-        "somebody else applies rules at this moment, holds what they change, or silences come due faster than they can "
-        "be settled",
-        remedy="look at `tocsin doctor`, and try again",
+        "could not get the locks: another apply is running, or staleness deadlines pass faster than they can be "
+        "processed",
+        remedy="check `tocsin doctor` and try again",
     )
 
 
 async def _prepare(connection: Connection, loaded: Loaded, *, prune: bool) -> _Prepared:
     newest = await newest_rules(connection)
     stored = await read_stored(connection)
-    planned = plan(loaded, stored, prune=prune)
-    return _Prepared(newest, planned, decide(stored, planned))
+    plan = plan_changes(loaded, stored, prune=prune)
+    return _Prepared(newest, plan, assess(stored, plan))
 
 
 async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> Applied:
-    planned, decided = prepared.plan, prepared.decided
+    plan, impact = prepared.plan, prepared.impact
     await connection.execute(statement("rules.apply/lock_rules"))
     if await newest_rules(connection) != prepared.newest:
-        raise Conflict("another apply was quicker")
-    await refuse_orphans(connection, planned)
-    next_at = await change_schedules(connection, planned, actor)
-    if not planned.effective:
-        return Applied(planned, None, next_at)
-    complete = await lock_partitions(connection)
-    settled, facts = await settle(connection, complete, decided)
-    tolerances = await read_tolerances(connection, decided.before.types, decided.after.types)
-    actions = CancelWaiting(ended_rules(planned.effective))
-    works: tuple[Writes, ...] = (actions, ChangedWatchdogs(tolerances))
+        raise Conflict("another apply was faster")
+    await check_orphans(connection, plan)
+    next_at = await change_schedules(connection, plan, actor)
+    if not plan.effective:
+        return Applied(plan, None, next_at)
+    watermarks = await lock_partitions(connection)
+    overdue, observations = await realise_overdue(connection, watermarks, impact)
+    tolerances = await read_tolerances(connection, impact.before.types, impact.after.types)
+    runs = CancelUnstarted(ended_rules(plan.effective))
+    works: tuple[Writes, ...] = (runs, ChangedWatchdogs(tolerances))
     for work in works:
         await work.timers(connection)
-    edges = await change_alarms(connection, decided.state_changes, complete, actor.now)
+    transitions = await change_alarms(connection, impact.state_changes, watermarks, actor.now)
     for work in works:
         await work.entities(connection)
-    heard = await hear_silences(connection, complete, decided, actor.now)
-    await _audit(connection, planned.effective, actor)
-    await connection.execute(statement("rules.apply/be_patient"))
-    health = await change_systems(connection, decided, complete, facts, actor.now)
-    applied = Records([_applied_event(planned, actor)])
-    ends = [Records(edges), *(work.records() for work in works)]
-    records = Records.joined([settled, *ends, applied, heard, health])
-    seq = await _record(connection, planned.effective, records, len(heard.events))
-    resolved = sum(event.type == "alarm-resolved" for event in edges)
-    return Applied(planned, seq, next_at, resolved, len(actions.steps))
+    evaluated = await evaluate_stale_series(connection, watermarks, impact, actor.now)
+    await _audit(connection, plan.effective, actor)
+    await connection.execute(statement("rules.apply/raise_idle_timeout"))
+    health = await change_systems(connection, impact, watermarks, observations, actor.now)
+    applied = Records([_applied_event(plan, actor)])
+    ends = [Records(transitions), *(work.records() for work in works)]
+    records = Records.joined([overdue, *ends, applied, evaluated, health])
+    seq = await _record(connection, plan.effective, records, len(evaluated.events))
+    resolved = sum(event.type == "alarm-resolved" for event in transitions)
+    return Applied(plan, seq, next_at, resolved, len(runs.steps))
 
 
-async def _audit(connection: Connection, changes: Sequence[Change], actor: Actor) -> None:
-    """Schedules have their own rows: putting one says what it did."""
-    told = [change for change in changes if change.kind != "schedule"]
-    if told:
+async def _audit(connection: Connection, changes: Sequence[DocumentChange], actor: Actor) -> None:
+    """Write the audit rows of all documents but schedules, which have their own."""
+    audited = [change for change in changes if change.kind != "schedule"]
+    if audited:
         await connection.execute(
             statement("rules.apply/insert_audit"),
             {
                 "at": actor.now,
                 "who": actor.who,
                 "via": actor.via,
-                "verbs": column(_VERBS[change.outcome] for change in told),
-                "kinds": column(change.kind for change in told),
-                "names": column(change.name for change in told),
-                "old": column(change.before for change in told),
-                "new": column(change.after for change in told),
+                "verbs": column(_VERBS[change.outcome] for change in audited),
+                "kinds": column(change.kind for change in audited),
+                "names": column(change.name for change in audited),
+                "old": column(change.before for change in audited),
+                "new": column(change.after for change in audited),
             },
         )
 
 
-async def _record(connection: Connection, changes: Sequence[Change], records: Records, after: int) -> int:
-    """The log is locked by the append, so the versions written after it are cheap rows of ours alone. `after`: how many
-    events come after `rules-applied`."""
+async def _record(
+    connection: Connection, changes: Sequence[DocumentChange], records: Records, events_after: int
+) -> int:
+    """Append the records and write the versions; returns the seq of the `rules-applied` event.
+
+    The append locks the record log. The versions come after it: they are few cheap rows that no other
+    transaction writes. `events_after` is the number of events after `rules-applied`.
+    """
     last = await append_records(connection, records)
     assert last is not None
-    seq = last - after - len(records.steps) - len(records.calculated)
+    seq = last - events_after - len(records.steps) - len(records.calculated)
     columns: dict[str, Any] = {
         "seq": seq,
         "kinds": [change.kind for change in changes],
@@ -196,14 +207,14 @@ async def _record(connection: Connection, changes: Sequence[Change], records: Re
     return seq
 
 
-def _applied_event(planned: Plan, actor: Actor) -> NewEvent:
+def _applied_event(plan: ApplyPlan, actor: Actor) -> NewEvent:
     listed = [
         {"kind": change.kind, "name": change.name, "version": change.version, "outcome": change.outcome}
-        for change in planned.effective
+        for change in plan.effective
     ]
     return NewEvent(
         ts=actor.now,
         origin="caused",
         type="rules-applied",
-        payload={"count": len(listed), "documents": listed[:_LISTED], "who": actor.who, "via": actor.via},
+        payload={"count": len(listed), "documents": listed[:_MAX_LISTED], "who": actor.who, "via": actor.via},
     )

@@ -1,12 +1,13 @@
-"""The watchdogs of series whose datapoint_type changes.
+"""Re-arms the watchdogs of series whose datapoint_type changes.
 
-Guarantee: after an apply a fresh series is watched exactly if its type has a cadence, with the tolerance of that type:
-one that was watched by a type that is gone is not, and one that a new type covers is, from its last arrival on. A
-deadline never lies before `watermark` of the partition: a tighter tolerance counts from the change, and calls
-nothing stale in the past. A series that is stale stays so until a datapoint arrives: an edit takes no verdict back.
+Guarantee: after an apply a fresh series is watched exactly if its type has an interval, with the
+tolerance of that type. The watchdog of a series whose type was removed is deleted. A series that a new
+type covers is watched from its last arrival on. A deadline is never before the watermark of the
+partition: a shorter tolerance counts from the change, and makes nothing stale in the past. A stale
+series stays stale until a datapoint arrives.
 
-Why at once: an arrival would set it right, but a series that is silent has none. Re-arming 100,000 series takes three
-seconds, in which no batch commits.
+Why in the apply: an arrival would re-arm the watchdog, but a series without data has no arrivals.
+Re-arming 100,000 series takes three seconds, in which no batch commits.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from tocsin.core.instant import MICROSECOND
 
 class ChangedWatchdogs(Writes):
     def __init__(self, tolerances: Mapping[str, timedelta | None]) -> None:
-        """By key, of those that changed; None: it is not watched any more."""
-        self._gone = [key for key, within in tolerances.items() if within is None]
-        self._armed = {key: within // MICROSECOND for key, within in tolerances.items() if within is not None}
+        """The tolerance of each changed key; None: it is no longer watched."""
+        self._disarmed = [key for key, tolerance in tolerances.items() if tolerance is None]
+        self._armed = {
+            key: tolerance // MICROSECOND for key, tolerance in tolerances.items() if tolerance is not None
+        }
 
     async def timers(self, connection: Connection) -> None:
-        if self._gone:
-            await connection.execute(statement("rules.apply/disarm_watchdogs"), {"keys": self._gone})
+        if self._disarmed:
+            await connection.execute(statement("rules.apply/disarm_watchdogs"), {"keys": self._disarmed})
         if self._armed:
             await connection.execute(
                 statement("rules.apply/arm_watchdogs"),
@@ -39,7 +42,7 @@ class ChangedWatchdogs(Writes):
 async def read_tolerances(
     connection: Connection, before: TypeIndex, after: TypeIndex
 ) -> dict[str, timedelta | None]:
-    """Of the keys that have ever been seen and whose tolerance changes."""
+    """The new tolerance of each existing key whose tolerance changes."""
     if before.types == after.types:
         return {}
     rows = await fetch_all(connection, "rules.alarms/list_keys")

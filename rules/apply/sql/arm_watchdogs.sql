@@ -1,5 +1,6 @@
--- Phase 1: the watchdogs of all fresh series of these keys, in key order, with a new tolerance. A deadline that passed already is that
--- of the change: what the partition has read up to then was judged by the older one.
+-- Phase 1: arms the watchdogs of all fresh series of these keys with a new tolerance, in key order.
+-- A deadline is never before the watermark of the partition: what was read up to then was evaluated
+-- with the old tolerance.
 insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload)
 select 'watchdog', tocsin.token(c.owner), c.key, greatest(d.deadline, tocsin.instant()), d.deadline,
        jsonb_build_object('owner', c.owner, 'within_us', k.within_us)

@@ -1,5 +1,6 @@
--- All systems with their members, all that is known and all facts go; what holds from now on is put in their place. Under the
--- locks of health and of the log. Returns since when each system has been what it is in.
+-- Deletes all systems with their members, the known states of the members and all observations,
+-- before insert_systems. Under the locks of health and of the record log. Returns since when each
+-- system has had its health.
 with series as (delete from tocsin.member_series),
      alarms as (delete from tocsin.member_alarm),
      facts as (delete from tocsin.member_observation)

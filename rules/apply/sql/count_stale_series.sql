@@ -1,2 +1,2 @@
--- How many series of each key are stale. Locks nothing. Index: current_value_stale has no others.
+-- The number of stale series by key. No lock. Index: current_value_stale.
 select key, count(*) from tocsin.current_value where freshness = 'stale' group by key

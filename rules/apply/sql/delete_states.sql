@@ -1,2 +1,2 @@
--- Phase 2: everything that is remembered for rules that are gone. The partitions are locked, so no worker adds to it.
+-- Phase 2: deletes the states of removed rules. The partitions are locked, so no worker adds any.
 delete from tocsin.rule_state where event_rule = any (%(rules)s::text[])

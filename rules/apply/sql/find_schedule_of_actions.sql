@@ -1,4 +1,5 @@
--- A schedule that nobody applied and that runs one of some actions. Walks the schedules: only before actions are removed.
+-- A schedule from outside of the rule files that runs one of some actions. Scans the schedules:
+-- used only when actions are removed.
 select owner, name, action
 from tocsin.schedule
 where action = any (%(actions)s::text[]) and source = 'api' and status in ('active', 'paused')

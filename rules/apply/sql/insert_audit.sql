@@ -1,4 +1,5 @@
--- Who changed which documents, with what they were and are. Schedules have rows of their own.
+-- The audit rows of changed documents, with their old and new content. Schedules have rows of their
+-- own.
 insert into tocsin.audit (at, who, via, verb, kind, name, old, new)
 select %(at)s, %(who)s, %(via)s, d.verb, d.kind, d.name, d.old, d.new
 from unnest(%(verbs)s::text[], %(kinds)s::text[], %(names)s::text[], %(old)s::jsonb[], %(new)s::jsonb[])

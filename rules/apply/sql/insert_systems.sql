@@ -1,4 +1,5 @@
--- The systems that hold from now on, what is known of the owners of their members, and the members, in a statement of their own.
+-- Inserts the systems, the known states of the owners of their members, and the members, after
+-- clear_systems.
 with systems as (
     insert into tocsin.system_health (system, health, reason, since, holds_from)
     select h.system, h.health, h.reason, h.since, %(holds_from)s

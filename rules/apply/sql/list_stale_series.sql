@@ -1,4 +1,5 @@
--- A page of the stale series with their last datapoints, those of an owner together. Index: current_value's key. Locks nothing.
+-- A chunk of the stale series with their last datapoints, ordered by owner. No lock. Index: the key
+-- of current_value.
 select partition, owner, key, arrived_at, value, ts, labels
 from tocsin.current_value
 where freshness = 'stale' and (owner, key) > (%(owner)s, %(key)s)

@@ -1,4 +1,5 @@
--- One partition, as lock_partitions: waits for the batch under way, and keeps new ones out until the commit.
+-- Locks one partition like lock_partitions: waits for the running batch, and blocks new ones until
+-- the commit.
 select watermark
 from tocsin.lane_partition
 where lane = %(lane)s and partition = %(partition)s

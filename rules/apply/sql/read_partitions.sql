@@ -1,2 +1,2 @@
--- How far each partition has read; locks nothing.
+-- The watermark of each partition. No lock.
 select lane, partition, watermark from tocsin.lane_partition

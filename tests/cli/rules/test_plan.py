@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rules.apply.plan import Stored, plan
+from rules.apply.plan import StoredDocument, plan_changes
 from rules.apply.preview import AlarmEnd, Preview
-from rules.apply.schedules import Foreseen
+from rules.apply.schedules import NextFires
 from rules.documents.load import load_text
 from tests.cli.conftest import CommandLine
 from tests.cli.terminal import TOCSIN, Terminal
@@ -23,8 +23,8 @@ _LONG = 'type == "noted" && owner.startsWith("plant-") && payload.count > 3 && p
 
 def lines(after: str, before: str = "", *, prune: bool = False) -> list[str]:
     known = load_text(before).documents if before else ()
-    stored = [Stored(one.kind, one.name, 1, one.data, True) for one in known]
-    return list(plan_lines(Preview(plan(load_text(after), stored, prune=prune), {}, (), {})))
+    stored = [StoredDocument(one.kind, one.name, 1, one.data, True) for one in known]
+    return list(plan_lines(Preview(plan_changes(load_text(after), stored, prune=prune), {}, (), {})))
 
 
 def test_what_is_added_shows_what_the_file_says_and_no_defaults() -> None:
@@ -81,13 +81,13 @@ def test_a_text_of_several_lines_is_compared_line_by_line() -> None:
 
 
 def test_what_is_removed_is_named_with_the_alarms_it_closes() -> None:
-    stored = [Stored(one.kind, one.name, 1, one.data, True) for one in load_text(hot()).documents]
+    stored = [StoredDocument(one.kind, one.name, 1, one.data, True) for one in load_text(hot()).documents]
     ends = (
         AlarmEnd("hot", "plant-7", T0, "resolved", "rule-removed"),
         AlarmEnd("hot", "", T0, "dropped", "rule-removed"),
         AlarmEnd("elsewhere", "a\x1b[2J", T0, "resolved", "rule-changed"),
     )
-    found = list(plan_lines(Preview(plan(load_text(action("x")), stored, prune=True), {}, ends, {})))
+    found = list(plan_lines(Preview(plan_changes(load_text(action("x")), stored, prune=True), {}, ends, {})))
     assert found[2:] == [
         "- event_rule hot",
         "    resolves the alarm of plant-7 (since 2026-03-02 08:00:00Z): rule-removed",
@@ -104,12 +104,12 @@ def test_the_plan_in_the_docs_is_one() -> None:
 
     kept = "".join(action(f"a{number}") for number in range(12))
     known = load_text(digest(8) + hot(name="dsp-hot") + kept).documents
-    stored = [Stored(one.kind, one.name, 1, one.data, True) for one in known]
+    stored = [StoredDocument(one.kind, one.name, 1, one.data, True) for one in known]
     days = [datetime(2026, 3, day, tzinfo=UTC) for day in (2, 3, 4)]
     old, new = (tuple(day + timedelta(hours=hour + 5) for day in days) for hour in (8, 9))
     seen = Preview(
-        plan(load_text(digest(9) + kept), stored, prune=True),
-        {("schedule", "daily-digest"): Foreseen("America/New_York", old, new)},
+        plan_changes(load_text(digest(9) + kept), stored, prune=True),
+        {("schedule", "daily-digest"): NextFires("America/New_York", old, new)},
         (
             AlarmEnd(
                 "dsp-hot", "plant-7", datetime(2026, 3, 1, 22, 10, tzinfo=UTC), "resolved", "rule-removed"

@@ -1,9 +1,8 @@
-"""An apply while much is overdue, or with much to change: the lanes go on, and it is all or nothing as ever."""
+"""An apply with a large backlog, or with many changes: the lanes continue, and it stays all or nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,10 +11,8 @@ import psycopg
 import pytest
 
 from rules.alarms.over_series import OwnerWatermark, SeriesBatch, plan_batch
-from rules.apply import Applied, alarms, apply, backlog, preview, transaction
-from rules.apply import limits as extent
-from rules.apply import staleness as silences
-from rules.apply.backlog import Overdue, read_backlog
+from rules.apply import Applied, alarms, apply, backlog, limits, preview, staleness, transaction
+from rules.apply.backlog import OverdueOwner, Progress, read_backlog
 from rules.documents.load import load_text
 from rules.documents.rule_book import newest_rules
 from tests.clock.heartbeats import at
@@ -31,16 +28,15 @@ from tocsin.core.settings import Settings
 
 OWNERS = [f"plant-{number}" for number in range(12)]
 DEADLINE = 11.0
-Tell = Callable[[int, int], None]
 
 
 @pytest.fixture
 async def live(settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> Living:
-    """Twelve owners that fell silent, their deadlines long read, and no clock; three silences make a page."""
-    for module in (backlog, silences):
-        monkeypatch.setattr(module, "MOST", 2)
-    for module in (alarms, backlog, silences):
-        monkeypatch.setattr(module, "_AT_ONCE", 3)
+    """Twelve owners without data since long before the watermark, and no clock; three checks make a chunk."""
+    for module in (backlog, staleness):
+        monkeypatch.setattr(module, "MAX_OVERDUE", 2)
+    for module in (alarms, backlog, staleness):
+        monkeypatch.setattr(module, "_CHUNK", 3)
     found = Living(settings, sessions)
     await found.begin()
     await found.only(watched() + QUIET, 0)
@@ -49,12 +45,12 @@ async def live(settings: Settings, sessions: Sessions, monkeypatch: pytest.Monke
     return found
 
 
-async def change(connection: Connection, tell: Tell | None = None, large: bool = False) -> Applied:
-    """Another rule, and the one over silence goes."""
+async def change(connection: Connection, progress: Progress | None = None, large: bool = False) -> Applied:
+    """Apply another rule, and remove the one over missing data."""
     loaded = load_text(watched() + OTHER, anchor=at(0))
     removed = (await preview(connection, loaded, at(60), prune=True)).plan.removed
     actor = replace(ACTOR, now=at(60))
-    return await apply(connection, loaded, actor, removing=removed, large=large, tell=tell)
+    return await apply(connection, loaded, actor, removing=removed, large=large, progress=progress)
 
 
 async def commits(connection: Connection) -> int:
@@ -67,20 +63,20 @@ async def stale_at(connection: Connection) -> list[tuple[str, float]]:
     return [(row["owner"], (row["ts"] - at(0)).total_seconds()) for row in rows]
 
 
-async def test_what_is_overdue_is_settled_in_pages_between_which_the_lanes_go_on(
+async def test_a_backlog_is_processed_in_chunks_between_which_the_lanes_continue(
     settings: Settings, connection: Connection, live: Living
 ) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         with psycopg.connect(settings.postgres, autocommit=True) as worker:
             worker.execute("select from tocsin.lane_partition for update nowait")
-        told.append((done, total))
+        reported.append((done, total))
 
     before = await commits(connection)
-    await change(connection, tell)
-    assert told == [(3, 12), (6, 12), (9, 12), (12, 12)]
-    # Four pages, and the apply itself.
+    await change(connection, report)
+    assert reported == [(3, 12), (6, 12), (9, 12), (12, 12)]
+    # Four chunks, and the apply itself.
     assert await commits(connection) == before + 5
     assert await stale_at(connection) == [(owner, DEADLINE) for owner in sorted(OWNERS)]
     ended = await all_rows(connection, "select opened_at, resolved_reason from tocsin.alarm")
@@ -90,35 +86,35 @@ async def test_what_is_overdue_is_settled_in_pages_between_which_the_lanes_go_on
     assert len(found.replayed_transitions) == 24
 
 
-async def test_a_page_is_of_so_many_silences_and_those_of_one_owner_are_never_divided(
+async def test_a_chunk_is_limited_by_its_checks_and_those_of_one_owner_are_never_divided(
     connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Judging it is what takes the time, and a session that is idle for long in its transaction is ended."""
+    """The evaluation takes the time, and Postgres ends a session that is idle for long in its transaction."""
     for owner, count in {"plant-3": 2, "plant-5": 4}.items():
         await live.arrive([live.arrival(61, 50, f"dsp.{key}", owner) for key in range(count)])
     await live.read_until(at(100))
-    told: list[tuple[int, int]] = []
-    patience: list[tuple[int, str]] = []
+    reported: list[tuple[int, int]] = []
+    timeouts: list[tuple[int, str]] = []
 
     async def plan(
         session: Connection, partition: int, inputs: list[OwnerWatermark], *rules: Any
     ) -> SeriesBatch:
         row = await one_row(session, "show idle_in_transaction_session_timeout")
-        patience.append((len(inputs), str(*row.values())))
+        timeouts.append((len(inputs), str(*row.values())))
         return await plan_batch(session, partition, inputs, *rules)
 
     monkeypatch.setattr(backlog, "plan_batch", plan)
-    await change(connection, tell=lambda done, total: told.append((done, total)))
+    await change(connection, progress=lambda done, total: reported.append((done, total)))
     # In the order of their names: 0, 1, 10; 11, 2; 3, 4; 5; 6, 7, 8; 9.
-    assert told == [(3, 16), (5, 16), (8, 16), (12, 16), (15, 16), (16, 16)]
-    assert patience == [(3, "0"), (2, "0"), (2, "0"), (1, "30s"), (3, "0"), (1, "0")]
+    assert reported == [(3, 16), (5, 16), (8, 16), (12, 16), (15, 16), (16, 16)]
+    assert timeouts == [(3, "0"), (2, "0"), (2, "0"), (1, "30s"), (3, "0"), (1, "0")]
     stale = await one_row(
         connection, "select count(*) as n from tocsin.current_value where freshness = 'stale'"
     )
-    assert stale == {"n": 18}, "two of them were settled by the datapoints that came"
+    assert stale == {"n": 18}, "two of them were realised by the datapoints that came"
 
 
-async def test_killed_between_pages_no_rule_has_changed_and_no_silence_is_moved(
+async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_moved(
     settings: Settings, connection: Connection, live: Living, sessions: Sessions
 ) -> None:
     victim = await sessions("victim")
@@ -141,7 +137,7 @@ async def test_killed_between_pages_no_rule_has_changed_and_no_silence_is_moved(
     assert not found.mismatches, "\n".join(map(str, found.mismatches))
 
 
-async def test_a_page_waits_for_the_batch_under_way(
+async def test_a_chunk_waits_for_the_running_batch(
     connection: Connection, live: Living, sessions: Sessions, watch: Connection
 ) -> None:
     worker = await sessions("other worker")
@@ -152,50 +148,50 @@ async def test_a_page_waits_for_the_batch_under_way(
     async with worker.transaction():
         await worker.execute("select from tocsin.lane_partition for no key update")
         applying = asyncio.create_task(change(connection))
-        await eventually(waits, "the page waits")
+        await eventually(waits, "the chunk waits")
         assert await stale_at(watch) == []
     await applying
 
 
-async def test_pages_end_when_another_apply_was_quicker(
+async def test_the_backlog_is_abandoned_when_another_apply_was_faster(
     settings: Settings, connection: Connection, live: Living
 ) -> None:
-    """They are judged by the rules that hold: it begins again with those."""
-    told: list[tuple[int, int]] = []
+    """Its checks are realised with the rules that hold: it starts again with those."""
+    reported: list[tuple[int, int]] = []
 
-    def tell(done: int, total: int) -> None:
-        if not told:
+    def report(done: int, total: int) -> None:
+        if not reported:
             with psycopg.connect(settings.postgres, autocommit=True) as other:
                 other.execute(
                     "insert into tocsin.rule_version (kind, name, version, document, from_seq)"
                     " select 'channel', 'other', 1, '{}', max(last_seq) + 1 from tocsin.log_commit"
                 )
-        told.append((done, total))
+        reported.append((done, total))
 
     with suppress(Refused):  # it would remove the other one, too
-        await change(connection, tell)
-    assert told == [(3, 12)]
+        await change(connection, report)
+    assert reported == [(3, 12)]
 
 
-async def test_a_watchdog_that_only_has_to_move_itself_is_no_backlog(
+async def test_a_watchdog_that_only_has_to_be_moved_is_not_in_the_backlog(
     connection: Connection, live: Living
 ) -> None:
-    """A clock that is away leaves the watchdogs of all living series behind."""
+    """While no clock runs, the watchdogs of all fresh series are behind."""
     await live.arrive([live.arrival(61, 50, "dsp.a", owner) for owner in OWNERS])
     await live.arrive([live.arrival(69, 50, "dsp.a", owner) for owner in OWNERS[1:]])
     await live.read_until(at(72))
-    assert await read_backlog(connection) == {0: [Overdue(OWNERS[0], 1)]}
+    assert await read_backlog(connection) == {0: [OverdueOwner(OWNERS[0], 1)]}
 
 
-async def test_silences_that_come_due_while_the_lanes_are_stopped_send_it_back(
+async def test_checks_that_become_due_while_the_lanes_are_blocked_start_the_apply_again(
     connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing(*_: object) -> None:
-        """As if all of them came due in the very moment after the backlog was settled."""
+        """As if all of them became due just after the backlog was processed."""
 
-    monkeypatch.setattr(transaction, "settle_backlog", nothing)
+    monkeypatch.setattr(transaction, "process_backlog", nothing)
     rules = await newest_rules(connection)
-    with pytest.raises(Refused, match="silences come due faster than they can be settled"):
+    with pytest.raises(Refused, match="staleness deadlines pass faster than they can be processed"):
         await change(connection)
     assert (await newest_rules(connection), await stale_at(connection)) == (rules, [])
 
@@ -203,28 +199,28 @@ async def test_silences_that_come_due_while_the_lanes_are_stopped_send_it_back(
 async def test_what_the_backlog_opens_is_counted_among_what_the_apply_changes(
     connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the twelve silences nobody had heard; settling them opens the alarms that the apply would have to end."""
-    monkeypatch.setattr(extent, "MOST", 11)
+    """The backlog opens twelve alarms, which the apply would have to end."""
+    monkeypatch.setattr(limits, "MAX_STATE_CHANGES", 11)
     with pytest.raises(Refused, match="changes the alarms of 12 owners and series at once"):
         await change(connection)
     held = await one_row(connection, "select count(*) as n from tocsin.alarm where state = 'open'")
     assert held == {"n": 12}
 
 
-async def test_one_that_would_stop_the_lanes_for_long_is_refused_unless_that_is_wanted(
+async def test_an_apply_that_would_block_the_lanes_for_long_is_rejected_unless_it_is_allowed(
     connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await live.come_to_rest(60)
-    monkeypatch.setattr(extent, "MOST", 11)
+    monkeypatch.setattr(limits, "MAX_STATE_CHANGES", 11)
     rules = await newest_rules(connection)
     with pytest.raises(Refused, match="changes the alarms of 12 owners and series at once"):
         await change(connection)
     assert await newest_rules(connection) == rules
     assert (await change(connection, large=True)).resolved == 12
-    # As many are heard of by a rule that is new.
+    # A new rule evaluates as many.
     with pytest.raises(Refused, match="changes the alarms of 12 owners"):
         await live.only(watched() + OTHER + QUIET, 70)
-    monkeypatch.setattr(extent, "MOST", 12)
+    monkeypatch.setattr(limits, "MAX_STATE_CHANGES", 12)
     await live.only(watched() + OTHER + QUIET, 70)
     held = await one_row(connection, "select count(*) as n from tocsin.alarm where state = 'open'")
     assert held == {"n": 12}

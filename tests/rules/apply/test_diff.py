@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.apply.diff import ABSENT, Difference, differences
+from rules.apply.diff import ABSENT, FieldDifference, differences
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ from rules.apply.diff import ABSENT, Difference, differences
     ],
 )
 def test_each_difference_has_its_path(old: Any, new: Any, expected: list[tuple[str, Any, Any]]) -> None:
-    assert list(differences(old, new)) == [Difference(*one) for one in expected]
+    assert list(differences(old, new)) == [FieldDifference(*one) for one in expected]
 
 
 def test_as_json_an_absent_side_is_left_out() -> None:
-    assert Difference("a", ABSENT, None).as_json() == {"path": "a", "new": None}
-    assert Difference("a", 1, ABSENT).as_json() == {"path": "a", "old": 1}
+    assert FieldDifference("a", ABSENT, None).as_json() == {"path": "a", "new": None}
+    assert FieldDifference("a", 1, ABSENT).as_json() == {"path": "a", "old": 1}
 
 
 _JSON = st.recursive(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rules.apply import preview
-from rules.apply.plan import Stored, plan
-from rules.apply.schedules import Foreseen
+from rules.apply.plan import StoredDocument, plan_changes
+from rules.apply.schedules import NextFires
 from rules.documents.load import load_text
 from tests.rules.apply.apply_setup import ACTOR, T0, action, everything, put, rows, rule, schedule
 from timers.schedules import pause_schedule
@@ -18,15 +18,17 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
 
-def stored(text: str, version: int = 1, holds: bool = True, **changed: Any) -> list[Stored]:
+def stored(text: str, version: int = 1, holds: bool = True, **changed: Any) -> list[StoredDocument]:
     return [
-        Stored(one.kind, one.name, version, {**one.data, **changed}, holds)
+        StoredDocument(one.kind, one.name, version, {**one.data, **changed}, holds)
         for one in load_text(text).documents
     ]
 
 
-def outcomes(text: str, before: list[Stored], *, prune: bool = False) -> list[tuple[str, str, str, int]]:
-    found = plan(load_text(text), before, prune=prune)
+def outcomes(
+    text: str, before: list[StoredDocument], *, prune: bool = False
+) -> list[tuple[str, str, str, int]]:
+    found = plan_changes(load_text(text), before, prune=prune)
     return [(change.kind, change.name, change.outcome, change.version) for change in found.changes]
 
 
@@ -55,7 +57,7 @@ def test_only_pruning_removes_and_never_what_is_gone_already() -> None:
 
 def test_a_key_that_is_new_in_this_version_of_tocsin_is_no_change() -> None:
     (one,) = stored(schedule("beat"))
-    del one.document["max_catch_up"]
+    del one.content["max_catch_up"]
     assert outcomes(schedule("beat"), [one]) == [("schedule", "beat", "unchanged", 1)]
     assert outcomes(schedule("beat", extra="  max_catch_up: 3\n"), [one])[0][2] == "changed"
 
@@ -64,7 +66,8 @@ def test_a_stored_document_that_cannot_be_read_any_more_differs() -> None:
     before = stored(schedule("beat"), since_removed="x")
     assert outcomes(schedule("beat"), before) == [("schedule", "beat", "changed", 2)]
     assert (
-        outcomes(action("other"), [Stored("no_such_kind", "x", 1, {}, True)], prune=True)[1][2] == "removed"
+        outcomes(action("other"), [StoredDocument("no_such_kind", "x", 1, {}, True)], prune=True)[1][2]
+        == "removed"
     )
 
 
@@ -75,7 +78,7 @@ def test_true_is_not_one() -> None:
 
 async def foreseen(
     connection: Connection, text: str, actor: Actor = ACTOR, *, prune: bool = False
-) -> Foreseen:
+) -> NextFires:
     seen = await preview(connection, load_text(text, anchor=T0), actor.now, prune=prune)
     return seen.fires["schedule", "beat"]
 
@@ -86,28 +89,28 @@ def seconds(*after: int) -> tuple[datetime, ...]:
 
 async def test_the_next_three_fires_are_those_that_applying_arms(connection: Connection) -> None:
     seen = await foreseen(connection, schedule("beat"))
-    assert seen == Foreseen("UTC", (), seconds(10, 20, 30))
+    assert seen == NextFires("UTC", (), seconds(10, 20, 30))
     await put(connection, schedule("beat"))
-    assert await foreseen(connection, schedule("beat", "15s")) == Foreseen(
+    assert await foreseen(connection, schedule("beat", "15s")) == NextFires(
         "UTC", seconds(10, 20, 30), seconds(15, 30, 45)
     )
     # An edit that leaves the recurrence alone keeps where it counts from.
     later = Actor("tester", "test", T0 + timedelta(seconds=13))
     again = await foreseen(connection, schedule("beat", extra="  type: beaten\n"), later)
-    assert again == Foreseen("UTC", seconds(10, 20, 30), seconds(20, 30, 40))
+    assert again == NextFires("UTC", seconds(10, 20, 30), seconds(20, 30, 40))
     applied = await put(connection, schedule("beat", extra="  type: beaten\n"), later)
     assert applied.next_at["schedule", "beat"] == again.after[0]
 
 
 async def test_what_is_paused_disabled_or_removed_has_no_next_fires(connection: Connection) -> None:
     await put(connection, schedule("beat"))
-    assert await foreseen(connection, action("x"), prune=True) == Foreseen("UTC", seconds(10, 20, 30), ())
-    assert await foreseen(connection, schedule("beat", extra="  enabled: false\n")) == Foreseen(
+    assert await foreseen(connection, action("x"), prune=True) == NextFires("UTC", seconds(10, 20, 30), ())
+    assert await foreseen(connection, schedule("beat", extra="  enabled: false\n")) == NextFires(
         "UTC", seconds(10, 20, 30), ()
     )
     async with connection.transaction():
         await pause_schedule(connection, "", "beat", ACTOR)
-    assert await foreseen(connection, schedule("beat", "15s")) == Foreseen("UTC", (), seconds(15, 30, 45))
+    assert await foreseen(connection, schedule("beat", "15s")) == NextFires("UTC", (), seconds(15, 30, 45))
 
 
 async def test_the_last_fires_of_a_schedule_that_ends_are_all_there_are(connection: Connection) -> None:
@@ -119,7 +122,7 @@ async def test_a_schedule_that_moves_to_another_owner_shows_both(connection: Con
     await put(connection, schedule("beat", extra="  owner: a\n"))
     later = Actor("tester", "test", T0 + timedelta(seconds=5))
     moved = await foreseen(connection, schedule("beat", extra="  owner: b\n"), later)
-    assert moved == Foreseen("UTC", seconds(10, 20, 30), seconds(15, 25, 35))
+    assert moved == NextFires("UTC", seconds(10, 20, 30), seconds(15, 25, 35))
 
 
 async def test_a_plan_is_refused_where_applying_would_be(connection: Connection) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from rules.apply import Applied, apply, preview
-from rules.apply.actions import UnderWay
+from rules.apply.actions import RunImpact
 from rules.documents.load import RulesInvalid, load_text
 from tests.records import events
 from tests.rules.apply.apply_setup import (
@@ -140,7 +140,7 @@ async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_run
     kept = await begin(connection, "kept", "gathering")
     loaded = load_text(action("tell") + rule("kept", "tell"))
     seen = await preview(connection, loaded, ACTOR.now, prune=True)
-    assert seen.under_way == {("action_rule", "each"): UnderWay(cancelled=2, finishing=1)}
+    assert seen.runs == {("action_rule", "each"): RunImpact(cancelled=2, finishing=1)}
     applied = await only(connection, action("tell") + rule("kept", "tell"))
     assert applied.cancelled == 2
     assert await states(connection) == {
@@ -233,15 +233,15 @@ async def test_a_running_action_keeps_the_document_it_was_started_with(
     await note(connection)
     await dispatch(settings, connection, await event_bodies(connection))
     await put(connection, action("tell", "two"))
-    assert await _under_way(connection, action("tell", "three") + rule("each", "tell")) == UnderWay(0, 1)
+    assert await _under_way(connection, action("tell", "three") + rule("each", "tell")) == RunImpact(0, 1)
     await only(connection, action("other"))
     (row,) = await actions(connection)
     assert (row["state"], row["document"]["log"]["message"]) == ("running", "one")
 
 
-async def _under_way(connection: Connection, text: str) -> UnderWay:
+async def _under_way(connection: Connection, text: str) -> RunImpact:
     seen = await preview(connection, load_text(text), ACTOR.now, prune=False)
-    return seen.under_way["action", "tell"]
+    return seen.runs["action", "tell"]
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_nobody_removes_more_than_somebody_agreed_to(connection: Connectio
     loaded = load_text(action("other"))
     seen = await preview(connection, loaded, ACTOR.now, prune=True)
     await put(connection, action("third"))
-    with pytest.raises(Refused, match="the rules were changed since you looked"):
+    with pytest.raises(Refused, match="the rules were changed after the plan was shown"):
         await apply(connection, loaded, ACTOR, removing=seen.plan.removed)
     assert len(await rows(connection, "rule_version")) == 3
 

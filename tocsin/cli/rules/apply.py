@@ -112,7 +112,7 @@ async def _apply(files: Sequence[Path], who: str, large: bool) -> Applied:
     async with database() as connection:
         loaded, now = await load(connection, files, prune=False)
         actor = Actor(who, "cli", now)
-        return await apply_loaded(connection, loaded, actor, large=large, tell=_report_tenths())
+        return await apply_loaded(connection, loaded, actor, large=large, progress=_report_tenths())
 
 
 async def _preview(files: Sequence[Path]) -> tuple[Loaded, Preview]:
@@ -133,7 +133,7 @@ async def _apply_pruning(loaded: Loaded, preview: Preview, who: str, large: bool
     async with database() as connection:
         actor = await command_actor(connection, who)
         return await apply_loaded(
-            connection, loaded, actor, removing=preview.plan.removed, large=large, tell=_report_tenths()
+            connection, loaded, actor, removing=preview.plan.removed, large=large, progress=_report_tenths()
         )
 
 

@@ -24,10 +24,10 @@ from typing import Any
 
 import yaml
 
-from rules.apply.diff import ABSENT, Difference
-from rules.apply.plan import Change, Plan
+from rules.apply.diff import ABSENT, FieldDifference
+from rules.apply.plan import ApplyPlan, DocumentChange
 from rules.apply.preview import AlarmEnd, Preview
-from rules.apply.schedules import Foreseen
+from rules.apply.schedules import NextFires
 from schemas.values.rule_ref import RuleRef
 from tocsin.cli.output import json_text, local_text, printable, utc_text
 
@@ -55,12 +55,12 @@ def plan_json(preview: Preview) -> dict[str, Any]:
     }
 
 
-def counts_text(plan: Plan) -> str:
+def counts_text(plan: ApplyPlan) -> str:
     counts = ", ".join(f"{count} {outcome}" for outcome, count in plan.counts().items())
     return counts if plan.effective else f"no changes: {counts or 'no documents'}"
 
 
-def _change_json(change: Change, preview: Preview) -> dict[str, Any]:
+def _change_json(change: DocumentChange, preview: Preview) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": change.kind, "name": change.name, "outcome": change.outcome}
     if change.outcome == "changed":
         shown["differences"] = [difference.as_json() for difference in change.differences]
@@ -69,12 +69,12 @@ def _change_json(change: Change, preview: Preview) -> dict[str, Any]:
     if change.key in preview.fires:
         fires = preview.fires[change.key]
         shown["fires"] = {"old": fires.before, "new": fires.after}
-    if change.key in preview.under_way:
-        shown["actions"] = preview.under_way[change.key]._asdict()
+    if change.key in preview.runs:
+        shown["actions"] = preview.runs[change.key]._asdict()
     return shown
 
 
-def _content(change: Change) -> Iterator[str]:
+def _content(change: DocumentChange) -> Iterator[str]:
     if change.outcome == "changed":
         for difference in change.differences:
             yield from _difference_lines(difference)
@@ -85,7 +85,7 @@ def _content(change: Change) -> Iterator[str]:
                 yield from _value_lines(key, value)
 
 
-def _difference_lines(difference: Difference) -> Iterator[str]:
+def _difference_lines(difference: FieldDifference) -> Iterator[str]:
     path, old, new = difference
     if old is ABSENT or new is ABSENT:
         yield from _value_lines(f"{'+' if old is ABSENT else '-'} {path}", new if old is ABSENT else old)
@@ -127,20 +127,20 @@ def _compact(value: Any) -> str:
     return printable(json_text(value))
 
 
-def _consequences(change: Change, preview: Preview) -> Iterator[str]:
+def _consequences(change: DocumentChange, preview: Preview) -> Iterator[str]:
     fires = preview.fires.get(change.key)
     if fires is not None:
         yield f"next fires: {_fires_text(fires, fires.after)}"
         if change.outcome == "changed" and fires.before != fires.after:
             yield f"instead of: {_fires_text(fires, fires.before)}"
-    runs = preview.under_way.get(change.key)
+    runs = preview.runs.get(change.key)
     if runs is not None and runs.cancelled:
         yield f"cancels runs that have not begun: {runs.cancelled}"
     if runs is not None and runs.finishing:
         yield f"runs in progress, which finish with the old rules: {runs.finishing}"
 
 
-def _fires_text(fires: Foreseen, instants: Sequence[datetime]) -> str:
+def _fires_text(fires: NextFires, instants: Sequence[datetime]) -> str:
     return ", ".join(local_text(instant, fires.tz) for instant in instants) or "never"
 
 
@@ -150,7 +150,7 @@ def _end_text(end: AlarmEnd) -> str:
     return f"{verb}{of_owner} (since {utc_text(end.since)}): {end.reason}"
 
 
-def _is_of(end: AlarmEnd, change: Change) -> bool:
+def _is_of(end: AlarmEnd, change: DocumentChange) -> bool:
     if change.kind == "datapoint_type":
         return end.event_rule == str(RuleRef("stale", change.name))
     return (change.kind, change.name) == ("event_rule", end.event_rule)

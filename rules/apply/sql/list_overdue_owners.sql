@@ -1,7 +1,8 @@
--- The owners of series that are silent beyond their deadline by what their partition has read, and whose watchdog nobody has fired, or whose
--- staleness the rules have not heard of; and of members with a sustain that is due; with how many of all these there are. Reads every
--- watchdog once, without its series unless some partition has read up to it, and locks nothing. Index: the keys of current_value and
--- timer, current_value_stale, alarm_held_owner.
+-- Owners with overdue checks, and their number. A check is overdue if the watermark of its
+-- partition has passed the deadline of a series and its watchdog has not fired; if the rules have
+-- not handled a staleness; or if a sustain of a member is due. Reads every watchdog once, and its
+-- series only if some partition has been read up to its deadline. No lock. Index: the keys of
+-- current_value and timer, current_value_stale, alarm_held_owner.
 select d.partition, d.owner, count(*)
 from (
     select c.partition, c.owner

@@ -1,5 +1,5 @@
--- A page of the states of some rules that hold an alarm, in key order. Locks nothing: put_rule_states compares the version. Index:
--- rule_state's key, alarm's key.
+-- A chunk of the states of some rules that have an alarm, in key order. No lock: put_rule_states
+-- compares the version. Index: the keys of rule_state and alarm.
 select s.event_rule, s.owner, s.lane, s.partition, s.version, s.state, a.correlation_id
 from tocsin.rule_state s
 join tocsin.alarm a on a.id = s.alarm_id

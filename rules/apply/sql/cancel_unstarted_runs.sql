@@ -1,10 +1,10 @@
--- Phase 2: actions that have not begun are cancelled, in key order. One that began meanwhile is not ours any more, and is
--- not returned. Index: action_under_way.
+-- Phase 2: cancels runs that have not started, in key order. A run that the clock has started in
+-- the meantime is not returned. Index: action_under_way.
 with reasons as (
     select r.action_rule, r.reason
     from unnest(%(rules)s::text[], %(reasons)s::text[]) as r (action_rule, reason)
 ),
-waiting as (
+unstarted as (
     select a.id, r.reason
     from reasons r
     join tocsin.action a on a.action_rule = r.action_rule and a.state in ('gathering', 'queued')
@@ -13,7 +13,7 @@ waiting as (
 )
 update tocsin.action a
 set state = 'cancelled', active = '{}', version = a.version + 1, ended_at = tocsin.instant(),
-    error = w.reason
-from waiting w
-where a.id = w.id
-returning a.id, a.name, a.owner, a.correlation_id, a.event_id, w.reason
+    error = u.reason
+from unstarted u
+where a.id = u.id
+returning a.id, a.name, a.owner, a.correlation_id, a.event_id, u.reason
