@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rules.engine import BLANK, Arrival, CompiledRules, RuleState, TypeIndex, compile_rule, step
+from rules.engine import BLANK, Arrival, CompiledRules, Rule, RuleState, TypeIndex, step
 from rules.language.cel.series import series_environment
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
@@ -57,7 +57,7 @@ def _datapoint(place: int) -> Arrival:
 def _compiled(condition: dict[str, Any]) -> CompiledRules:
     types = TypeIndex([DatapointTypeDocument.model_validate({"name": "t", "key": _KEY, "interval": "1m"})])
     facts = {"name": "r", "datapoint": _KEY, "for": "10m", **condition}
-    return CompiledRules([compile_rule(EventRuleDocument.model_validate(facts), types)], types)
+    return CompiledRules([Rule(EventRuleDocument.model_validate(facts), types)], types)
 
 
 def bare_loop(fire: str) -> Callable[[list[Arrival]], object]:

@@ -12,7 +12,7 @@ import structlog
 
 from rules.documents.members import Members
 from rules.documents.rule_book import RuleBook, RuleSet
-from rules.engine import CompiledRules, Rule, TypeIndex, compile_rule
+from rules.engine import CompiledRules, Rule, TypeIndex
 from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDocument
 from tocsin.core.errors import InvalidInput
 
@@ -40,7 +40,7 @@ class CompiledRuleSet(CompiledRules):
         if reusable is not None and reusable.document == document:
             return reusable
         try:
-            return compile_rule(document, types)
+            return Rule(document, types)
         except InvalidInput as error:
             self.unusable[document.name] = error
             return None

@@ -1,10 +1,11 @@
-"""The engine of event_rules: pure, so that live workers, rule tests and backtests are three shells around it.
+"""The engine of event_rules. Pure: live workers, rule tests and backtests are three shells around it.
 
-Guarantee: the same inputs in the same order give the same alarms, ids and texts, whoever runs the engine,
-however often it is asked to `advance`, and whether its states were written down in between or not.
+Guarantee: the same inputs in the same order give the same alarms, ids and texts. It makes no
+difference which shell runs the engine, how often it calls `advance`, and whether it stores the
+states in between.
 
-A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and each rule that `CompiledRules`
-names, and carries out the effects in their order.
+A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and each rule that
+`CompiledRules` finds for it, and carries out the effects in their order.
 """
 
 from rules.engine.compiled import CompiledRules
@@ -19,10 +20,9 @@ from rules.engine.effects import (
     Open,
     Pend,
     Resolve,
-    alarm_id,
 )
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
-from rules.engine.rule import Rule, RuleInvalid, compile_rule
+from rules.engine.rule import Rule, RuleInvalid
 from rules.engine.state import BLANK, RuleState
 from rules.engine.step import step
 from rules.engine.transitions import adopt, advance, end
@@ -52,8 +52,6 @@ __all__ = [
     "WentStale",
     "adopt",
     "advance",
-    "alarm_id",
-    "compile_rule",
     "end",
     "step",
 ]

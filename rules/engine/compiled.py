@@ -1,7 +1,7 @@
-"""The rules that hold together, and which of them an input can concern.
+"""Rules that are in force together, with an index from an input to the rules that evaluate it.
 
-Guarantee: `for_key` and `for_event` leave out no rule that could judge the input, and come in the order of the rules'
-names. Answers are remembered, so a datapoint costs one look-up and the rules that cover it.
+Guarantee: `for_key` and `for_event` return every rule that can evaluate the input, by name. Results
+are cached, so a datapoint costs one lookup and the evaluation of the rules that cover it.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from rules.engine.patterns import MOST_KEPT, PatternIndex
+from rules.engine.patterns import MAX_CACHED_KEYS, PatternIndex
 from rules.engine.rule import Rule, stale_rules
 from rules.engine.types import NO_TYPES, TypeIndex
 
 
 class CompiledRules:
-    """Make a new one when a rule or a type changes. Rules that are not enabled are left out; those that
-    `on_stale: alarm` stands for are added."""
+    """An immutable set of rules, without disabled ones and with those that `on_stale: alarm` implies."""
 
     def __init__(self, rules: Iterable[Rule], types: TypeIndex = NO_TYPES) -> None:
         rules = list(rules)
-        holding = [rule for rule in (*rules, *stale_rules(types)) if rule.document.enabled]
+        enabled = [rule for rule in (*rules, *stale_rules(types)) if rule.document.enabled]
         self.disabled = frozenset(rule.name for rule in rules if not rule.document.enabled)
         self.types = types
-        self.rules = {rule.name: rule for rule in sorted(holding, key=lambda rule: rule.name)}
+        self.rules = {rule.name: rule for rule in sorted(enabled, key=lambda rule: rule.name)}
         over_events = [rule for rule in self.rules.values() if rule.document.event is not None]
         over_series = PatternIndex(
             (rule.document.datapoint, rule)
@@ -31,11 +30,11 @@ class CompiledRules:
             if rule.document.datapoint is not None
         )
 
-        @lru_cache(maxsize=MOST_KEPT)
+        @lru_cache(maxsize=MAX_CACHED_KEYS)
         def for_key(key: str) -> tuple[Rule, ...]:
-            return tuple(rule for rule in over_series.find(key) if rule.is_confined_to(key))
+            return tuple(rule for rule in over_series.find(key) if rule.covers_type_of(key))
 
-        @lru_cache(maxsize=MOST_KEPT)
+        @lru_cache(maxsize=MAX_CACHED_KEYS)
         def for_event(type: str) -> tuple[Rule, ...]:
             return tuple(rule for rule in over_events if rule.covers_event(type))
 

@@ -1,8 +1,9 @@
-"""What the engine concludes, as data: live workers persist it, tests and backtests collect it.
+"""Effects of a step, as data: live workers store them, rule tests and backtests collect them.
 
-Guarantee: the effects of a step are in the order in which they happened, each with its nominal instant, and
-complete: a shell needs no other knowledge of the rule to store an alarm, arm its timer and write its events.
-The ids are derived from what happened, so live, test and backtest give one alarm the same id.
+Guarantee: the effects of a step are in the order in which they happened, each with its nominal
+instant. They are complete: a shell needs to know nothing else about the rule to store an alarm, arm
+its timer and write its events. Ids are derived from what happened, so an alarm has the same id in
+live workers, rule tests and backtests.
 """
 
 from __future__ import annotations
@@ -37,22 +38,25 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Pend:
-    """The condition began: keep the alarm as pending."""
+    """The condition began: store the alarm as pending."""
 
     alarm: Alarm
 
 
 @dataclass(frozen=True, slots=True)
 class DropPending:
-    """The condition ended before its `for`: the pending alarm never was."""
+    """The condition ended before its `for`: delete the pending alarm."""
 
     alarm_id: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
 class ArmSustain:
-    """Arm, or move, the timer (for-sustain, alarm_id, key). When it fires, the pending alarm opens, or the open one
-    resolves, with an event at `at` that has this payload."""
+    """Arm the timer (for-sustain, alarm_id, key), or move it.
+
+    When it fires, the pending alarm opens or the open one resolves, with an event at `at` that has
+    this payload.
+    """
 
     alarm_id: uuid.UUID
     key: SustainKey
@@ -62,7 +66,7 @@ class ArmSustain:
 
 @dataclass(frozen=True, slots=True)
 class CancelSustain:
-    """Delete the timer. When it is gone already the clock was first: read the state and judge again."""
+    """Delete the timer. If it is already gone, the clock fired it first: read the state and step again."""
 
     alarm_id: uuid.UUID
     key: SustainKey
@@ -70,20 +74,20 @@ class CancelSustain:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The alarm is open from `at`: the pending one, or a new one if none is."""
+    """The alarm is open from `at`: the pending alarm, or a new one if none is pending."""
 
     alarm: Alarm
     at: datetime
 
     @property
     def payload(self) -> dict[str, Any]:
-        """Of its `alarm-opened` event."""
+        """The payload of the `alarm-opened` event."""
         return self.alarm.payload
 
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """The alarm ends at `at`; `payload` is that of its `alarm-resolved` event, with the reason."""
+    """The alarm ends at `at`. `payload` is the payload of its `alarm-resolved` event, with the reason."""
 
     alarm: Alarm
     at: datetime
@@ -109,19 +113,24 @@ def alarm_id(
     rule: str,
     owner: str,
     since: datetime,
-    again: int = 0,
-    told_at: datetime | None = None,
+    repeats: int = 0,
+    reevaluated_at: datetime | None = None,
     event_id: str = "",
 ) -> uuid.UUID:
-    """An instant may begin several alarms. Those over events are told apart by the event that began them: many share
-    the instant of their commit, and an apply between two of them forgets the first. Those over series by `again`,
-    which counts the earlier ones, because a message may bring several values at once; and by `told_at` those that a
-    rule and its later namesake made of one silence."""
+    """The id of an alarm. Several alarms of a rule and an owner may begin at one instant.
+
+    - Over events, `event_id` distinguishes them: many events share the instant of their commit, and
+      an apply between two of them deletes the state of the first.
+    - Over series, `repeats` counts the earlier ones: a message may carry several values.
+    - `reevaluated_at` distinguishes the alarms that a rule and its later namesake began for one
+      series that stayed stale.
+    """
     name = f"{rule}/{owner}/{since.astimezone(UTC).isoformat()}"
     if event_id:
         name += f"/{event_id}"
-    elif again:
-        name += f"/{again}"
-    if told_at is not None:
-        name += f"/told {told_at.astimezone(UTC).isoformat()}"
+    elif repeats:
+        name += f"/{repeats}"
+    if reevaluated_at is not None:
+        # The word is part of stored ids.
+        name += f"/told {reevaluated_at.astimezone(UTC).isoformat()}"
     return uuid.uuid5(_ALARMS, name)

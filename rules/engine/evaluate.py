@@ -1,9 +1,9 @@
-"""Asking the conditions of a rule about one input.
+"""Evaluates the conditions of a rule for one input.
 
-Guarantee: only the variables that the rule reads are bound. `previous` and `rate` do not exist at the first
-arrival, and `value` not while a window has nothing to say: a condition that needs them then says nothing, and
-that is no error. When a series goes stale, `value` is its last one, `freshness` is "stale", and `previous` and
-`rate` do not exist.
+Guarantee: only the variables that the rule reads are bound. `previous` and `rate` do not exist at
+the first arrival, and `value` does not exist while a window has no result. A condition that needs a
+missing variable is undecided, which is not an error. When a series becomes stale, `value` is its
+last one, `freshness` is "stale", and `previous` and `rate` do not exist.
 """
 
 from __future__ import annotations
@@ -17,69 +17,72 @@ from rules.engine.rule import Rule
 from rules.engine.state import Track
 from rules.language.cel.condition import ConditionInput
 
-Series = Arrival | WentStale
+OverSeries = Arrival | WentStale
 
 
 def fires_on_arrival(
-    rule: Rule, given: Arrival, value: Value | None, before: Track | None, is_held: bool
+    rule: Rule, arrival: Arrival, value: Value | None, before: Track | None, is_open: bool
 ) -> bool | None:
-    """Whether the series fires after a datapoint; None when the conditions do not say. `is_held`: it is part of an
-    open alarm, so `clear` is asked and not `fire`."""
+    """Whether the series fires after a datapoint; None if the conditions are undecided.
+
+    `is_open`: the series is part of an open alarm, so `clear` is evaluated instead of `fire`.
+    """
     variables: dict[str, Any] = {} if value is None else {"value": value}
     is_error_expected = value is None
-    if rule.reads_more:
-        variables.update(rule.when_fresh)
+    if rule.reads_more_than_value:
+        variables.update(rule.constants_on_arrival)
         for name in rule.names:
             read = _READERS.get(name)
             if read is not None:
-                variables[name] = read(rule, given)
-        if rule.reads_before:
-            is_error_expected = before is None or not _bind_before(given, before, variables)
-    return fires(rule, variables, is_held, is_error_expected)
+                variables[name] = read(rule, arrival)
+        if rule.reads_previous:
+            is_error_expected = before is None or not _bind_previous(arrival, before, variables)
+    return fires(rule, variables, is_open, is_error_expected)
 
 
-def fires_on_silence(rule: Rule, given: WentStale, value: Value | None, is_held: bool) -> bool | None:
+def fires_when_stale(rule: Rule, went_stale: WentStale, value: Value | None, is_open: bool) -> bool | None:
     variables: dict[str, Any] = {
-        name: read(rule, given) for name, read in _READERS.items() if name in rule.names
+        name: read(rule, went_stale) for name, read in _READERS.items() if name in rule.names
     }
-    variables |= rule.when_fresh | {"age": given.at - given.last_arrival, "freshness": "stale"}
+    age = went_stale.at - went_stale.last_arrival
+    variables |= rule.constants_on_arrival | {"age": age, "freshness": "stale"}
     if value is not None:
         variables["value"] = value
-    return fires(rule, variables, is_held, rule.looks_back)
+    return fires(rule, variables, is_open, rule.needs_track)
 
 
-def fires(rule: Rule, facts: ConditionInput, is_held: bool, is_error_expected: bool = False) -> bool | None:
-    """An error is neither: the verdict stays what it was."""
-    if not is_held or rule.clear is None:
-        return rule.fire.evaluate(facts, is_error_expected)
-    is_clear = rule.clear.evaluate(facts, is_error_expected)
+def fires(
+    rule: Rule, variables: ConditionInput, is_open: bool, is_error_expected: bool = False
+) -> bool | None:
+    """Whether the rule fires; None after an error, which leaves the series as it was."""
+    if not is_open or rule.clear is None:
+        return rule.fire.evaluate(variables, is_error_expected)
+    is_clear = rule.clear.evaluate(variables, is_error_expected)
     return None if is_clear is None else not is_clear
 
 
-def _bind_before(given: Arrival, before: Track, variables: dict[str, Any]) -> bool:
-    """Whether there is a rate: two numbers, at two instants."""
+def _bind_previous(arrival: Arrival, before: Track, variables: dict[str, Any]) -> bool:
+    """Bind `previous`, and `rate` if there is one; false if there is none.
+
+    A rate needs two numbers at two instants.
+    """
     variables["previous"] = before.value
-    elapsed_s = (given.at - before.at).total_seconds()
-    if elapsed_s <= 0 or isinstance(given.value, str) or isinstance(before.value, str):
+    elapsed_s = (arrival.at - before.at).total_seconds()
+    if elapsed_s <= 0 or isinstance(arrival.value, str) or isinstance(before.value, str):
         return False
-    variables["rate"] = (given.value - before.value) / elapsed_s
+    variables["rate"] = (arrival.value - before.value) / elapsed_s
     return True
 
 
-def _arrived_at(rule: Rule, given: Series) -> datetime:
-    return given.at if isinstance(given, Arrival) else given.last_arrival
+def _arrived_at(rule: Rule, input: OverSeries) -> datetime:
+    return input.at if isinstance(input, Arrival) else input.last_arrival
 
 
-def _unit(rule: Rule, given: Series) -> str:
-    found = rule.types.of(given.key)
-    return "" if found is None else found.unit
-
-
-_READERS: dict[str, Callable[[Rule, Series], object]] = {
-    "owner": lambda rule, given: given.owner,
-    "key": lambda rule, given: given.key,
-    "labels": lambda rule, given: rule.types.labels(given.key, given.labels),
-    "ts": lambda rule, given: given.ts,
+_READERS: dict[str, Callable[[Rule, OverSeries], object]] = {
+    "owner": lambda rule, input: input.owner,
+    "key": lambda rule, input: input.key,
+    "labels": lambda rule, input: rule.types.labels(input.key, input.labels),
+    "ts": lambda rule, input: input.ts,
     "arrived_at": _arrived_at,
-    "unit": _unit,
+    "unit": lambda rule, input: rule.types.unit(input.key),
 }

@@ -1,8 +1,8 @@
-"""What the engine judges: datapoints that arrived, series that went stale, events.
+"""Inputs of the engine: datapoints that arrived, series that became stale, events.
 
-`at` is the instant that decides: when the datapoint arrived, when the deadline of the watchdog passed, when the
-event was recorded. Inputs of one owner come in this order, and at one instant in stream order. `ts` is the
-producer's word: data.
+`at` is the instant that decides: the arrival of the datapoint, the deadline of the watchdog, the
+commit of the event. The inputs of one owner come in this order, and at one instant in the order of
+the stream. `ts` is the time that the producer gave: data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Arrival(NamedTuple):
 
 
 class WentStale(NamedTuple):
-    """The deadline `at` passed without a datapoint after `last_arrival`; the rest is the last datapoint."""
+    """The deadline `at` passed without a datapoint after `last_arrival`. The rest is the last datapoint."""
 
     at: datetime
     owner: str
@@ -38,12 +38,12 @@ class WentStale(NamedTuple):
     value: Value
     ts: datetime
     labels: dict[str, str]
-    told_at: datetime | None = None
-    """For a rule that found the series stale when it began to judge it: when that was applied."""
+    reevaluated_at: datetime | None = None
+    """For a rule that was applied while the series was stale: the instant of the apply."""
 
 
 class EventSeen(NamedTuple):
-    """An event, as `Event.facts()` gives it. `activation` may be shared by all rules that see the event."""
+    """An event, with its facts (`schemas.wire.event_facts`). All rules may share one `activation`."""
 
     at: datetime
     facts: Mapping[str, Any]

@@ -1,8 +1,8 @@
-"""What an alarm says: to people in words, to programs as the payload of its events.
+"""Messages and payloads of the events of an alarm.
 
-Guarantee: a message can be read on its own: which rule, which series of whom, what it was, against which
-threshold, for how long and since when. It speaks of what was known when the alarm began, so live, test and
-backtest say the same.
+Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value, the
+threshold, for how long and since when. It contains what was known when the alarm began, so live
+workers, rule tests and backtests write the same text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rules.engine.effects import MessageFailed
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
-from rules.engine.shorthands import number_text
+from rules.engine.shorthands import STALE_THRESHOLD, number_text
 from rules.engine.state import FiringSeries
 from rules.language.templates import fill_text
 from schemas.values.duration import format_duration
@@ -22,36 +22,36 @@ from schemas.values.severities import level_name
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 
-_LONGEST_SHOWN = 100
+_MAX_TEXT_LENGTH = 100
 
 
 def opened_payload(
-    rule: Rule, owner: str, key: str, current: FiringSeries
+    rule: Rule, owner: str, key: str, firing: FiringSeries
 ) -> tuple[dict[str, Any], MessageFailed | None]:
     """The payload of `alarm-opened`. A `message` that cannot be filled is replaced by the default text."""
-    threshold = "silent" if current.cause == "no_data" else rule.threshold
+    threshold = STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold
     payload: dict[str, Any] = {
         "threshold": threshold,
-        "since": instant_text(current.since),
-        "labels": dict(current.labels),
+        "since": instant_text(firing.since),
+        "labels": dict(firing.labels),
     }
     if key:
-        payload |= {"key": key, "value": current.value, "unit": _unit(rule, key)}
-    if current.event_id:
-        payload |= {"event_id": current.event_id, "event_type": current.event_type}
+        payload |= {"key": key, "value": firing.value, "unit": rule.types.unit(key)}
+    if firing.event_id:
+        payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
     message, failed = None, None
     try:
         message = _custom_text(rule, owner, payload)
     except InvalidInput as error:
         failed = MessageFailed(str(error))
-    payload["message"] = message or _opened_text(rule, owner, key, current, threshold)
+    payload["message"] = message or _opened_text(rule, owner, key, firing, threshold)
     return payload, failed
 
 
 def resolved_payload(
     opened: dict[str, Any], *, reason: str, message: str, opened_at: datetime, **changed: Value | None
 ) -> dict[str, Any]:
-    """The facts of the alarm, what `changed` of them, and how it ended."""
+    """The payload of `alarm-resolved`: the one of `alarm-opened` with new values and the reason."""
     return {
         **opened,
         **{name: value for name, value in changed.items() if name in opened},
@@ -64,12 +64,12 @@ def resolved_payload(
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
     if not key:
         return f"{rule.name}: clear{_of(owner)} (at {instant_text(at)})"
-    return f"{rule.name}: {key}{_of(owner)} is clear ({_shown(rule, key, value)} at {instant_text(at)})"
+    return f"{rule.name}: {key}{_of(owner)} is clear ({_measured(rule, key, value)} at {instant_text(at)})"
 
 
-def silent_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
-    last = _shown(rule, key, value)
-    return f"{rule.name}: {key}{_of(owner)} is silent and counts as clear (last {last}, stale {instant_text(at)})"
+def stale_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
+    last = f"last {_measured(rule, key, value)}, stale since {instant_text(at)}"
+    return f"{rule.name}: {key}{_of(owner)} is stale and counts as clear ({last})"
 
 
 def ended_text(rule: str, owner: str, why: str) -> str:
@@ -84,37 +84,34 @@ def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
     return fill_text(rule.document.message, {**facts, "severity": level_name(rule.severity)})
 
 
-def _opened_text(rule: Rule, owner: str, key: str, current: FiringSeries, threshold: str) -> str:
+def _opened_text(rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str) -> str:
+    since = instant_text(firing.since)
     if not key:
-        return f"{rule.name}: {current.event_type}{_of(owner)}{rule.held_text} (at {instant_text(current.since)})"
-    what = f"{rule.name}: {key}{_of(owner)}"
-    last = _shown(rule, key, current.value)
-    if current.age_s:
-        last_arrival = current.since - timedelta(seconds=current.age_s)
-        return f"{what} is silent since {instant_text(last_arrival)} (last {last})"
+        return f"{rule.name}: {firing.event_type}{_of(owner)}{rule.sustain_text} (at {since})"
+    series = f"{rule.name}: {key}{_of(owner)}"
+    value = _measured(rule, key, firing.value)
+    if firing.age_s:
+        last_arrival = firing.since - timedelta(seconds=firing.age_s)
+        return f"{series} has sent no data since {instant_text(last_arrival)} (last {value})"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{what} {verb} {threshold}{rule.held_text} ({last} at {instant_text(current.since)})"
+    return f"{series} {verb} {threshold}{rule.sustain_text} ({value} at {since})"
 
 
 def value_text(value: Value | None) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
+        return value if len(value) <= _MAX_TEXT_LENGTH else f"{value[:_MAX_TEXT_LENGTH]}..."
     return json.dumps(value) if isinstance(value, bool) else number_text(value)
 
 
-def _shown(rule: Rule, key: str, value: Value | None) -> str:
-    unit = _unit(rule, key)
+def _measured(rule: Rule, key: str, value: Value | None) -> str:
+    """The value with its unit and window: `avg over 1h 71.2 °C`."""
+    unit = rule.types.unit(key)
     text = f"{value_text(value)} {unit}" if unit else value_text(value)
     if rule.window is None:
         return text
     return f"{rule.window.reduce} over {format_duration(rule.window.over)} {text}"
-
-
-def _unit(rule: Rule, key: str) -> str:
-    found = rule.types.of(key) if key else None
-    return "" if found is None else found.unit
 
 
 def _of(owner: str) -> str:

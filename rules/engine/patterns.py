@@ -1,7 +1,8 @@
-"""From a key to everything whose pattern covers it.
+"""Index from a key to everything whose pattern covers it.
 
-Guarantee: `find` gives what a comparison with every pattern would give, in the order in which they were given.
-It walks a tree of the parts, so the cost is that of the key's own parts, not of the number of patterns.
+Guarantee: `find` returns what a comparison with every pattern would return, in the order of the
+items. It walks a tree of the parts of the patterns, so the cost depends on the parts of the key and
+not on the number of patterns.
 """
 
 from __future__ import annotations
@@ -9,35 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
-MOST_KEPT = 200_000
-"""Keys for which an answer is remembered, by those who ask."""
+MAX_CACHED_KEYS = 200_000
+"""Keys whose result a caller caches."""
 
 T = TypeVar("T")
-_HERE = ""
+_ITEMS = ""
 
 
 class PatternIndex(Generic[T]):
     def __init__(self, items: Iterable[tuple[str, T]]) -> None:
         self._root: dict[str, Any] = {}
-        for place, (pattern, item) in enumerate(items):
+        for position, (pattern, item) in enumerate(items):
             node = self._root
             for part in pattern.split("."):
                 node = node.setdefault(part, {})
-            node.setdefault(_HERE, []).append((place, item))
+            node.setdefault(_ITEMS, []).append((position, item))
 
     def find(self, key: str) -> tuple[T, ...]:
-        found: dict[int, T] = {}
-        _collect(self._root, key.split("."), 0, found)
-        return tuple(found[place] for place in sorted(found))
+        items: dict[int, T] = {}
+        _collect(self._root, key.split("."), 0, items)
+        return tuple(items[position] for position in sorted(items))
 
 
-def _collect(node: dict[str, Any], parts: list[str], place: int, found: dict[int, Any]) -> None:
-    if place == len(parts):
-        found.update(node.get(_HERE, ()))
+def _collect(node: dict[str, Any], parts: list[str], depth: int, items: dict[int, Any]) -> None:
+    if depth == len(parts):
+        items.update(node.get(_ITEMS, ()))
         return
-    for label in (parts[place], "*"):
+    for label in (parts[depth], "*"):
         if label in node:
-            _collect(node[label], parts, place + 1, found)
+            _collect(node[label], parts, depth + 1, items)
     if "**" in node:
-        for after in range(place + 1, len(parts) + 1):
-            _collect(node["**"], parts, after, found)
+        for after in range(depth + 1, len(parts) + 1):
+            _collect(node["**"], parts, after, items)

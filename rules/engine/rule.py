@@ -1,10 +1,10 @@
-"""An event_rule, compiled: everything that judging needs, worked out once per version.
+"""A compiled event_rule: everything that evaluation needs, computed once per version.
 
-Guarantee: a rule that compiles can judge every input: its conditions are checked against the declared types.
-Two rules with the same `fingerprint` come to the same firing_series, so a state made by one may be continued by the
-other.
+Guarantee: a rule that compiles can evaluate every input: its conditions are checked against the
+declared types. Two rules with the same `fingerprint` decide alike, so one may continue a state that
+the other made.
 
-On failure: `RuleInvalid`, which names the key of the document and the places in its text.
+On failure: `RuleInvalid`, which names the key of the document and the positions in its text.
 """
 
 from __future__ import annotations
@@ -23,11 +23,7 @@ from rules.engine.types import NO_TYPES, TypeIndex
 from rules.engine.windows import Window
 from rules.language.cel import Condition, ExpressionInvalid, compile_event_condition
 from rules.language.cel.environment import event_activation, event_environment
-from rules.language.cel.series import (
-    ValueKind,
-    compile_series_condition,
-    compile_where,
-)
+from rules.language.cel.series import ValueKind, compile_series_condition, compile_where
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
 from schemas.values.duration import format_duration
@@ -37,11 +33,11 @@ from schemas.values.severities import level, severities
 from tocsin.core.errors import InvalidInput
 
 _ZERO = timedelta(0)
-_MOST_KEPT = 200_000
-_OF_THE_VERDICT = {
+_MAX_CACHED_SERIES = 200_000
+_DECIDING_KEYS = {
     *("datapoint", "event", "window", "for_", "keep_firing_for", "cooldown", "no_data", "no_data_for"),
 }
-"""Beside the conditions, the keys of a document on which verdicts depend."""
+"""The keys of a document on which decisions depend, besides the conditions."""
 
 
 class RuleInvalid(InvalidInput):
@@ -54,17 +50,19 @@ class RuleInvalid(InvalidInput):
 
 
 class Rule:
-    """Immutable but for what it keeps of `where`, which is only a memory of answers that never change."""
+    """Immutable, except for a cache of the results of `where`."""
 
-    def __init__(self, document: EventRuleDocument, types: TypeIndex, type_name: str | None = None) -> None:
+    def __init__(
+        self, document: EventRuleDocument, types: TypeIndex = NO_TYPES, type_name: str | None = None
+    ) -> None:
         self.name = document.name
         self.document = document
         self.types = types
         self.type_name = type_name
-        """The datapoint_type to whose series the rule is confined; None: to those of its pattern."""
+        """The datapoint_type that implies this rule (`on_stale: alarm`); the rule covers only its series."""
         self.severity = level(document.severity)
         self.sustain = document.for_ or _ZERO
-        self.held_text = f" for {format_duration(self.sustain)}" if self.sustain else ""
+        self.sustain_text = f" for {format_duration(self.sustain)}" if self.sustain else ""
         self.keep_firing_for = document.keep_firing_for or _ZERO
         self.cooldown = document.cooldown or _ZERO
         self.no_data = document.no_data
@@ -74,7 +72,7 @@ class Rule:
         )
         self._compile(document)
         self._event_type = None if document.event is None else _type_pattern(document.event)
-        self._where_kept: dict[tuple[str, str], tuple[Mapping[str, str], bool]] = {}
+        self._where_cache: dict[tuple[str, str], tuple[Mapping[str, str], bool]] = {}
         self.fingerprint = self._fingerprint()
 
     def _compile(self, document: EventRuleDocument) -> None:
@@ -91,13 +89,13 @@ class Rule:
         self.fire: Condition = fire
         self.clear = self._checked("clear", self._condition, texts.clear)
         self.names = fire.names | (self.clear.names if self.clear is not None else frozenset())
-        fresh = {**severities(), "age": _ZERO, "freshness": "fresh"}
-        self.when_fresh = {name: value for name, value in fresh.items() if name in self.names}
-        """What is the same at every arrival."""
-        self.reads_more = not self.names <= {"value"}
-        self.reads_before = bool({"previous", "rate"} & self.names)
-        self.looks_back = self.window is not None or self.reads_before
-        self.reads_silence = bool({"freshness", "age"} & self.names)
+        constants = {**severities(), "age": _ZERO, "freshness": "fresh"}
+        self.constants_on_arrival = {name: value for name, value in constants.items() if name in self.names}
+        """Variables that have the same value at every arrival."""
+        self.reads_more_than_value = not self.names <= {"value"}
+        self.reads_previous = bool({"previous", "rate"} & self.names)
+        self.needs_track = self.window is not None or self.reads_previous
+        self.reads_freshness = bool({"freshness", "age"} & self.names)
 
     def _condition(self, text: str, *, rule: str) -> Condition:
         if self.document.event is not None:
@@ -111,72 +109,65 @@ class Rule:
             raise RuleInvalid(key, invalid) from None
 
     def _fingerprint(self) -> str:
-        told = self.document.model_dump(
-            mode="json",
-            include=_OF_THE_VERDICT,
-        )
+        deciding = self.document.model_dump(mode="json", include=_DECIDING_KEYS)
         texts = [condition and condition.text for condition in (self.where, self.fire, self.clear)]
-        facts = json.dumps([told, texts, self.type_name], sort_keys=True)
-        return hashlib.sha256(facts.encode()).hexdigest()[:16]
+        text = json.dumps([deciding, texts, self.type_name], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def covers(self, key: str) -> bool:
-        """Whether the rule judges the datapoints of a key, `where` aside."""
+        """Whether the rule evaluates the datapoints of a key, apart from `where`."""
         pattern = self.document.datapoint
-        return pattern is not None and covers(pattern, key) and self.is_confined_to(key)
+        return pattern is not None and covers(pattern, key) and self.covers_type_of(key)
 
-    def is_confined_to(self, key: str) -> bool:
-        """A rule that a type stands for leaves out the keys for which a more specific type holds."""
+    def covers_type_of(self, key: str) -> bool:
+        """False for a rule that a type implies, if the key has a more specific type."""
         if self.type_name is None:
             return True
-        holds = self.types.of(key)
-        return holds is not None and holds.name == self.type_name
+        type = self.types.of(key)
+        return type is not None and type.name == self.type_name
 
     def covers_event(self, type: str) -> bool:
         return self._event_type is not None and self._event_type.fullmatch(type) is not None
 
-    def is_about(self, given: Arrival | WentStale) -> bool:
-        """`where`, asked once per series and remembered as long as its labels stay the same."""
+    def covers_series(self, input: Arrival | WentStale) -> bool:
+        """Whether `where` is true for the series; cached as long as its labels stay the same."""
         if self.where is None:
             return True
-        series = (given.owner, given.key)
-        kept = self._where_kept.get(series)
-        if kept is not None and (kept[0] is given.labels or kept[0] == given.labels):
-            return kept[1]
+        series = (input.owner, input.key)
+        cached = self._where_cache.get(series)
+        if cached is not None and (cached[0] is input.labels or cached[0] == input.labels):
+            return cached[1]
         variables = {
-            "owner": given.owner,
-            "key": given.key,
-            "labels": self.types.labels(given.key, given.labels),
+            "owner": input.owner,
+            "key": input.key,
+            "labels": self.types.labels(input.key, input.labels),
         }
-        # A series without the label is simply not meant.
-        answer = self.where.evaluate(variables, is_error_expected=True)
-        if len(self._where_kept) >= _MOST_KEPT:
-            self._where_kept.clear()
-        self._where_kept[series] = (given.labels, answer is True)
-        return answer is True
+        # An error is expected: a series without the label is not covered.
+        result = self.where.evaluate(variables, is_error_expected=True) is True
+        if len(self._where_cache) >= _MAX_CACHED_SERIES:
+            self._where_cache.clear()
+        self._where_cache[series] = (input.labels, result)
+        return result
 
-    def activation_of_event(self, given: EventSeen) -> cel.Activation:
-        return given.activation or event_activation(event_environment(), given.facts)
+    def activation_of_event(self, input: EventSeen) -> cel.Activation:
+        return input.activation or event_activation(event_environment(), input.facts)
 
     def __repr__(self) -> str:
         return f"Rule({self.name!r})"
 
 
-def compile_rule(document: EventRuleDocument, types: TypeIndex = NO_TYPES) -> Rule:
-    return Rule(document, types)
-
-
 def stale_rules(types: TypeIndex) -> Iterable[Rule]:
-    """The rules that `on_stale: alarm` of the types stands for, named `stale:<type>`."""
-    for one in types.types:
-        if one.on_stale == "alarm":
-            yield Rule(_stale_rule(one), types, type_name=one.name)
+    """The rules that `on_stale: alarm` of the types implies, named `stale:<type>`."""
+    for type in types.types:
+        if type.on_stale == "alarm":
+            yield Rule(_stale_rule(type), types, type_name=type.name)
 
 
-def _stale_rule(one: DatapointTypeDocument) -> EventRuleDocument:
-    facts = {"name": "stale", "datapoint": one.key, "absent": True, "severity": one.severity or "warning"}
+def _stale_rule(type: DatapointTypeDocument) -> EventRuleDocument:
+    facts = {"name": "stale", "datapoint": type.key, "absent": True, "severity": type.severity or "warning"}
     document = EventRuleDocument.model_validate(facts)
-    name = str(RuleRef("stale", one.name))
-    return document.model_copy(update={"name": name, "for_": one.for_, "notify": one.notify})
+    name = str(RuleRef("stale", type.name))
+    return document.model_copy(update={"name": name, "for_": type.for_, "notify": type.notify})
 
 
 def _type_pattern(text: str) -> re.Pattern[str]:

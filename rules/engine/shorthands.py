@@ -1,7 +1,7 @@
-"""The conditions of an event_rule as CEL, and its threshold in words.
+"""Conditions of an event_rule as CEL, and its threshold in words.
 
-Guarantee: `above: 65` is exactly `fire: value > 65.0`; the other shorthands likewise. There is one way in which
-a rule is judged, whichever way it was written.
+Guarantee: `above: 65` is exactly `fire: value > 65.0`, and the other shorthands likewise. A rule is
+evaluated in the same way, however it was written.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from typing import NamedTuple
 
 from schemas.documents.event_rule import EventRuleDocument
 
+STALE_THRESHOLD = "stale"
 
-class Conditions(NamedTuple):
-    """`clear` is None when the alarm ends as soon as `fire` is false."""
+
+class ConditionTexts(NamedTuple):
+    """`clear` is None if the alarm ends as soon as `fire` is false."""
 
     fire: str
     clear: str | None
     threshold: str
-    """As it follows "is": "above 65"."""
+    """A text that follows "is", such as "above 65"."""
 
 
-def conditions_of(rule: EventRuleDocument) -> Conditions:
+def conditions_of(rule: EventRuleDocument) -> ConditionTexts:
     fire, threshold = _fire(rule)
-    return Conditions(fire, rule.clear, threshold)
+    return ConditionTexts(fire, rule.clear, threshold)
 
 
 def number_text(number: float) -> str:
@@ -39,7 +41,7 @@ def _fire(rule: EventRuleDocument) -> tuple[str, str]:
         text = number_text(rule.rate_increase)
         return f"rate > {_double(rule.rate_increase)}", f"rising by more than {text} a second"
     if rule.absent:
-        return 'freshness == "stale"', "silent"
+        return 'freshness == "stale"', STALE_THRESHOLD
     fire = rule.fire or "true"
     return fire, " ".join(fire.split())
 

@@ -1,10 +1,10 @@
-"""What the engine remembers of one rule and one owner.
+"""State of one rule for one owner.
 
-Guarantee: a state is immutable and is plain JSON when written down; `from_json(to_json(state)) == state`. Its size is
-bounded: a few facts per series that is part of the alarm, and for rules that look back, the previous value or at
-most `windows.BUCKETS` buckets per series.
+Guarantee: a state is immutable, and plain JSON when stored; `from_json(to_json(state)) == state`.
+Its size is bounded: a few facts per series that fires and, for rules that need earlier values, the
+previous value or at most `windows.BUCKETS` buckets per series.
 
-A timer that the clock fires moves the stored state by its top-level keys alone:
+A timer that the clock fires changes the stored state by its top-level keys alone:
 
     'open':  phase = "open", last_opened_at = due_at, due_at = null
     'clear': phase = "ok", alarm = null, resolution = null, due_at = null, firing_series = {}
@@ -27,7 +27,7 @@ Cause = Literal["fired", "no_data"]
 
 
 class FiringSeries(NamedTuple):
-    """A series that fires, or that did and is clear since (`clear_due_at`: when that has held for long enough)."""
+    """A series that fires. One that is clear again stays here until `clear_due_at`."""
 
     since: datetime
     due_at: datetime
@@ -35,16 +35,16 @@ class FiringSeries(NamedTuple):
     value: Value | None
     labels: dict[str, str]
     age_s: float = 0.0
-    """How long the series had been silent when it was judged; 0 when a datapoint arrived."""
+    """The time since the last datapoint when the series became stale; 0 if a datapoint arrived."""
     event_id: str = ""
     event_type: str = ""
-    told_at: datetime | None = None
-    """`WentStale.told_at`."""
+    reevaluated_at: datetime | None = None
+    """`WentStale.reevaluated_at`."""
     clear_due_at: datetime | None = None
 
 
 class Track(NamedTuple):
-    """What a rule that looks back remembers of a series."""
+    """Earlier values of a series, for a rule that needs them."""
 
     value: Value
     at: datetime
@@ -59,29 +59,30 @@ _NONE: dict[str, Any] = {}
 class RuleState(NamedTuple):
     phase: Phase = "ok"
     alarm: Alarm | None = None
-    """Pending, open or clearing; None when ok."""
+    """Pending, open or clearing; None if the phase is ok."""
     due_at: datetime | None = None
-    """When the sustain ends: a pending alarm opens, a clearing one resolves."""
+    """The end of the sustain: a pending alarm opens, a clearing one resolves."""
     resolution: dict[str, Any] | None = None
-    """Payload of the `alarm-resolved` event, while clearing."""
+    """The payload of the `alarm-resolved` event, while clearing."""
     last_opened_at: datetime | None = None
     last_since: datetime | None = None
-    again: int = 0
-    """How many alarms began at `last_since` before the last one."""
+    repeats: int = 0
+    """The number of alarms that began at `last_since` before the last one."""
     fingerprint: str = ""
-    """Which conditions and timing the state was made by."""
+    """`Rule.fingerprint` of the rule that made the state."""
     firing_series: FiringSeriesByKey = _NONE
     tracks: Tracks = _NONE
 
     def tracking(self, key: str, track: Track, fingerprint: str) -> RuleState:
-        """With what is remembered of a series; this runs for every datapoint of a rule that looks back."""
+        """The state with another track; called for every datapoint of a rule that needs tracks."""
         return RuleState._make((*self[:7], fingerprint, self.firing_series, {**self.tracks, key: track}))
 
     @property
     def holding(self) -> frozenset[str]:
-        """The series that hold the alarm: those that fire; while it is clearing, those that it waits for."""
-        last = self.due_at if self.phase == "clearing" else None
-        return frozenset(key for key, current in self.firing_series.items() if current.clear_due_at == last)
+        """The series that keep the alarm open: those that fire or, while it is clearing, those that it waits for."""
+        clear_due_at = self.due_at if self.phase == "clearing" else None
+        firing_series = self.firing_series.items()
+        return frozenset(key for key, firing in firing_series if firing.clear_due_at == clear_due_at)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -91,11 +92,9 @@ class RuleState(NamedTuple):
             "resolution": self.resolution,
             "last_opened_at": _text(self.last_opened_at),
             "last_since": _text(self.last_since),
-            "again": self.again,
+            "repeats": self.repeats,
             "fingerprint": self.fingerprint,
-            "firing_series": {
-                key: _firing_series_json(current) for key, current in self.firing_series.items()
-            },
+            "firing_series": {key: _firing_series_json(firing) for key, firing in self.firing_series.items()},
             "tracks": {
                 key: [track.value, _text(track.at), [list(bucket) for bucket in track.buckets]]
                 for key, track in self.tracks.items()
@@ -104,7 +103,7 @@ class RuleState(NamedTuple):
 
     @staticmethod
     def from_json(stored: Mapping[str, Any]) -> RuleState:
-        """Keys that are missing have their defaults: `{}` is a state that knows nothing."""
+        """The state of stored JSON. Missing keys have their defaults: `{}` is `BLANK`."""
         alarm = stored.get("alarm")
         return RuleState(
             phase=stored.get("phase", "ok"),
@@ -113,7 +112,7 @@ class RuleState(NamedTuple):
             resolution=stored.get("resolution"),
             last_opened_at=_instant(stored.get("last_opened_at")),
             last_since=_instant(stored.get("last_since")),
-            again=stored.get("again", 0),
+            repeats=stored.get("repeats", 0),
             fingerprint=stored.get("fingerprint", ""),
             firing_series={
                 key: _firing_series(value) for key, value in stored.get("firing_series", {}).items()
@@ -126,7 +125,7 @@ class RuleState(NamedTuple):
 
 
 BLANK = RuleState()
-"""The state of a rule that has seen nothing of an owner. It need not be stored."""
+"""The state of a rule without any input of an owner. It need not be stored."""
 
 
 def _alarm_json(alarm: Alarm) -> dict[str, Any]:
@@ -154,14 +153,14 @@ def _alarm(stored: Mapping[str, Any]) -> Alarm:
     )
 
 
-def _firing_series_json(current: FiringSeries) -> dict[str, Any]:
+def _firing_series_json(firing: FiringSeries) -> dict[str, Any]:
     return {
-        **current._asdict(),
-        "since": _text(current.since),
-        "due_at": _text(current.due_at),
-        "labels": current.labels,
-        "told_at": _text(current.told_at),
-        "clear_due_at": _text(current.clear_due_at),
+        **firing._asdict(),
+        "since": _text(firing.since),
+        "due_at": _text(firing.due_at),
+        "labels": firing.labels,
+        "reevaluated_at": _text(firing.reevaluated_at),
+        "clear_due_at": _text(firing.clear_due_at),
     }
 
 
@@ -171,14 +170,14 @@ def _firing_series(stored: Mapping[str, Any]) -> FiringSeries:
             **stored,
             "since": parse_instant(stored["since"]),
             "due_at": parse_instant(stored["due_at"]),
-            "told_at": _instant(stored.get("told_at")),
+            "reevaluated_at": _instant(stored.get("reevaluated_at")),
             "clear_due_at": _instant(stored["clear_due_at"]),
         }
     )
 
 
 def _value(value: Value) -> Value:
-    """Postgres writes 1e23 with all its digits, and conditions know no such integer."""
+    """A number that conditions can read. Postgres writes 1e23 with all its digits, and CEL has no such integer."""
     return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 

@@ -1,17 +1,18 @@
 """The engine: `(rule, state, input) -> (state, effects)`, without a clock and without I/O.
 
-Guarantee: verdicts depend on the inputs alone, never on when or how often anybody looked. A deadline at or
-before the instant of an input is realised first, at its nominal time; `advance` does the same when no input
-comes. An input that changes nothing gives back the very same state and no effects. There is one alarm per rule
-and owner: it holds while any series of the owner fires.
+Guarantee: decisions depend on the inputs alone, never on when or how often `advance` is called. A
+deadline at or before the instant of an input is realised first, at its nominal time; `advance` does
+the same if no input comes. An input that changes nothing returns the very same state and no effects.
+There is one alarm per rule and owner: it is open while any series of the owner fires.
 
-How a series is judged: outside of an open alarm by `fire`, as part of one by `clear` (default: `fire` is false). A
-condition that fails to evaluate is neither, so the verdict stays. The alarm is pending from the datapoint that fires
-until `for` has passed for its series; it is clearing while all its series are clear and `keep_firing_for` runs. An
-opening waits for the end of `cooldown` after the last one, and then happens if the condition still holds.
+A series that is not part of an open alarm is evaluated with `fire`, one that is with `clear`
+(default: `fire` is false). A condition that fails to evaluate is undecided, and the series stays as
+it was. The alarm is pending from the datapoint that fires until `for` has passed for its series. It
+is clearing while all its series are clear and `keep_firing_for` runs. An alarm opens only after
+`cooldown` has passed since the last one opened, and only if the condition is still true then.
 
-Why a deadline goes before an input of the same instant: what was true for exactly `for` has been true for long
-enough, and the clock, which fires up to the last arrival it knows of, must come to the same current.
+Why a deadline comes before an input of the same instant: a condition that was true for exactly `for`
+was true for long enough. The clock fires up to the last arrival that it knows, and must decide alike.
 """
 
 from __future__ import annotations
@@ -19,168 +20,170 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from rules.engine.effects import Effects
-from rules.engine.evaluate import fires, fires_on_arrival, fires_on_silence
+from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule
 from rules.engine.state import BLANK, FiringSeries, RuleState, Track
-from rules.engine.transitions import Turn, adopt, advance, settle
+from rules.engine.transitions import EvaluatedInput, adopt, advance, transition
 
 _NO_LABELS: dict[str, str] = {}
-_OF_EVENTS = ""
-"""The key under which the verdict about an owner's events is kept."""
+_EVENTS_KEY = ""
+"""The key of the entry in `firing_series` that stands for the events of an owner."""
 
 
-def step(rule: Rule, state: RuleState, given: Input) -> tuple[RuleState, Effects]:
-    """The rule must cover the key of a datapoint, or the type of an event: `CompiledRules` finds the rules that do."""
+def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects]:
+    """Evaluate an input. The rule must cover its key or event type: `CompiledRules` finds such rules."""
     effects: Effects = ()
-    if state.due_at is not None and state.due_at <= given.at:
-        state, effects = advance(state, given.at)
+    if state.due_at is not None and state.due_at <= input.at:
+        state, effects = advance(state, input.at)
     if state is not BLANK and state.fingerprint != rule.fingerprint:
-        state, more = adopt(rule, state, given.at)
+        state, more = adopt(rule, state, input.at)
         effects += more
-    if isinstance(given, Arrival):
-        state, more = _arrived(rule, state, given)
-    elif isinstance(given, WentStale):
-        state, more = _went_stale(rule, state, given)
+    if isinstance(input, Arrival):
+        state, more = _arrive(rule, state, input)
+    elif isinstance(input, WentStale):
+        state, more = _go_stale(rule, state, input)
     else:
-        state, more = _seen(rule, state, given)
+        state, more = _see_event(rule, state, input)
     return state, effects + more if effects else more
 
 
-def _arrived(rule: Rule, state: RuleState, given: Arrival) -> tuple[RuleState, Effects]:
-    current = _standing(state, given.key, given.at) if state.firing_series else None
-    if rule.where is not None and not rule.is_about(given):
-        return _left(rule, state, given, current)
-    value: Value | None = given.value
+def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
+    firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
+    if rule.where is not None and not rule.covers_series(arrival):
+        return _leave(rule, state, arrival, firing)
+    value: Value | None = arrival.value
     before = None
-    if rule.looks_back:
-        before = state.tracks.get(given.key)
-        track = _track(rule, before, given)
-        state = state.tracking(given.key, track, rule.fingerprint)
+    if rule.needs_track:
+        before = state.tracks.get(arrival.key)
+        track = _track(rule, before, arrival)
+        state = state.tracking(arrival.key, track, rule.fingerprint)
         if rule.window is not None:
-            value = rule.window.amount(track.buckets, track.value, track.at, given.at)
-    was_silent = current is not None and current.cause == "no_data"
-    is_held = current is not None and _is_held(state, current)
-    firing = fires_on_arrival(rule, given, value, before, is_held)
-    if firing is None and was_silent:
-        # Whatever it is, it is not silent any more.
-        firing = False
-    if not firing and current is None:
+            value = rule.window.amount(track.buckets, track.value, track.at, arrival.at)
+    had_no_data = firing is not None and firing.cause == "no_data"
+    is_open = firing is not None and _is_open(state, firing)
+    is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
+    if is_firing is None and had_no_data:
+        # Undecided, but the series has data again.
+        is_firing = False
+    if not is_firing and firing is None:
         return state, ()
-    if firing and (current is None or was_silent):
-        return _began(rule, state, given, value, rule.sustain)
-    return _continued(rule, state, current, firing, rule.keep_firing_for, _turn(given, value))
+    if is_firing and (firing is None or had_no_data):
+        return _begin(rule, state, arrival, value, rule.sustain)
+    return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(arrival, value))
 
 
-def _went_stale(rule: Rule, state: RuleState, given: WentStale) -> tuple[RuleState, Effects]:
-    current = _standing(state, given.key, given.at)
-    if not rule.is_about(given):
-        return _left(rule, state, given, current)
-    value: Value | None = given.value
-    track = state.tracks.get(given.key)
+def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[RuleState, Effects]:
+    firing = _firing_series(state, went_stale.key, went_stale.at)
+    if not rule.covers_series(went_stale):
+        return _leave(rule, state, went_stale, firing)
+    value: Value | None = went_stale.value
+    track = state.tracks.get(went_stale.key)
     if rule.window is not None:
-        value = None if track is None else rule.window.amount(track.buckets, track.value, track.at, given.at)
-    turn = _turn(given, value)
-    if rule.reads_silence:
-        firing = fires_on_silence(rule, given, value, _is_held(state, current))
-        if firing and current is None:
-            return _began(rule, state, given, value, rule.sustain)
-        return _continued(rule, state, current, firing, rule.keep_firing_for, turn)
+        value = (
+            None if track is None else rule.window.amount(track.buckets, track.value, track.at, went_stale.at)
+        )
+    evaluated = _evaluated(went_stale, value)
+    if rule.reads_freshness:
+        is_firing = fires_when_stale(rule, went_stale, value, _is_open(state, firing))
+        if is_firing and firing is None:
+            return _begin(rule, state, went_stale, value, rule.sustain)
+        return _continue(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
     if rule.no_data == "keep":
         return state, ()
-    if rule.no_data == "alarm" and current is None:
-        return _began(rule, state, given, value, rule.no_data_for)
-    return _continued(rule, state, current, rule.no_data == "alarm", rule.no_data_for, turn)
+    if rule.no_data == "alarm" and firing is None:
+        return _begin(rule, state, went_stale, value, rule.no_data_for)
+    return _continue(rule, state, firing, rule.no_data == "alarm", rule.no_data_for, evaluated)
 
 
-def _seen(rule: Rule, state: RuleState, given: EventSeen) -> tuple[RuleState, Effects]:
-    if given.facts.get("rule") == rule.name:
-        # Its own alarm's events: they would hold the alarm for ever.
+def _see_event(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleState, Effects]:
+    if event.facts.get("rule") == rule.name:
+        # The rule's own events would keep its alarm open forever.
         return state, ()
-    activation = rule.activation_of_event(given)
+    activation = rule.activation_of_event(event)
     if rule.where is not None and not rule.where.matches(activation):
         return state, ()
-    current = _standing(state, _OF_EVENTS, given.at)
-    firing = fires(rule, activation, _is_held(state, current))
-    turn = Turn(given.at, given.owner, _OF_EVENTS, None)
-    if firing and current is None:
-        began = FiringSeries(
-            since=given.at,
-            due_at=given.at + rule.sustain,
+    firing = _firing_series(state, _EVENTS_KEY, event.at)
+    is_firing = fires(rule, activation, _is_open(state, firing))
+    evaluated = EvaluatedInput(event.at, event.owner, _EVENTS_KEY, None)
+    if is_firing and firing is None:
+        begun = FiringSeries(
+            since=event.at,
+            due_at=event.at + rule.sustain,
             cause="fired",
             value=None,
             labels=_NO_LABELS,
-            event_id=str(given.facts.get("id") or ""),
-            event_type=str(given.facts.get("type") or ""),
+            event_id=str(event.facts.get("id") or ""),
+            event_type=str(event.facts.get("type") or ""),
         )
-        return settle(rule, state, {**state.firing_series, _OF_EVENTS: began}, turn)
-    return _continued(rule, state, current, firing, rule.keep_firing_for, turn)
+        return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
+    return _continue(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
 
 
-def _began(
-    rule: Rule, state: RuleState, given: Arrival | WentStale, value: Value | None, sustain: timedelta
+def _begin(
+    rule: Rule, state: RuleState, input: Arrival | WentStale, value: Value | None, sustain: timedelta
 ) -> tuple[RuleState, Effects]:
-    is_silence = isinstance(given, WentStale)
-    began = FiringSeries(
-        since=given.at,
-        due_at=given.at + sustain,
-        cause="no_data" if is_silence and not rule.reads_silence else "fired",
+    """A series begins to fire."""
+    is_stale = isinstance(input, WentStale)
+    begun = FiringSeries(
+        since=input.at,
+        due_at=input.at + sustain,
+        cause="no_data" if is_stale and not rule.reads_freshness else "fired",
         value=value,
-        labels=rule.types.labels(given.key, given.labels),
-        age_s=(given.at - given.last_arrival).total_seconds() if isinstance(given, WentStale) else 0.0,
-        told_at=given.told_at if isinstance(given, WentStale) else None,
+        labels=rule.types.labels(input.key, input.labels),
+        age_s=(input.at - input.last_arrival).total_seconds() if isinstance(input, WentStale) else 0.0,
+        reevaluated_at=input.reevaluated_at if isinstance(input, WentStale) else None,
     )
-    return settle(rule, state, {**state.firing_series, given.key: began}, _turn(given, value))
+    return transition(rule, state, {**state.firing_series, input.key: begun}, _evaluated(input, value))
 
 
-def _continued(
+def _continue(
     rule: Rule,
     state: RuleState,
-    current: FiringSeries | None,
-    firing: bool | None,
-    after: timedelta,
-    turn: Turn,
+    firing: FiringSeries | None,
+    is_firing: bool | None,
+    clear_for: timedelta,
+    evaluated: EvaluatedInput,
 ) -> tuple[RuleState, Effects]:
-    """A series that has a current, judged again; it stays what it is when the conditions do not say."""
-    if current is None or firing is None or firing == (current.clear_due_at is None):
+    """A series that fires was evaluated again. It stays as it is if the conditions are undecided."""
+    if firing is None or is_firing is None or is_firing == (firing.clear_due_at is None):
         return state, ()
-    if firing:
-        return settle(
-            rule, state, {**state.firing_series, turn.key: current._replace(clear_due_at=None)}, turn
-        )
+    if is_firing:
+        firing_again = firing._replace(clear_due_at=None)
+        return transition(rule, state, {**state.firing_series, evaluated.key: firing_again}, evaluated)
     if state.phase == "pending":
-        others = {key: other for key, other in state.firing_series.items() if key != turn.key}
-        return settle(rule, state, others, turn)
-    cleared = current._replace(clear_due_at=turn.at + after)
-    return settle(rule, state, {**state.firing_series, turn.key: cleared}, turn)
+        others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
+        return transition(rule, state, others, evaluated)
+    cleared = firing._replace(clear_due_at=evaluated.at + clear_for)
+    return transition(rule, state, {**state.firing_series, evaluated.key: cleared}, evaluated)
 
 
-def _left(
-    rule: Rule, state: RuleState, given: Arrival | WentStale, current: FiringSeries | None
+def _leave(
+    rule: Rule, state: RuleState, input: Arrival | WentStale, firing: FiringSeries | None
 ) -> tuple[RuleState, Effects]:
-    """Its labels changed, and the rule is not about the series any more: as if it were clear."""
-    return _continued(rule, state, current, False, rule.keep_firing_for, _turn(given, given.value))
+    """The labels changed and the rule no longer covers the series, which therefore counts as clear."""
+    return _continue(rule, state, firing, False, rule.keep_firing_for, _evaluated(input, input.value))
 
 
-def _standing(state: RuleState, key: str, at: datetime) -> FiringSeries | None:
-    """The verdict about a series; one that was clear for long enough is over, even if others hold the alarm."""
-    current = state.firing_series.get(key)
-    if current is None or (current.clear_due_at is not None and current.clear_due_at <= at):
+def _firing_series(state: RuleState, key: str, at: datetime) -> FiringSeries | None:
+    """The entry of a series that fires; None once it was clear for long enough, even if others keep the alarm open."""
+    firing = state.firing_series.get(key)
+    if firing is None or (firing.clear_due_at is not None and firing.clear_due_at <= at):
         return None
-    return current
+    return firing
 
 
-def _is_held(state: RuleState, current: FiringSeries | None) -> bool:
-    """Whether `clear` decides. A series that was only silent has not met `fire`, so `fire` does."""
-    return current is not None and current.cause == "fired" and state.phase in ("open", "clearing")
+def _is_open(state: RuleState, firing: FiringSeries | None) -> bool:
+    """Whether `clear` decides. A series that only had no data has not met `fire`, so `fire` decides."""
+    return firing is not None and firing.cause == "fired" and state.phase in ("open", "clearing")
 
 
-def _track(rule: Rule, before: Track | None, given: Arrival) -> Track:
+def _track(rule: Rule, before: Track | None, arrival: Arrival) -> Track:
     if rule.window is None:
-        return Track(given.value, given.at)
+        return Track(arrival.value, arrival.at)
     buckets = () if before is None else before.buckets
-    return Track(given.value, given.at, rule.window.add(buckets, given.value, given.at))
+    return Track(arrival.value, arrival.at, rule.window.add(buckets, arrival.value, arrival.at))
 
 
-def _turn(given: Arrival | WentStale, value: Value | None) -> Turn:
-    return Turn(given.at, given.owner, given.key, value, isinstance(given, WentStale))
+def _evaluated(input: Arrival | WentStale, value: Value | None) -> EvaluatedInput:
+    return EvaluatedInput(input.at, input.owner, input.key, value, isinstance(input, WentStale))

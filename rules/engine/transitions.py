@@ -1,9 +1,9 @@
-"""From the verdicts about the series of an owner to the one alarm they make.
+"""Transitions of the one alarm of a rule and an owner, from the series that fire.
 
-Guarantee: an alarm opens once before it resolves, and at most one sustain is armed. Every change of the armed
-sustain is an effect, in the order: cancel, drop, pend, arm. The identity of an alarm is (rule, owner, since),
-where `since` is the beginning of the series that makes it; when that series stops and another still fires, the
-pending alarm is another.
+Guarantee: an alarm opens once before it resolves, and at most one sustain is armed. Every change of
+the armed sustain is an effect, in this order: cancel, drop, pend, arm. An alarm is identified by
+(rule, owner, since), where `since` is when the series that causes it began to fire. If that series
+stops while another fires, the pending alarm is replaced by another alarm.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from rules.engine.rule import Rule
 from rules.engine.state import FiringSeries, FiringSeriesByKey, RuleState
 
 
-class Turn(NamedTuple):
-    """The input under which the verdicts changed."""
+class EvaluatedInput(NamedTuple):
+    """The input that changed which series fire. `value` is the one that the conditions saw."""
 
     at: datetime
     owner: str
     key: str
     value: Value | None
-    is_silence: bool = False
+    is_stale: bool = False
 
 
-def settle(
-    rule: Rule, state: RuleState, firing_series: FiringSeriesByKey, turn: Turn
+def transition(
+    rule: Rule, state: RuleState, firing_series: FiringSeriesByKey, input: EvaluatedInput
 ) -> tuple[RuleState, Effects]:
-    """The state and effects that follow from the verdicts as they are now."""
+    """The state and the effects that follow from the series that fire now."""
     state = state._replace(firing_series=firing_series, fingerprint=rule.fingerprint)
     if state.phase in ("open", "clearing"):
-        return _settle_held(rule, state, turn)
-    return _settle_beginning(rule, state, turn)
+        return _transition_open(rule, state, input)
+    return _transition_closed(rule, state, input)
 
 
 def advance(state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
@@ -63,40 +63,43 @@ def advance(state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
 
 
 def adopt(rule: Rule, state: RuleState, at: datetime) -> tuple[RuleState, Effects]:
-    """Continue a state that other conditions made: an open alarm is kept until the new rule clears it, and everything
-    else is judged anew from the next input. An alarm none of whose series the rule still covers is resolved."""
+    """Continue a state that a rule with other conditions made.
+
+    An open alarm stays open until the new rule clears it, and everything else is evaluated again
+    from the next input on. An alarm is resolved if the new rule covers none of its series.
+    """
     if state.fingerprint == rule.fingerprint:
         return state, ()
     state = state._replace(fingerprint=rule.fingerprint, tracks={})
     if state.alarm is None or state.phase == "pending":
         return _dropped(state._replace(firing_series={}))
-    held = {
-        key: current._replace(cause="fired", clear_due_at=None)
-        for key, current in state.firing_series.items()
+    covered = {
+        key: firing._replace(cause="fired", clear_due_at=None)
+        for key, firing in state.firing_series.items()
         if (rule.document.event is not None if not key else rule.covers(key))
     }
-    if not held:
+    if not covered:
         return end(state, at, "rule-changed", "the rule no longer covers it")
-    effects: Effects = (CancelSustain(state.alarm.id, "clear"),) if state.phase == "clearing" else ()
-    return state._replace(phase="open", due_at=None, resolution=None, firing_series=held), effects
+    effects = _cancel_clearing(state, state.alarm)
+    return state._replace(phase="open", due_at=None, resolution=None, firing_series=covered), effects
 
 
 def end(state: RuleState, at: datetime, reason: str, why: str) -> tuple[RuleState, Effects]:
-    """Nothing judges the owner any more: the rule is removed or disabled. `why` completes the message."""
+    """End the state of a rule that was removed or disabled. `why` completes the message."""
     alarm = state.alarm
     if alarm is None or state.phase == "pending":
         return _dropped(state._replace(firing_series={}))
-    effects: Effects = (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
     payload = messages.resolved_payload(
         alarm.payload,
         reason=reason,
         message=messages.ended_text(alarm.rule, alarm.owner, why),
         opened_at=state.last_opened_at or at,
     )
-    return _ended(state), (*effects, Resolve(alarm, at, payload))
+    return _ended(state), (*_cancel_clearing(state, alarm), Resolve(alarm, at, payload))
 
 
-def _settle_beginning(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, Effects]:
+def _transition_closed(rule: Rule, state: RuleState, input: EvaluatedInput) -> tuple[RuleState, Effects]:
+    """No alarm, or a pending one."""
     if not state.firing_series:
         return _dropped(state)
     key, first = min(state.firing_series.items(), key=lambda item: (item[1].due_at, item[1].since, item[0]))
@@ -107,58 +110,61 @@ def _settle_beginning(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleSta
     due_at = first.due_at
     if state.last_opened_at is not None:
         due_at = max(due_at, state.last_opened_at + rule.cooldown)
-    again = state.again + 1 if state.last_since == first.since else 0
-    alarm, failed = _alarm(rule, turn.owner, key, first, again)
+    repeats = state.repeats + 1 if state.last_since == first.since else 0
+    alarm, failed = _alarm(rule, input.owner, key, first, repeats)
     if failed is not None:
         effects = (*effects, failed)
-    state = state._replace(alarm=alarm, last_since=first.since, again=again)
-    if due_at <= turn.at:
-        return state._replace(phase="open", last_opened_at=turn.at), (*effects, Open(alarm, turn.at))
+    state = state._replace(alarm=alarm, last_since=first.since, repeats=repeats)
+    if due_at <= input.at:
+        return state._replace(phase="open", last_opened_at=input.at), (*effects, Open(alarm, input.at))
     arm = ArmSustain(alarm.id, "open", due_at, alarm.payload)
     return state._replace(phase="pending", due_at=due_at), (*effects, Pend(alarm), arm)
 
 
-def _settle_held(rule: Rule, state: RuleState, turn: Turn) -> tuple[RuleState, Effects]:
+def _transition_open(rule: Rule, state: RuleState, input: EvaluatedInput) -> tuple[RuleState, Effects]:
+    """An open alarm, or one that is clearing."""
     alarm = state.alarm
     assert alarm is not None
-    if any(current.clear_due_at is None for current in state.firing_series.values()):
+    if any(firing.clear_due_at is None for firing in state.firing_series.values()):
         if state.phase == "open":
             return state, ()
         state = state._replace(phase="open", due_at=None, resolution=None)
         return state, (CancelSustain(alarm.id, "clear"),)
-    due_at = max(
-        (one.clear_due_at for one in state.firing_series.values() if one.clear_due_at), default=turn.at
-    )
-    say = messages.silent_text if turn.is_silence else messages.cleared_text
+    clear_due_ats = (firing.clear_due_at for firing in state.firing_series.values())
+    due_at = max((due_at for due_at in clear_due_ats if due_at), default=input.at)
+    text = messages.stale_text if input.is_stale else messages.cleared_text
     payload = messages.resolved_payload(
         alarm.payload,
-        reason="no-data" if turn.is_silence else "cleared",
-        message=say(rule, turn.owner, turn.key, turn.value, turn.at),
+        reason="no-data" if input.is_stale else "cleared",
+        message=text(rule, input.owner, input.key, input.value, input.at),
         opened_at=state.last_opened_at or alarm.since,
-        key=turn.key,
-        value=turn.value,
+        key=input.key,
+        value=input.value,
     )
-    if due_at <= turn.at:
-        effects: Effects = (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
-        return _ended(state), (*effects, Resolve(alarm, turn.at, payload))
+    if due_at <= input.at:
+        return _ended(state), (*_cancel_clearing(state, alarm), Resolve(alarm, input.at, payload))
     state = state._replace(phase="clearing", due_at=due_at, resolution=payload)
     return state, (ArmSustain(alarm.id, "clear", due_at, payload),)
 
 
 def _alarm(
-    rule: Rule, owner: str, key: str, current: FiringSeries, again: int
+    rule: Rule, owner: str, key: str, firing: FiringSeries, repeats: int
 ) -> tuple[Alarm, MessageFailed | None]:
-    payload, failed = messages.opened_payload(rule, owner, key, current)
+    payload, failed = messages.opened_payload(rule, owner, key, firing)
     alarm = Alarm(
-        id=alarm_id(rule.name, owner, current.since, again, current.told_at, current.event_id),
+        id=alarm_id(rule.name, owner, firing.since, repeats, firing.reevaluated_at, firing.event_id),
         rule=rule.name,
         owner=owner,
         severity=rule.severity,
-        since=current.since,
+        since=firing.since,
         payload=payload,
-        source_event_id=uuid.UUID(current.event_id) if current.event_id else None,
+        source_event_id=uuid.UUID(firing.event_id) if firing.event_id else None,
     )
     return alarm, failed
+
+
+def _cancel_clearing(state: RuleState, alarm: Alarm) -> Effects:
+    return (CancelSustain(alarm.id, "clear"),) if state.phase == "clearing" else ()
 
 
 def _dropped(state: RuleState) -> tuple[RuleState, Effects]:

@@ -1,8 +1,8 @@
-"""Which datapoint_type holds for a key.
+"""Index from a key to its datapoint_type.
 
-Guarantee: of several types that cover a key the most specific one holds (part by part, text before `*` before `**`),
-then the first by name: never a matter of the order of files. The health of a system has no type: it is ours, speaks
-when it changes, and is never stale.
+Guarantee: if several types cover a key, the most specific one is its type (part by part, text before
+`*` before `**`), then the first by name; the order of files has no effect. The health of a system has
+no type: Tocsin itself writes it when it changes, and it is never stale.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from functools import lru_cache
 
-from rules.engine.patterns import MOST_KEPT, PatternIndex
+from rules.engine.patterns import MAX_CACHED_KEYS, PatternIndex
 from rules.language.cel.series import ValueKind
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.values.key_pattern import overlap, specificity
@@ -20,44 +20,48 @@ from schemas.wire.calculated import HEALTH_KEY
 
 class TypeIndex:
     def __init__(self, types: Iterable[DatapointTypeDocument] = ()) -> None:
-        self.types = tuple(sorted(types, key=lambda one: (specificity(one.key), one.name)))
-        index = PatternIndex((one.key, one) for one in self.types)
+        self.types = tuple(sorted(types, key=lambda type: (specificity(type.key), type.name)))
+        index = PatternIndex((type.key, type) for type in self.types)
 
-        @lru_cache(maxsize=MOST_KEPT)
+        @lru_cache(maxsize=MAX_CACHED_KEYS)
         def of(key: str) -> DatapointTypeDocument | None:
             return None if key == HEALTH_KEY else next(iter(index.find(key)), None)
 
         self.of = of
 
     def stale_after(self, key: str) -> timedelta | None:
-        """How long after an arrival the series is stale; None: it is not watched."""
-        found = self.of(key)
-        return None if found is None else found.stale_after
+        """The time after an arrival at which the series becomes stale; None: it is not watched."""
+        type = self.of(key)
+        return None if type is None else type.stale_after
 
     def holds(self, key: str) -> bool:
-        """Whether the last value of a silent series still holds."""
-        found = self.of(key)
-        return found is not None and found.on_stale == "hold"
+        """Whether the last value of a stale series stays valid (`on_stale: hold`)."""
+        type = self.of(key)
+        return type is not None and type.on_stale == "hold"
 
     def labels(self, key: str, labels: dict[str, str]) -> dict[str, str]:
-        """The labels of a datapoint: those of its type, and its own, which win."""
-        found = self.of(key)
-        return labels if found is None or not found.labels else {**found.labels, **labels}
+        """The labels of a datapoint with those of its type; its own labels take precedence."""
+        type = self.of(key)
+        return labels if type is None or not type.labels else {**type.labels, **labels}
+
+    def unit(self, key: str) -> str:
+        type = self.of(key)
+        return "" if type is None else type.unit
 
     def kind(self, pattern: str) -> ValueKind | None:
-        """What the values of every series that the pattern covers are, if all types agree."""
-        kinds = {one.value for one in self._covering(pattern)}
+        """The kind of the values of every series that the pattern covers; None if types differ."""
+        kinds = {type.value for type in self._covering(pattern)}
         return kinds.pop() if len(kinds) == 1 else None
 
     def is_watched(self, pattern: str) -> bool:
-        """Whether some series that the pattern covers can ever be stale."""
-        return any(one.stale_after is not None for one in self._covering(pattern))
+        """Whether any series that the pattern covers can become stale."""
+        return any(type.stale_after is not None for type in self._covering(pattern))
 
     def _covering(self, pattern: str) -> list[DatapointTypeDocument]:
         if "*" not in pattern:
-            found = self.of(pattern)
-            return [] if found is None else [found]
-        return [one for one in self.types if overlap(one.key, pattern)]
+            type = self.of(pattern)
+            return [] if type is None else [type]
+        return [type for type in self.types if overlap(type.key, pattern)]
 
 
 NO_TYPES = TypeIndex()

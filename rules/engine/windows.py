@@ -1,11 +1,11 @@
-"""What the datapoints of the last while amount to, with bounded memory.
+"""Aggregates the datapoints of a time window, with bounded memory.
 
-Guarantee: a window of `over` is kept as at most `BUCKETS` buckets of `over / BUCKETS`, aligned to the epoch,
-whatever the rate of arrivals. A value counts from its arrival until its bucket is `over` old: the window
-reaches back between 59/60 of `over` and `over`. What it amounts to depends on the arrivals alone.
+Guarantee: a window of `over` is stored as at most `BUCKETS` buckets of `over / BUCKETS`, aligned to
+the epoch, whatever the rate of arrivals. A value counts from its arrival until its bucket is `over`
+old: the window reaches back between 59/60 of `over` and `over`. The result depends on arrivals alone.
 
-`rate` is (newest - oldest) / seconds between their arrivals; None while there are no two instants. A text can only be
-counted; in the other reductions it is passed over.
+`rate` is (newest - oldest) / seconds between their arrivals; None while there are no two instants. A
+text can only be counted; other reductions ignore it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BUCKETS = 60
 
 Reduce = Literal["avg", "min", "max", "sum", "count", "rate"]
 Bucket = tuple[float, ...]
-"""Its number since the epoch, then what the reduction needs: a sum and a count; the least; the greatest; or the first
-value and its instant in seconds."""
+"""The number of the bucket since the epoch, then what the reduction needs: a sum and a count; the smallest value; the
+largest value; or the first value and its instant in seconds."""
 Buckets = tuple[Bucket, ...]
 
 _amount: Callable[[Bucket], float] = itemgetter(1)
@@ -38,7 +38,7 @@ _REDUCERS: dict[str, Callable[[Iterable[float]], float]] = {
 
 
 class Window:
-    """`over` and `reduce` of a rule, ready to use."""
+    """The `window` of a rule: `over` and `reduce`."""
 
     __slots__ = ("_width", "over", "reduce")
 
@@ -56,13 +56,13 @@ class Window:
         if buckets and buckets[-1][0] >= number:
             return (*buckets[:-1], _merged(self.reduce, buckets[-1], value))
         oldest = number - BUCKETS
-        place = 0
-        while place < len(buckets) and buckets[place][0] <= oldest:
-            place += 1
-        return (*buckets[place:], _bucket(self.reduce, number, value, at))
+        first = 0
+        while first < len(buckets) and buckets[first][0] <= oldest:
+            first += 1
+        return (*buckets[first:], _bucket(self.reduce, number, value, at))
 
     def amount(self, buckets: Buckets, newest: Value, newest_at: datetime, at: datetime) -> float | None:
-        """What the window amounts to at an instant; None when it has nothing to say."""
+        """The result of the window at an instant; None if it has none."""
         oldest = microseconds_of(at) // self._width - BUCKETS
         if buckets and buckets[0][0] <= oldest:
             buckets = tuple(bucket for bucket in buckets if bucket[0] > oldest)

@@ -72,10 +72,10 @@ class OwnerStaleness:
         """The series that are stale, by key."""
         return self._tracker.stale_series()
 
-    def stale_inputs(self, at: datetime, told_at: datetime) -> list[WentStale]:
+    def stale_inputs(self, at: datetime, reevaluated_at: datetime) -> list[WentStale]:
         """The inputs of a rule that begins to evaluate the series at an instant."""
         return [
-            WentStale(at, one.owner, one.key, one.arrived_at, one.value, one.ts, one.labels, told_at)
+            WentStale(at, one.owner, one.key, one.arrived_at, one.value, one.ts, one.labels, reevaluated_at)
             for one in self.stale_series()
         ]
 

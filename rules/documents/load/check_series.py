@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from rules.documents.load.locations import place_in_file
 from rules.documents.load.problems import Problem
 from rules.documents.load.source import Placed, Read
-from rules.engine import Rule, RuleInvalid, TypeIndex, compile_rule
+from rules.engine import Rule, RuleInvalid, TypeIndex
 from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
 from schemas.documents.event_rule import FIRE_KEYS
 from schemas.values.key_pattern import overlap
@@ -67,7 +67,7 @@ def _broken_rules(
         if types.kind(rule.datapoint) == before.kind(rule.datapoint):
             continue
         try:
-            compile_rule(rule, types)
+            Rule(rule, types)
         except RuleInvalid as invalid:
             guilty = next((one for one in placed if overlap(_type(one).key, rule.datapoint)), None)
             if guilty is not None:
@@ -85,15 +85,15 @@ def _type(one: Placed) -> DatapointTypeDocument:
 
 def _rule_problems(one: Placed, model: EventRuleDocument, known: _Known) -> Iterable[Problem]:
     try:
-        rule = compile_rule(model, known.types)
+        rule = Rule(model, known.types)
     except RuleInvalid as invalid:
         yield from _condition_problems(one, model, invalid)
         return
-    if rule.reads_silence and model.no_data != "keep":
+    if rule.reads_freshness and model.no_data != "keep":
         message = f"{one.title} reads freshness or age itself: remove 'no_data'"
         yield one.problem(one.document.body.key_at(("no_data",)), message)
     waits = "absent" if model.absent else "no_data" if model.no_data != "keep" else "fire"
-    if waits != "fire" or rule.reads_silence:
+    if waits != "fire" or rule.reads_freshness:
         yield from _unwatched(one, rule, waits, known)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from rules.alarms.rule_change import change_state
 from rules.engine import Arrival, EventSeen, Rule, RuleState, WentStale
+from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import Fact, Held, held_after, held_by
 from rules.language.cel import event_activation, event_environment
@@ -215,7 +216,7 @@ def _open_state(initial: InitialAlarm) -> RuleState:
     firing = FiringSeries(
         since=alarm.since,
         due_at=alarm.since,
-        cause="no_data" if payload.get("threshold") == "silent" else "fired",
+        cause="no_data" if payload.get("threshold") == STALE_THRESHOLD else "fired",
         value=payload.get("value"),
         labels=payload.get("labels", {}),
         event_id=payload.get("event_id", ""),

@@ -8,7 +8,7 @@ from typing import Any
 
 from rules.alarms.batch_writes import AlarmBatch, read_states
 from rules.documents.load import load_text
-from rules.engine import Arrival, CompiledRules, TypeIndex, compile_rule
+from rules.engine import Arrival, CompiledRules, Rule
 from rules.lanes.batch import PhasedPlan
 from schemas.documents import EventRuleDocument
 from tests.clock.heartbeats import at
@@ -29,7 +29,7 @@ event_rule:
 
 def compiled(text: str = HOT) -> CompiledRules:
     documents = [one.model for one in load_text(text).documents]
-    rules = [compile_rule(one, TypeIndex()) for one in documents if isinstance(one, EventRuleDocument)]
+    rules = [Rule(one) for one in documents if isinstance(one, EventRuleDocument)]
     return CompiledRules(rules)
 
 

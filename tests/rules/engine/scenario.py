@@ -34,7 +34,6 @@ from rules.engine import (
     WentStale,
     adopt,
     advance,
-    compile_rule,
     end,
     step,
 )
@@ -80,7 +79,7 @@ class Scenario:
         judge anew hear of the series that are stale."""
         documents = [document.model for document in load_text(text).documents]
         types = TypeIndex(one for one in documents if isinstance(one, DatapointTypeDocument))
-        rules = [compile_rule(one, types) for one in documents if isinstance(one, EventRuleDocument)]
+        rules = [Rule(one, types) for one in documents if isinstance(one, EventRuleDocument)]
         before, self._rules, self._applied_at = self._rules, CompiledRules(rules, types), self.now
         for (name, owner), state in list(self.states.items()):
             rule = self._rules.rules.get(name)

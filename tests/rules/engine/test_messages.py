@@ -20,8 +20,8 @@ TYPE = "datapoint_type: {name: t, key: '**', unit: °C, interval: 2m}\n"
             ["above: 65", "window: {over: 1h, reduce: avg}"],
             "is above 65 (avg over 1h 71.2 °C at 2026-03-04T10:00:00Z)",
         ),
-        (["absent: true"], "is silent since 2026-03-04T10:00:00Z (last 71.2 °C)"),
-        (["above: 100", "no_data: alarm"], "is silent since 2026-03-04T10:00:00Z (last 71.2 °C)"),
+        (["absent: true"], "has sent no data since 2026-03-04T10:00:00Z (last 71.2 °C)"),
+        (["above: 100", "no_data: alarm"], "has sent no data since 2026-03-04T10:00:00Z (last 71.2 °C)"),
     ],
 )
 def test_an_opened_alarm_says(lines: list[str], message: str) -> None:
@@ -44,8 +44,8 @@ def test_a_resolved_alarm_says() -> None:
         scenario.said()[1] == "dsp-hot: dsp.temperature of plant-7 is clear (64 °C at 2026-03-04T10:01:00Z)"
     )
     assert scenario.said()[3] == (
-        "dsp-hot: dsp.temperature of plant-7 is silent and counts as clear"
-        " (last 70 °C, stale 2026-03-04T10:06:00Z)"
+        "dsp-hot: dsp.temperature of plant-7 is stale and counts as clear"
+        " (last 70 °C, stale since 2026-03-04T10:06:00Z)"
     )
 
 
