@@ -1,67 +1,76 @@
-"""What can only be known about rules over series when all documents are there: types, channels, conditions.
+"""Checks of rules over series: types, channels and conditions.
 
-Guarantee: the conditions of an event_rule that passes are right for the declared types of its series; the
-channels and types that documents name exist; no two types claim the same key; a rule that waits for silence has
-a series that is watched.
+Guarantee: the conditions of an event_rule that passes are valid for the declared types of its series. The
+channels and types that documents refer to exist, no two types claim the same key, and a rule that waits
+for missing data has a series that is watched.
 
-Why silence is only checked when some types are known: a file of rules alone, checked away from its database, says
-nothing about which types exist.
+Whether a series is watched is checked only if some types are known: a file of rules alone, checked
+without its database, does not show which types exist.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from rules.documents.load.locations import place_in_file
-from rules.documents.load.problems import Problem
-from rules.documents.load.source import Placed, Read
+from rules.documents.load.problems import RuleProblem, unknown_name
+from rules.documents.load.source import ReadDocuments, SourceDocument
+from rules.documents.load.yaml_tree import Path
 from rules.engine import Rule, RuleInvalid, TypeIndex
 from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
 from schemas.documents.event_rule import FIRE_KEYS
 from schemas.values.key_pattern import overlap
 
 Names = Mapping[str, set[str]]
-_KINDS = {model: kind for kind, model in KINDS.items()}
+_KIND_OF_MODEL = {model: kind for kind, model in KINDS.items()}
 
 
-class _Known(NamedTuple):
+class _Context(NamedTuple):
     names: Names
     types: TypeIndex
     is_complete: bool
-    """No file was cut short by a syntax error, which may hold whatever seems to be missing."""
+    """False if a file was cut short by a syntax error: it may contain the documents that seem to be missing."""
 
 
-def series_problems(read: Read, names: Names, applied: Sequence[BaseModel]) -> Iterable[Problem]:
-    placed = [one for one in read.placed if isinstance(one.document.model, DatapointTypeDocument)]
-    standing = [
-        one for one in applied if (_KINDS.get(type(one)), getattr(one, "name", "")) not in read.declared
+def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseModel]) -> Iterable[RuleProblem]:
+    new_types = [document for document in read.documents if isinstance(document.model, DatapointTypeDocument)]
+    kept = [
+        model
+        for model in applied
+        if (_KIND_OF_MODEL.get(type(model)), getattr(model, "name", "")) not in read.declared
     ]
-    earlier = [one for one in standing if isinstance(one, DatapointTypeDocument)]
-    types = TypeIndex([*earlier, *(_type(one) for one in placed)])
-    known = _Known(names, types, not read.is_cut_short)
-    yield from _same_keys(placed, earlier)
-    yield from _broken_rules(placed, applied, standing, types)
-    for one in read.placed:
-        model = one.document.model
+    kept_types = [model for model in kept if isinstance(model, DatapointTypeDocument)]
+    types = TypeIndex([*kept_types, *(_type(document) for document in new_types)])
+    context = _Context(names, types, not read.is_cut_short)
+    yield from _same_key_problems(new_types, kept_types)
+    yield from _broken_rule_problems(new_types, applied, kept, types)
+    for document in read.documents:
+        model = document.model
         if isinstance(model, EventRuleDocument):
-            yield from _rule_problems(one, model, known)
-        if isinstance(model, EventRuleDocument | DatapointTypeDocument) and known.is_complete:
-            named = [(("notify", place), name) for place, name in enumerate(model.notify)]
-            yield from _unknown(one, "channel", named, known)
-        if isinstance(model, SystemDocument) and known.is_complete:
-            members = enumerate(model.members)
-            typed = [(("members", place, "type"), member.type) for place, member in members if member.type]
-            yield from _unknown(one, "datapoint_type", typed, known)
+            yield from _rule_problems(document, model, context)
+        if isinstance(model, EventRuleDocument | DatapointTypeDocument):
+            channels: list[tuple[Path, str]] = [
+                (("notify", index), name) for index, name in enumerate(model.notify)
+            ]
+            yield from _reference_problems(document, "channel", channels, context)
+        if isinstance(model, SystemDocument):
+            member_types: list[tuple[Path, str]] = [
+                (("members", index, "type"), member.type)
+                for index, member in enumerate(model.members)
+                if member.type
+            ]
+            yield from _reference_problems(document, "datapoint_type", member_types, context)
 
 
-def _broken_rules(
-    placed: Sequence[Placed], applied: Sequence[BaseModel], standing: Sequence[BaseModel], types: TypeIndex
-) -> Iterable[Problem]:
-    """A type that changes what values are may not break a rule that is applied and not in these files."""
-    before = TypeIndex(one for one in applied if isinstance(one, DatapointTypeDocument))
-    for rule in standing:
+def _broken_rule_problems(
+    new_types: Sequence[SourceDocument],
+    applied: Sequence[BaseModel],
+    kept: Sequence[BaseModel],
+    types: TypeIndex,
+) -> Iterable[RuleProblem]:
+    """A type that changes the kind of its values must not break a rule that is applied and not in these files."""
+    before = TypeIndex(model for model in applied if isinstance(model, DatapointTypeDocument))
+    for rule in kept:
         if not isinstance(rule, EventRuleDocument) or rule.datapoint is None:
             continue
         if types.kind(rule.datapoint) == before.kind(rule.datapoint):
@@ -69,74 +78,79 @@ def _broken_rules(
         try:
             Rule(rule, types)
         except RuleInvalid as invalid:
-            guilty = next((one for one in placed if overlap(_type(one).key, rule.datapoint)), None)
-            if guilty is not None:
+            cause = next((type for type in new_types if overlap(_type(type).key, rule.datapoint)), None)
+            if cause is not None:
                 message = (
-                    f"{guilty.title} would break event_rule '{rule.name}', which is applied: '{invalid.key}': "
+                    f"{cause.title} would break event_rule '{rule.name}', which is applied: '{invalid.key}': "
                     f"{invalid.errors[0].message}: change both in one apply"
                 )
-                yield guilty.problem(guilty.document.body.at(("value",)), message)
+                yield cause.problem(cause.body.at(("value",)), message)
 
 
-def _type(one: Placed) -> DatapointTypeDocument:
-    assert isinstance(one.document.model, DatapointTypeDocument)
-    return one.document.model
+def _type(document: SourceDocument) -> DatapointTypeDocument:
+    assert isinstance(document.model, DatapointTypeDocument)
+    return document.model
 
 
-def _rule_problems(one: Placed, model: EventRuleDocument, known: _Known) -> Iterable[Problem]:
+def _rule_problems(
+    document: SourceDocument, model: EventRuleDocument, context: _Context
+) -> Iterable[RuleProblem]:
     try:
-        rule = Rule(model, known.types)
+        rule = Rule(model, context.types)
     except RuleInvalid as invalid:
-        yield from _condition_problems(one, model, invalid)
+        yield from _condition_problems(document, model, invalid)
         return
     if rule.reads_freshness and model.no_data != "keep":
-        message = f"{one.title} reads freshness or age itself: remove 'no_data'"
-        yield one.problem(one.document.body.key_at(("no_data",)), message)
-    waits = "absent" if model.absent else "no_data" if model.no_data != "keep" else "fire"
-    if waits != "fire" or rule.reads_freshness:
-        yield from _unwatched(one, rule, waits, known)
+        message = f"{document.title} reads freshness or age itself: remove 'no_data'"
+        yield document.problem(document.body.key_at(("no_data",)), message)
+    key = "absent" if model.absent else "no_data" if model.no_data != "keep" else "fire"
+    if key != "fire" or rule.reads_freshness:
+        yield from _unwatched_problems(document, rule, key, context)
 
 
-def _condition_problems(one: Placed, model: EventRuleDocument, invalid: RuleInvalid) -> Iterable[Problem]:
-    key = invalid.key
-    if key == "fire" and model.fire is None:
-        # The text is ours, so the place is that of the shorthand.
+def _condition_problems(
+    document: SourceDocument, model: EventRuleDocument, invalid: RuleInvalid
+) -> Iterable[RuleProblem]:
+    if invalid.key == "fire" and model.fire is None:
+        # Tocsin wrote the condition, so the position is that of the shorthand.
         key = next(name for name in FIRE_KEYS if getattr(model, name) is not None)
-        message = f"'{key}' of {one.title} cannot be used: {invalid.errors[0].message}"
-        yield one.problem(one.document.body.at((key,)), message)
+        message = f"'{key}' of {document.title} cannot be used: {invalid.errors[0].message}"
+        yield document.problem(document.body.at((key,)), message)
         return
-    node = one.document.body.at((key,))
-    for error in invalid.errors:
-        line, column = place_in_file(one.lines, node, error.line, error.column)
-        yield Problem(one.file, line, column, f"'{key}' of {one.title}: {error.message}")
+    yield from document.problems_inside((invalid.key,), invalid.errors)
 
 
-def _unwatched(one: Placed, rule: Rule, key: str, known: _Known) -> Iterable[Problem]:
-    pattern = rule.document.datapoint
-    if pattern is None or not known.is_complete or not known.types.types or known.types.is_watched(pattern):
+def _unwatched_problems(
+    document: SourceDocument, rule: Rule, key: str, context: _Context
+) -> Iterable[RuleProblem]:
+    pattern, types = rule.document.datapoint, context.types
+    if pattern is None or not context.is_complete or not types.types or types.is_watched(pattern):
         return
     message = (
-        f"'{key}' of {one.title} waits for silence, and no datapoint_type with 'interval' or 'heartbeat' covers "
-        f"'{pattern}': declare one"
+        f"'{key}' of {document.title} waits for missing data, and no datapoint_type with 'interval' or 'heartbeat' "
+        f"covers '{pattern}': declare one"
     )
-    yield one.problem(one.document.body.at((key,)), message)
+    yield document.problem(document.body.at((key,)), message)
 
 
-def _same_keys(placed: Sequence[Placed], earlier: Sequence[DatapointTypeDocument]) -> Iterable[Problem]:
-    first = {one.key: one.name for one in earlier}
-    for one in placed:
-        other = first.setdefault(_type(one).key, one.name)
-        if other != one.name:
-            message = f"{one.title} claims '{_type(one).key}', which datapoint_type '{other}' has: keep one"
-            yield one.problem(one.document.body.at(("key",)), message)
+def _same_key_problems(
+    new_types: Sequence[SourceDocument], kept_types: Sequence[DatapointTypeDocument]
+) -> Iterable[RuleProblem]:
+    first = {type.key: type.name for type in kept_types}
+    for document in new_types:
+        key = _type(document).key
+        other = first.setdefault(key, document.name)
+        if other != document.name:
+            message = f"{document.title} claims '{key}', which datapoint_type '{other}' has: keep one"
+            yield document.problem(document.body.at(("key",)), message)
 
 
-def _unknown(
-    one: Placed, kind: str, named: Sequence[tuple[tuple[str | int, ...], str]], known: _Known
-) -> Iterable[Problem]:
-    of_kind = known.names.get(kind, set())
-    for path, name in named:
-        if name not in of_kind:
-            near = difflib.get_close_matches(name, sorted(of_kind), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"no {kind} of this name is defined"
-            yield one.problem(one.document.body.at(path), f"unknown {kind} '{name}' in {one.title}, {hint}")
+def _reference_problems(
+    document: SourceDocument, kind: str, references: Sequence[tuple[Path, str]], context: _Context
+) -> Iterable[RuleProblem]:
+    if not context.is_complete:
+        return
+    known = context.names.get(kind, set())
+    for path, name in references:
+        if name not in known:
+            yield document.problem(document.body.at(path), unknown_name(kind, name, document.title, known))

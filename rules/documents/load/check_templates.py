@@ -1,7 +1,7 @@
-"""The templates of a document, checked where they stand.
+"""Checks the templates of a document.
 
 Guarantee: every text that the schema marks as a template is checked, at any depth of the document, and a
-problem has the line and column of the very character in the file.
+problem has the line and column of the exact character in the file.
 """
 
 from collections.abc import Iterator
@@ -10,9 +10,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from rules.documents.load.locations import place_in_file
-from rules.documents.load.problems import Problem
-from rules.documents.load.source import Placed
+from rules.documents.load.problems import RuleProblem
+from rules.documents.load.source import SourceDocument
 from rules.documents.load.yaml_tree import Path
 from rules.language.templates import check_template, fixed_part
 from schemas.documents.runbook.subject import check_subject
@@ -20,28 +19,25 @@ from schemas.values.template_text import TemplateMark
 from tocsin.core.errors import InvalidInput
 
 
-def template_problems(one: Placed) -> Iterator[Problem]:
-    for path, mark, source in _templates(one.document.model):
-        where = f"'{'.'.join(str(step) for step in path)}' of {one.title}"
-        node = one.document.body.at(path)
+def template_problems(document: SourceDocument) -> Iterator[RuleProblem]:
+    for path, mark, source in _templates(document.model):
         scalars = [name for name in mark.names if name not in mark.with_parts]
-        found = check_template(source, mark.names, scalars=scalars, part=mark.part)
-        for line, column, message in found:
-            place = place_in_file(one.lines, node, line, column)
-            yield Problem(one.file, *place, f"{where}: {message}")
-        if mark.part == "subject" and not found:
-            yield from _subject_problems(one, path, where, source)
+        problems = check_template(source, mark.names, scalars=scalars, part=mark.part)
+        yield from document.problems_inside(path, problems)
+        if mark.part == "subject" and not problems:
+            yield from _subject_problems(document, path, source)
 
 
-def _subject_problems(one: Placed, path: Path, where: str, source: str) -> Iterator[Problem]:
+def _subject_problems(document: SourceDocument, path: Path, source: str) -> Iterator[RuleProblem]:
     fixed = fixed_part(source)
     try:
         if fixed is None:
             raise InvalidInput("a subject cannot have tags, only '{{ ... }}'")
-        # A letter stands for what will be filled in: a value is encoded to one token.
+        # A letter stands for each value: a value is encoded to one token.
         check_subject(fixed)
     except InvalidInput as error:
-        yield one.problem(one.document.body.at(path), f"{where}: {error}")
+        where = f"'{'.'.join(str(step) for step in path)}' of {document.title}"
+        yield document.problem(document.body.at(path), f"{where}: {error}")
 
 
 def _templates(model: BaseModel, path: Path = ()) -> Iterator[tuple[Path, TemplateMark, str]]:
@@ -58,27 +54,27 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         for key, member in value.items():
             yield from _leaves(member, (*path, key))
     elif isinstance(value, list | tuple):
-        for place, member in enumerate(value):
-            yield from _leaves(member, (*path, place))
+        for index, member in enumerate(value):
+            yield from _leaves(member, (*path, index))
     else:
         yield path, value
 
 
 @cache
 def _fields_of(model: type[BaseModel]) -> list[tuple[str, str, TemplateMark | None]]:
-    """The fields that are templates, or that hold models that may have some: (name, key in the file, mark)."""
-    found = []
+    """The fields that are templates, or models that may have some: (name, key in the file, mark)."""
+    fields = []
     for name, field in model.model_fields.items():
         # Also inside `TextTemplate | None`, where pydantic leaves the mark in the annotation.
         parts = list(_parts([field.annotation, *field.metadata]))
         mark = next((part for part in parts if isinstance(part, TemplateMark)), None)
         if mark is not None or any(isinstance(part, type) and issubclass(part, BaseModel) for part in parts):
-            found.append((name, field.alias or name, mark))
-    return found
+            fields.append((name, field.alias or name, mark))
+    return fields
 
 
 def _parts(pending: list[Any]) -> Iterator[Any]:
     while pending:
-        one = pending.pop()
-        yield one
-        pending += [*get_args(one), *getattr(one, "__metadata__", ())]
+        part = pending.pop()
+        yield part
+        pending += [*get_args(part), *getattr(part, "__metadata__", ())]

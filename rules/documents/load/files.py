@@ -1,14 +1,15 @@
-"""From paths to the texts of rules files.
+"""Reads the texts of rule files from paths.
 
-Guarantee: a directory stands for its `*.yaml` and `*.yml` files, sorted by name; a file named twice is
-read once. A file that cannot be used is a problem with its name, and the others are still read.
+Guarantee: a directory stands for its `*.yaml` and `*.yml` files, sorted by name. A file that is named
+twice is read once. A file that cannot be used becomes a problem with its name, and the others are still
+read.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rules.documents.load.problems import Problem
+from rules.documents.load.problems import RuleProblem
 
 MAX_FILE_BYTES = 5_000_000
 
@@ -18,17 +19,17 @@ class SourceFile(NamedTuple):
     text: str
 
 
-def read_files(paths: Sequence[Path]) -> tuple[list[SourceFile], list[Problem]]:
-    problems: list[Problem] = []
+def read_files(paths: Sequence[Path]) -> tuple[list[SourceFile], list[RuleProblem]]:
+    problems: list[RuleProblem] = []
     files: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():
             files[path] = None
             continue
-        found = sorted(entry for entry in path.iterdir() if entry.suffix in (".yaml", ".yml"))
-        if not found:
-            problems.append(Problem(str(path), 1, 1, "the directory holds no *.yaml or *.yml file"))
-        files.update(dict.fromkeys(found))
+        entries = sorted(entry for entry in path.iterdir() if entry.suffix in (".yaml", ".yml"))
+        if not entries:
+            problems.append(RuleProblem(str(path), 1, 1, "the directory contains no *.yaml or *.yml file"))
+        files.update(dict.fromkeys(entries))
     sources = []
     for path in files:
         text = _read(path, problems)
@@ -37,18 +38,18 @@ def read_files(paths: Sequence[Path]) -> tuple[list[SourceFile], list[Problem]]:
     return sources, problems
 
 
-def _read(path: Path, problems: list[Problem]) -> str | None:
+def _read(path: Path, problems: list[RuleProblem]) -> str | None:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             message = f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB, split it"
-            problems.append(Problem(str(path), 1, 1, message))
+            problems.append(RuleProblem(str(path), 1, 1, message))
             return None
         raw = path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         missing = isinstance(error, FileNotFoundError)
         message = "the file does not exist" if missing else f"the file cannot be read: {reason}"
-        problems.append(Problem(str(path), 1, 1, message))
+        problems.append(RuleProblem(str(path), 1, 1, message))
         return None
     try:
         return raw.decode("utf-8")
@@ -56,5 +57,5 @@ def _read(path: Path, problems: list[Problem]) -> str | None:
         before = raw[: error.start]
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
         message = "the file is not UTF-8, save it as UTF-8"
-        problems.append(Problem(str(path), before.count(b"\n") + 1, column, message))
+        problems.append(RuleProblem(str(path), before.count(b"\n") + 1, column, message))
         return None

@@ -1,11 +1,11 @@
-"""Rules files, loaded together: all of them are right, or none is used.
+"""Loads rule files together: all of them are valid, or none is used.
 
-Guarantee: `load_files` returns documents that can be applied as they are, or raises `RulesInvalid` with
-every problem of every file. Nothing of a wrong set is returned.
+Guarantee: `load_files` returns documents that can be applied, or raises `RulesInvalid` with every
+problem of every file.
 
-Why `known` exists: a file may name an action or a schedule that an earlier file put in the database. Pass the
-names by kind; without them, everything that is named must be among the files. `applied` likewise: the
-datapoint_types that say what the values of a rule's series are, and the event_rules that a new type must leave whole.
+A file may refer to an action or a schedule that was applied earlier: `known` has these names by kind.
+Without it, everything that is referred to must be among the files. `applied` has the datapoint_types
+that define the values of series, and the event_rules that a new type must not break.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from pydantic import BaseModel
 
 from rules.documents.load.check_references import check_all
 from rules.documents.load.files import SourceFile, read_files
-from rules.documents.load.problems import Problem, RulesInvalid
-from rules.documents.load.source import Placed, Read, read_source
+from rules.documents.load.problems import RuleProblem, RulesInvalid
+from rules.documents.load.source import ReadDocuments, SourceDocument, read_source
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document. `data` is canonical plain JSON: equal data means that nothing changed."""
+    """One document. `data` is canonical plain JSON: documents with equal data are equal."""
 
     kind: str
     name: str
@@ -50,8 +50,8 @@ def load_files(
     applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
 ) -> Loaded:
-    """`anchor` is the instant at which new schedules would be created; it decides no more than whether a
-    recurrence that counts from its creation ever fires."""
+    """`anchor` is the instant at which new schedules would be created. It decides only whether a recurrence
+    that counts from its creation ever fires."""
     sources, problems = read_files(paths)
     return _load(sources, problems, known or {}, applied, anchor)
 
@@ -64,38 +64,37 @@ def load_text(
     applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
 ) -> Loaded:
-    """The same for a text that is not in a file, such as the body of a request."""
+    """Load a text that is not in a file, such as the body of a request."""
     return _load([SourceFile(file, text)], [], known or {}, applied, anchor)
 
 
 def _load(
     sources: Sequence[SourceFile],
-    problems: list[Problem],
+    problems: list[RuleProblem],
     known: Mapping[str, frozenset[str]],
     applied: Sequence[BaseModel],
     anchor: datetime | None,
 ) -> Loaded:
-    read = Read()
+    read = ReadDocuments()
     for source in sources:
         read_source(source, read)
     problems += read.problems
-    # Valid documents are checked even when others are broken: one run shows everything.
+    # Valid documents are checked even if others are invalid: one run shows all problems.
     problems += check_all(read, known, applied, anchor)
     if problems:
-        order = {source.name: place for place, source in enumerate(sources)}
-        raise RulesInvalid(sorted(problems, key=lambda one: (order.get(one.file, -1), one[1:])))
-    return Loaded(tuple(_document(one) for one in read.placed))
+        order = {source.name: index for index, source in enumerate(sources)}
+        raise RulesInvalid(sorted(problems, key=lambda problem: (order.get(problem.file, -1), problem[1:])))
+    return Loaded(tuple(_document(document) for document in read.documents))
 
 
-def _document(one: Placed) -> Document:
-    place = one.document.key
-    model = one.document.model
+def _document(source: SourceDocument) -> Document:
+    key = source.validated.key
     return Document(
-        kind=one.document.kind,
-        name=one.name,
-        model=model,
-        file=one.file,
-        line=place.line + 1,
-        column=place.column + 1,
-        data=model.model_dump(mode="json", by_alias=True),
+        kind=source.kind,
+        name=source.name,
+        model=source.model,
+        file=source.file,
+        line=key.line + 1,
+        column=key.column + 1,
+        data=source.model.model_dump(mode="json", by_alias=True),
     )

@@ -1,8 +1,7 @@
-"""From a place inside a text of a rules file to the place in the file.
+"""Converts a position inside a text of a rule file to the position in the file.
 
-Guarantee: for a literal block (`|`), and for plain and quoted texts on one line, the line and column are
-those of the very character. For folded and multi-line texts, where YAML moves characters around, it is
-the start of the value.
+Guarantee: for a literal block (`|`), and for plain and quoted texts on one line, the result is the exact
+character. For folded and multi-line texts, whose characters YAML moves, it is the start of the value.
 """
 
 from collections.abc import Callable
@@ -14,8 +13,8 @@ Width = Callable[[str, int], int]
 _LONG_ESCAPES = {"x": 4, "u": 6, "U": 10}
 
 
-def place_in_file(lines: list[str], node: YamlNode, line: int, column: int) -> tuple[int, int]:
-    """All from 1: `line` and `column` inside the node's text, and the result inside the file."""
+def position_in_file(lines: list[str], node: YamlNode, line: int, column: int) -> tuple[int, int]:
+    """`line` and `column` are inside the text of the node, the result is inside the file. All count from 1."""
     start = (node.line + 1, node.column + 1)
     text = str(node.value)
     if node.style == "|":
@@ -34,25 +33,25 @@ def _in_literal_block(
     lines: list[str], node: YamlNode, text: str, line: int, column: int
 ) -> tuple[int, int] | None:
     for number, content in enumerate(text.split("\n"), start=1):
-        place = node.line + number
-        if content.strip() and place < len(lines):
-            # A literal block keeps each line to its end, so what precedes the content is the indent.
-            indent = len(lines[place]) - len(content)
+        index = node.line + number
+        if content.strip() and index < len(lines):
+            # A literal block keeps each line to its end, so everything before the content is the indent.
+            indent = len(lines[index]) - len(content)
             return node.line + line + 1, indent + column
     return None
 
 
-def _after_escapes(source: str, place: int, offset: int, width: Width) -> int:
+def _after_escapes(source: str, index: int, offset: int, width: Width) -> int:
     for _ in range(offset):
-        place += width(source, place)
-    return place
+        index += width(source, index)
+    return index
 
 
-def _double_quoted(source: str, place: int) -> int:
-    if source[place : place + 1] != "\\":
+def _double_quoted(source: str, index: int) -> int:
+    if source[index : index + 1] != "\\":
         return 1
-    return _LONG_ESCAPES.get(source[place + 1 : place + 2], 2)
+    return _LONG_ESCAPES.get(source[index + 1 : index + 2], 2)
 
 
-def _single_quoted(source: str, place: int) -> int:
-    return 2 if source[place : place + 2] == "''" else 1
+def _single_quoted(source: str, index: int) -> int:
+    return 2 if source[index : index + 2] == "''" else 1

@@ -1,16 +1,17 @@
-"""What is wrong with a set of rules files: all of it, each with its place.
+"""The problems of a set of rule files, each with its position.
 
 Guarantee: the text of `RulesInvalid` is one `file:line:column: message` per line, in the order of the
 files and of the lines, so that an editor can jump to each.
 """
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tocsin.core.errors import TocsinError
 
 
-class Problem(NamedTuple):
+class RuleProblem(NamedTuple):
     """`line` and `column` count from 1, columns in characters."""
 
     file: str
@@ -23,8 +24,15 @@ class Problem(NamedTuple):
 
 
 class RulesInvalid(TocsinError):
-    """No rule is loaded as long as one of them is wrong."""
+    """At least one document is wrong, so none is loaded."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[RuleProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def unknown_name(kind: str, name: str, title: str, known: Collection[str]) -> str:
+    """The message about a name that a document refers to and that no document of the kind has."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"no {kind} of this name is defined"
+    return f"unknown {kind} '{name}' in {title}, {hint}"

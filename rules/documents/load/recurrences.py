@@ -1,10 +1,10 @@
 """The recurrence of a schedule document.
 
-Guarantee: the same document, anchor and identity always give the same recurrence; `starts_at` and
-`ends_at` written as wall times are read in the schedule's timezone (in a gap: its end; in a fold: the
-first pass for `starts_at`, the second for `ends_at`, so that nothing inside the named time is lost).
+Guarantee: the same document, anchor and identity always give the same recurrence. `starts_at` and
+`ends_at` written as wall times are read in the timezone of the schedule (in a gap: its end; in a fold:
+the first pass for `starts_at`, the second for `ends_at`, so that no fire inside the bounds is lost).
 
-On failure: `ScheduleInvalid`, which names the key of the document that is at fault.
+On failure: `ScheduleInvalid`, which names the key of the document with the error.
 """
 
 from datetime import datetime
@@ -27,7 +27,7 @@ class ScheduleInvalid(InvalidInput):
 
 
 def recurrence_of(schedule: ScheduleDocument, *, anchor: datetime | None, hash_id: str) -> Recurrence:
-    """`anchor` is the instant the schedule was created; `hash_id` decides what `H` stands for."""
+    """`anchor` is the instant at which the schedule was created; `hash_id` decides the value of `H`."""
     recurrence_key = next(key for key in RECURRENCE_KEYS if getattr(schedule, key) is not None)
     try:
         zone(schedule.tz)
@@ -37,13 +37,13 @@ def recurrence_of(schedule: ScheduleDocument, *, anchor: datetime | None, hash_i
     try:
         recurrence = parse(**arguments, anchor=anchor, hash_id=hash_id)
     except InvalidInput as error:
-        raise ScheduleInvalid(_key_at_fault(schedule, str(error)) or recurrence_key, str(error)) from None
+        raise ScheduleInvalid(_key_of_error(schedule, str(error)) or recurrence_key, str(error)) from None
     _check_spread(schedule, recurrence)
     return recurrence
 
 
 def recurrence_arguments(schedule: ScheduleDocument) -> dict[str, Any]:
-    """What the document says, for `timers.recurrence.parse`; the anchor and hash come from the schedule."""
+    """The arguments for `timers.recurrence.parse`, without the anchor and the hash."""
     return {
         "cron": schedule.cron,
         "rrule": schedule.rrule,
@@ -77,8 +77,8 @@ def _bound(schedule: ScheduleDocument, key: str) -> datetime | None:
     return (resolved.second or resolved.first) if key == "ends_at" else resolved.first
 
 
-def _key_at_fault(schedule: ScheduleDocument, message: str) -> str | None:
-    # The recurrence starts its messages with the word for what it refuses.
+def _key_of_error(schedule: ScheduleDocument, message: str) -> str | None:
+    # The messages of `parse` start with the name of the rejected argument.
     first = message.split(" ")[0].rstrip("s,:")
     named = {"dtstart": "dtstart", "exdate": "exdates", "rdate": "rdates", "ends_at": "ends_at"}.get(first)
     return named if named and getattr(schedule, named) else None

@@ -1,52 +1,75 @@
-"""The documents of a set of files, as far as each can be read.
+"""Reads the documents of a set of files, as far as each can be read.
 
-Guarantee: a document that is wrong costs only itself: the others are validated, and its name still
-counts as declared, so that one mistake is not reported again at every place that refers to it.
+Guarantee: an invalid document affects only itself. The others are validated, and its name still counts
+as declared, so that one mistake is not reported again by every document that refers to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from rules.documents.load.files import SourceFile
-from rules.documents.load.problems import Problem
+from rules.documents.load.locations import position_in_file
+from rules.documents.load.problems import RuleProblem
 from rules.documents.load.validation import Validated, title, validate
-from rules.documents.load.yaml_tree import YamlInvalid, YamlNode, read_documents, split_lines
+from rules.documents.load.yaml_tree import Path, YamlInvalid, YamlNode, read_documents, split_lines
 from schemas.documents import KINDS
 
 
-class Placed(NamedTuple):
-    """A valid document, with the file it came from."""
+class SourceDocument(NamedTuple):
+    """A valid document and the file it came from."""
 
     file: str
     lines: list[str]
-    document: Validated
+    validated: Validated
+
+    @property
+    def kind(self) -> str:
+        return self.validated.kind
+
+    @property
+    def model(self) -> BaseModel:
+        return self.validated.model
+
+    @property
+    def body(self) -> YamlNode:
+        return self.validated.body
 
     @property
     def name(self) -> str:
-        return str(getattr(self.document.model, "name", ""))
+        return str(getattr(self.model, "name", ""))
 
     @property
     def title(self) -> str:
-        return title(self.document.kind, self.name)
+        return title(self.kind, self.name)
 
-    def problem(self, node: YamlNode, message: str) -> Problem:
-        return Problem(self.file, node.line + 1, node.column + 1, message)
+    def problem(self, node: YamlNode, message: str) -> RuleProblem:
+        return RuleProblem(self.file, node.line + 1, node.column + 1, message)
+
+    def problems_inside(self, path: Path, errors: Iterable[tuple[int, int, str]]) -> Iterator[RuleProblem]:
+        """The problems of a text, such as a condition: (line, column, message), relative to the text."""
+        node = self.body.at(path)
+        where = f"'{'.'.join(str(step) for step in path)}' of {self.title}"
+        for line, column, message in errors:
+            position = position_in_file(self.lines, node, line, column)
+            yield RuleProblem(self.file, *position, f"{where}: {message}")
 
 
 @dataclass(slots=True)
-class Read:
-    """What was read so far; `declared` has (kind, name) of broken documents as well."""
+class ReadDocuments:
+    """The documents that were read so far; `declared` also has (kind, name) of invalid ones."""
 
-    placed: list[Placed] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    documents: list[SourceDocument] = field(default_factory=list)
+    problems: list[RuleProblem] = field(default_factory=list)
     declared: set[tuple[str, str]] = field(default_factory=set)
     is_cut_short: bool = False
 
 
-def read_source(source: SourceFile, read: Read, kinds: Mapping[str, type[BaseModel]] = KINDS) -> None:
+def read_source(
+    source: SourceFile, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]] = KINDS
+) -> None:
     lines = split_lines(source.text)
     is_empty = True
     try:
@@ -56,23 +79,23 @@ def read_source(source: SourceFile, read: Read, kinds: Mapping[str, type[BaseMod
             is_empty = False
             _read_document(source.name, lines, node, read, kinds)
     except YamlInvalid as error:
-        read.problems.append(Problem(source.name, error.line, error.column, error.message))
+        read.problems.append(RuleProblem(source.name, error.line, error.column, error.message))
         read.is_cut_short = True
         return
     if is_empty:
         message = (
-            f"the file holds no document, write {'a test' if 'test' in kinds else 'a schedule or a rule'}"
+            f"the file contains no document, write {'a test' if 'test' in kinds else 'a schedule or a rule'}"
         )
-        read.problems.append(Problem(source.name, 1, 1, message))
+        read.problems.append(RuleProblem(source.name, 1, 1, message))
 
 
 def _read_document(
-    file: str, lines: list[str], node: YamlNode, read: Read, kinds: Mapping[str, type[BaseModel]]
+    file: str, lines: list[str], node: YamlNode, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]]
 ) -> None:
     validated, problems = validate(file, node, kinds)
     read.problems += problems
     if validated is not None:
-        read.placed.append(Placed(file, lines, validated))
+        read.documents.append(SourceDocument(file, lines, validated))
     for kind, body in node.members.items():
         name = body.value.get("name") if isinstance(body.value, dict) else None
         if isinstance(kind, str) and isinstance(name, str):

@@ -1,9 +1,9 @@
-"""One YAML document becomes one model, or problems with their places.
+"""Validates a YAML document: returns a model, or problems with their positions.
 
-Guarantee: every message names the document it is about, in the words of the file (keys and kinds, not
-models), and a misspelt key or kind comes with the nearest one that exists.
+Guarantee: every message names its document in the words of the file (keys and kinds, not models). A
+misspelt key or kind comes with the nearest one that exists.
 
-Why pydantic's own messages are mostly replaced: they speak of inputs and types; an author knows keys.
+Most messages of pydantic are replaced: they are about inputs and types, but an author knows keys.
 """
 
 import difflib
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rules.documents.load.problems import Problem
+from rules.documents.load.problems import RuleProblem
 from rules.documents.load.yaml_tree import Path, YamlNode
 from schemas.documents import KINDS
 from schemas.documents.rule_test import RuleTestDocument
 from schemas.refusals import choices, fault
 
 TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
-"""The kinds of a file of rule tests."""
+"""The kinds in a file of rule tests."""
 _MODELS = {**KINDS, **TESTS}
 RENAMED_KEYS: Mapping[str, str] = {
     "edges": "transitions",
@@ -39,33 +39,33 @@ class Validated(NamedTuple):
     kind: str
     model: BaseModel
     body: YamlNode
-    """The node under the kind's key."""
+    """The node under the key of the kind."""
     key: YamlNode
-    """The kind's key: where the document starts."""
+    """The key of the kind: the start of the document."""
 
 
 def validate(
     file: str, document: YamlNode, kinds: Mapping[str, type[BaseModel]] = KINDS
-) -> tuple[Validated | None, list[Problem]]:
-    def refuse(node: YamlNode, message: str) -> tuple[None, list[Problem]]:
-        return None, [Problem(file, node.line + 1, node.column + 1, message)]
+) -> tuple[Validated | None, list[RuleProblem]]:
+    def reject(node: YamlNode, message: str) -> tuple[None, list[RuleProblem]]:
+        return None, [RuleProblem(file, node.line + 1, node.column + 1, message)]
 
     if not isinstance(document.value, dict) or not document.keys:
-        return refuse(document, f"a document must be a mapping with one kind: {', '.join(kinds)}")
+        return reject(document, f"a document must be a mapping with one kind: {', '.join(kinds)}")
     kind, key = next(iter(document.keys.items()))
     for other, other_key in document.keys.items():
         if other not in kinds:
             near = difflib.get_close_matches(other, kinds, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"the kinds are {', '.join(kinds)}"
-            return refuse(other_key, f"unknown kind '{other}', {hint}")
+            return reject(other_key, f"unknown kind '{other}', {hint}")
     if len(document.keys) > 1:
         second = list(document.keys)[1]
-        return refuse(
+        return reject(
             document.keys[second], f"'{second}' beside '{kind}': separate documents with a line '---'"
         )
     body = document.members[kind]
     if not isinstance(body.value, dict):
-        return refuse(body if body.value is not None else key, f"'{kind}' must be a mapping with a 'name'")
+        return reject(body if body.value is not None else key, f"'{kind}' must be a mapping with a 'name'")
     try:
         model = kinds[kind].model_validate(body.value)
     except ValidationError as error:
@@ -79,18 +79,20 @@ def title(kind: str, name: object) -> str:
 
 def _problems(
     file: str, kind: str, body: YamlNode, key: YamlNode, error: ValidationError
-) -> Iterable[Problem]:
+) -> Iterable[RuleProblem]:
     name: object = body.value.get("name") if isinstance(body.value, dict) else None
     errors = error.errors(include_url=False)
     # A misspelt required key is one mistake, not an unknown key and a missing one.
     misspelt = {
-        (*one["loc"][:-1], _intended_key(one, kind)) for one in errors if one["type"] == "extra_forbidden"
+        (*details["loc"][:-1], _intended_key(details, kind))
+        for details in errors
+        if details["type"] == "extra_forbidden"
     }
     for details in errors:
         path: Path = details["loc"]
         if details["type"] == "missing" and path in misspelt:
             continue
-        # A list is counted without its wrong members, which have problems of their own.
+        # pydantic counts a list without its invalid members, which have problems of their own.
         if details["type"] == "too_short" and _is_inside(path, errors):
             continue
         at_key = (details.get("ctx") or {}).get("at_key")
@@ -104,21 +106,21 @@ def _problems(
             node = key
         else:
             node = body.at(path)
-        yield Problem(file, node.line + 1, node.column + 1, _message(details, kind, title(kind, name)))
+        yield RuleProblem(file, node.line + 1, node.column + 1, _message(details, kind, title(kind, name)))
 
 
 def _message(details: ErrorDetails, kind: str, where: str) -> str:
     path = details["loc"]
-    known = _MESSAGES.get(details["type"])
-    if known is not None:
-        return known(details, kind, where)
+    describe = _MESSAGES.get(details["type"])
+    if describe is not None:
+        return describe(details, kind, where)
     if details["type"] in ("one_of", "needs_rrule"):
         return f"{f'{_dotted(path)!r} of ' if path else ''}{where} {details['msg']}"
     return f"'{_dotted(path)}' of {where}{fault(details)}"
 
 
 def _is_inside(path: Path, errors: Sequence[ErrorDetails]) -> bool:
-    return any(len(one["loc"]) > len(path) and one["loc"][: len(path)] == path for one in errors)
+    return any(len(details["loc"]) > len(path) and details["loc"][: len(path)] == path for details in errors)
 
 
 def _unknown_key(details: ErrorDetails, kind: str, where: str) -> str:
@@ -134,7 +136,7 @@ def _unknown_key(details: ErrorDetails, kind: str, where: str) -> str:
 
 
 def _intended_key(details: ErrorDetails, kind: str) -> str | None:
-    """Key that an unknown key stands for: its new name, or the nearest spelling."""
+    """The key that an unknown key stands for: its new name, or the nearest spelling."""
     *parent, key = details["loc"]
     keys = _keys_at(kind, tuple(parent))
     if (renamed := RENAMED_KEYS.get(str(key))) in keys:
@@ -156,10 +158,10 @@ def _model_in(annotation: Any) -> Any:
     """The model inside `Model | None` or a list of lists of it."""
     pending = [annotation]
     while pending:
-        one = pending.pop()
-        if hasattr(one, "model_fields"):
-            return one
-        pending += get_args(one)
+        part = pending.pop()
+        if hasattr(part, "model_fields"):
+            return part
+        pending += get_args(part)
     raise TypeError(f"{annotation!r} has no keys")
 
 
@@ -169,14 +171,14 @@ def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
 
 
 def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
-    known = [choice.strip("'") for choice in choices(details).replace(" or ", ", ").split(", ")]
-    near = difflib.get_close_matches(str(details["input"]), known, n=1)
+    valid = [choice.strip("'") for choice in choices(details).replace(" or ", ", ").split(", ")]
+    near = difflib.get_close_matches(str(details["input"]), valid, n=1)
     hint = f", did you mean '{near[0]}'?" if near else ""
     return f"'{_dotted(details['loc'])}' of {where}{fault(details)}{hint}"
 
 
 def _bad_text(details: ErrorDetails, kind: str, where: str) -> str:
-    """A bad name cannot tell which document it is of."""
+    """An invalid name cannot identify its document."""
     path = details["loc"]
     return f"'{_dotted(path)}' of {kind if path == ('name',) else where}{fault(details)}"
 

@@ -1,14 +1,14 @@
-"""YAML as rules files use it: plain data, and the place of every key and value.
+"""Reads the YAML of rule files: plain data, and the position of every key and value.
 
-Guarantee: text and numbers mean what they look like. Only `true` and `false` are booleans, so `on` stays
-a text; `09:30` and `2026-01-01` stay texts; there are no tags and no merge keys. Duplicate keys, keys that
+Guarantee: text and numbers are what they look like. Only `true` and `false` are booleans, so `on` stays a
+text; `09:30` and `2026-01-01` stay texts; there are no tags and no merge keys. Duplicate keys, keys that
 are not text, an alias inside its own anchor, aliases that multiply, nesting beyond 64 and characters that
-cannot be stored are errors with their place, and cost no more than the file is long.
+cannot be stored are errors with their position. The time is linear in the length of the file.
 
-Why events and not PyYAML's nodes: composing nodes recurses in C, and a file of 100,000 brackets ends the
-process. Here the depth is a list that we bound.
+Why events and not PyYAML's nodes: PyYAML composes nodes by recursion in C, and a file of 100,000 brackets
+ends the process. Here the depth is the length of a list, and limited.
 
-On failure: `YamlInvalid`, with one problem: what follows a syntax error cannot be trusted.
+On failure: `YamlInvalid`, with one problem: the text after a syntax error cannot be trusted.
 """
 
 import math
@@ -41,7 +41,7 @@ class YamlInvalid(Exception):
 
 @dataclass(slots=True)
 class YamlNode:
-    """A value and its place; lines and columns count from 0, as PyYAML gives them."""
+    """A value and its position; lines and columns count from 0, as in PyYAML."""
 
     line: int
     column: int
@@ -62,14 +62,14 @@ class YamlNode:
         return node
 
     def key_at(self, path: Path) -> "YamlNode":
-        """The key that the path ends with, or what `at` finds when there is none."""
+        """The key at the end of the path, or the node of `at` if there is none."""
         parent = self.at(path[:-1])
         last = path[-1] if path else None
         return parent.keys.get(last, self.at(path)) if isinstance(last, str) else self.at(path)
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or mapping whose end has not been read yet."""
 
     node: YamlNode
@@ -78,7 +78,7 @@ class _Open:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines as YAML counts them, which breaks them at more characters than a newline."""
+    """Lines as YAML counts them: it also breaks lines at other characters than a newline."""
     return _LINE_BREAK.split(text)
 
 
@@ -87,7 +87,7 @@ def read_documents(text: str) -> Iterator[YamlNode]:
     unprintable = _CONTROL.search(text)
     if unprintable:
         before = split_lines(text[: unprintable.start()])
-        message = f"the character U+{ord(unprintable.group()):04X} is not allowed in a rules file, remove it"
+        message = f"the character U+{ord(unprintable.group()):04X} is not allowed in a rule file, remove it"
         raise YamlInvalid(len(before), len(before[-1]) + 1, message)
     try:
         yield from _Reader(text).documents()
@@ -102,7 +102,7 @@ def read_documents(text: str) -> Iterator[YamlNode]:
 class _Reader:
     def __init__(self, text: str) -> None:
         self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
-        self._open: list[_Open] = []
+        self._open: list[_OpenCollection] = []
         self._anchors: dict[str, YamlNode] = {}
         self._aliased_nodes = 0
 
@@ -113,16 +113,16 @@ class _Reader:
                 self._anchors = {}
             elif isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
                 node = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else self._alias(event)
-                root = self._place(node) or root
+                root = self._attach(node) or root
             elif isinstance(event, yaml.CollectionStartEvent):
                 self._start(event)
             elif isinstance(event, yaml.CollectionEndEvent):
-                root = self._place(self._open.pop().node) or root
+                root = self._attach(self._open.pop().node) or root
             elif isinstance(event, yaml.DocumentEndEvent) and root is not None:
                 yield root
 
     def _start(self, event: Any) -> None:
-        _refuse_tag(event)
+        _check_tag(event)
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         node = _node(event, {} if is_mapping else [])
         if len(self._open) >= MAX_DEPTH:
@@ -130,14 +130,14 @@ class _Reader:
         if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
             raise _invalid(node, "a key must be text, not a list or a mapping")
         self._anchor(event, node)
-        self._open.append(_Open(node, is_mapping))
+        self._open.append(_OpenCollection(node, is_mapping))
 
     def _anchor(self, event: Any, node: YamlNode) -> None:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
 
     def _scalar(self, event: Any) -> YamlNode:
-        _refuse_tag(event)
+        _check_tag(event)
         node = _node(event, event.value)
         node.style, node.end_line = event.style, event.end_mark.line
         if _UNSTORABLE.search(event.value):
@@ -151,21 +151,23 @@ class _Reader:
         return node
 
     def _alias(self, event: Any) -> YamlNode:
-        place = _node(event, None)
+        position = _node(event, None)
         node = self._anchors.get(event.anchor)
         if node is None:
-            raise _invalid(place, f"unknown alias '*{event.anchor}', define it before with '&{event.anchor}'")
-        if any(one.node is node for one in self._open):
-            raise _invalid(place, f"the alias '*{event.anchor}' stands inside its own anchor")
+            raise _invalid(
+                position, f"unknown alias '*{event.anchor}', define it before with '&{event.anchor}'"
+            )
+        if any(collection.node is node for collection in self._open):
+            raise _invalid(position, f"the alias '*{event.anchor}' is inside its own anchor")
         self._aliased_nodes += node.size
         if self._aliased_nodes > MAX_ALIASED_NODES:
-            raise _invalid(place, f"aliases repeat more than {MAX_ALIASED_NODES} values, write them out")
+            raise _invalid(position, f"aliases repeat more than {MAX_ALIASED_NODES} values, write them out")
         if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
-            raise _invalid(place, "a key must be text, not an alias")
+            raise _invalid(position, "a key must be text, not an alias")
         return node
 
-    def _place(self, node: YamlNode) -> YamlNode | None:
-        """Puts a finished value where it belongs; gives it back when it is a whole document."""
+    def _attach(self, node: YamlNode) -> YamlNode | None:
+        """Attach a finished value to its parent; returns it if it is a whole document."""
         if not self._open:
             return node
         parent = self._open[-1]
@@ -174,7 +176,7 @@ class _Reader:
             parent.node.members[len(items)] = node
             items.append(node.value)
         elif parent.key is None:
-            self._refuse_key(parent.node, node)
+            self._check_key(parent.node, node)
             parent.key = node
             return None
         else:
@@ -187,7 +189,7 @@ class _Reader:
         parent.node.size += node.size
         return None
 
-    def _refuse_key(self, mapping: YamlNode, key: YamlNode) -> None:
+    def _check_key(self, mapping: YamlNode, key: YamlNode) -> None:
         name = str(key.value)
         if name == "<<":
             raise _invalid(key, "merge keys are not supported, write the keys out")
@@ -204,7 +206,7 @@ def _invalid(node: YamlNode, message: str) -> YamlInvalid:
     return YamlInvalid(node.line + 1, node.column + 1, message)
 
 
-def _refuse_tag(event: Any) -> None:
+def _check_tag(event: Any) -> None:
     if event.tag is not None:
         short = event.tag.replace("tag:yaml.org,2002:", "!!")
         raise _invalid(_node(event, None), f"the tag '{short}' is not supported, remove it")

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from rules.documents.load.files import read_files
 from rules.documents.load.loader import Loaded, load_files
-from rules.documents.load.problems import Problem, RulesInvalid
-from rules.documents.load.source import Read, read_source
+from rules.documents.load.problems import RuleProblem, RulesInvalid
+from rules.documents.load.source import ReadDocuments, read_source
 from rules.documents.load.validation import TESTS
 from rules.replay.log import LogEntry
 from rules.replay.rule_tests.world import World
@@ -66,16 +66,16 @@ class RuleTestResult:
 
 def load_tests(paths: Sequence[Path]) -> list[RuleTest]:
     sources, problems = read_files(paths)
-    read = Read()
+    read = ReadDocuments()
     for source in sources:
         read_source(source, read, TESTS)
     problems += read.problems
     if problems:
         raise RulesInvalid(problems)
     return [
-        RuleTest(placed.file, placed.document.key.line + 1, placed.document.model)
-        for placed in read.placed
-        if isinstance(placed.document.model, RuleTestDocument)
+        RuleTest(document.file, document.validated.key.line + 1, document.model)
+        for document in read.documents
+        if isinstance(document.model, RuleTestDocument)
     ]
 
 
@@ -104,7 +104,7 @@ class RuleTests:
             try:
                 self._loaded[paths] = load_files(paths)
             except RulesInvalid as invalid:
-                problem = Problem(
+                problem = RuleProblem(
                     test.file, test.line, 1, f"the rules of test {test.document.name!r} are invalid:"
                 )
                 raise RulesInvalid([problem, *invalid.problems]) from None

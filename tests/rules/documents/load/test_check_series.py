@@ -154,8 +154,8 @@ def test_a_rule_that_waits_for_silence_needs_a_series_that_is_watched(lines: lis
     text = event_rule(OVER, *lines)
     (found,) = problems_of(text + "---\ndatapoint_type: {name: t, key: dsp.temperature}\n")
     assert found == (
-        f"r.yaml:{place} of event_rule 'hot' waits for silence, and no datapoint_type with 'interval' or 'heartbeat'"
-        " covers 'dsp.temperature': declare one"
+        f"r.yaml:{place} of event_rule 'hot' waits for missing data, and no datapoint_type with 'interval' "
+        "or 'heartbeat' covers 'dsp.temperature': declare one"
     )
     assert load_text(text + "---\ndatapoint_type: {name: t, key: 'dsp.*', heartbeat: 1m}\n").documents
     assert load_text(text).documents, "the types may be elsewhere"

@@ -45,13 +45,13 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory_is_a_problem(tmp_path: Path) -> None:
-    assert problems_of(tmp_path) == f"{tmp_path}:1:1: the directory holds no *.yaml or *.yml file"
+    assert problems_of(tmp_path) == f"{tmp_path}:1:1: the directory contains no *.yaml or *.yml file"
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "# only a comment\n", "---\n---\n", "null\n"])
 def test_a_file_without_documents_is_a_problem(tmp_path: Path, content: str) -> None:
     path = write(tmp_path / "a.yaml", content)
-    assert problems_of(path) == f"{path}:1:1: the file holds no document, write a schedule or a rule"
+    assert problems_of(path) == f"{path}:1:1: the file contains no document, write a schedule or a rule"
 
 
 def test_a_file_that_is_not_utf8_is_a_problem(tmp_path: Path) -> None:
