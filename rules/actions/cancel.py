@@ -20,7 +20,7 @@ from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import append_records
-from tocsin.core.records import NewStep, Records
+from tocsin.core.records import NewRecords, NewStep
 
 _MAX_CONFLICTS = 100
 
@@ -78,8 +78,8 @@ class CancelRuns(Writes):
             await self._check_no_timers(connection)
             self._steps += await begin_queued(connection, queues)
 
-    def records(self) -> Records:
-        return Records(steps=self._steps)
+    def records(self) -> NewRecords:
+        return NewRecords(steps=self._steps)
 
     def first_steps(self) -> list[NewStep]:
         """One for each run that was cancelled."""

@@ -35,7 +35,7 @@ from schemas.values.rule_ref import RuleRef
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.record_log import append_records
-from tocsin.core.records import NewEvent, NewStep, Records
+from tocsin.core.records import NewEvent, NewRecords, NewStep
 
 _log = structlog.get_logger()
 MAX_ANSWERS_BYTES = 200_000
@@ -106,7 +106,7 @@ async def _commit(connection: Connection, run: ActionRun, change: RunChange) -> 
             await _write_timers(connection, run, change)
             begun = await _write_entities(connection, run, change)
             steps = [*(new_step(run, recorded) for recorded in change.steps), *begun]
-            await append_records(connection, Records(events=change.events, steps=steps))
+            await append_records(connection, NewRecords(events=change.events, steps=steps))
             if change.awaited:
                 await _put_event_waits(connection, run, change.awaited)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rules.lanes.batch import Writes
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all
-from tocsin.core.records import NewStep, Records
+from tocsin.core.records import NewRecords, NewStep
 
 
 class QueueBackstop:
@@ -31,8 +31,8 @@ class BeginQueued(Writes):
         if self._queues:
             self._steps = await begin_queued(connection, self._queues)
 
-    def records(self) -> Records:
-        return Records(steps=self._steps)
+    def records(self) -> NewRecords:
+        return NewRecords(steps=self._steps)
 
 
 async def begin_queued(connection: Connection, queues: Sequence[tuple[str, str]]) -> list[NewStep]:

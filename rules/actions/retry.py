@@ -23,7 +23,7 @@ from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.record_log import append_records
-from tocsin.core.records import Records
+from tocsin.core.records import NewRecords
 
 
 async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]:
@@ -51,7 +51,7 @@ async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]
                     f"action {id} was changed by another process at this moment", remedy="look at it again"
                 )
             await audit(connection, actor, "retry", steps[0])
-            await append_records(connection, Records(steps=steps))
+            await append_records(connection, NewRecords(steps=steps))
 
     await retrying(once)
     return [step.step for step in steps]

@@ -45,7 +45,7 @@ from schemas.wire.alarm_events import transition_event
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
-from tocsin.core.records import NewEvent, Records
+from tocsin.core.records import NewEvent, NewRecords
 
 _log = structlog.get_logger()
 Subject = tuple[str, str]
@@ -252,8 +252,8 @@ class AlarmBatch(Writes):
         if self._columns["alarms"]:
             await connection.execute(statement("rules.alarms/put_alarms"), self._columns["alarms"])
 
-    def records(self) -> Records:
-        return Records(events=self.events)
+    def records(self) -> NewRecords:
+        return NewRecords(events=self.events)
 
     def _state_columns(self) -> dict[str, Any]:
         subjects = list(self._states)

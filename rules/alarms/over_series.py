@@ -38,7 +38,7 @@ from schemas.wire.subjects import token
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.instant import MICROSECOND
-from tocsin.core.records import NewCalculated, Records
+from tocsin.core.records import NewCalculated, NewRecords
 
 _NO_MEMBERS = Members()
 # Inputs that are evaluated before other tasks may run.
@@ -96,7 +96,7 @@ async def plan_batch(
     observed += map(series_fact, calculated)
     facts = [fact for fact in observed if members.of_series(fact.owner, fact.subject, rules)]
     facts += alarms.facts
-    records = Records(alarms.events, calculated=calculated, facts=[fact.told() for fact in facts])
+    records = NewRecords(alarms.events, calculated=calculated, facts=[fact.told() for fact in facts])
     return SeriesBatch(alarms.freeze(), tracker.changed_series(), records, facts)
 
 
@@ -105,7 +105,7 @@ class SeriesBatch(Writes):
         self,
         alarms: AlarmBatch,
         changed: Sequence[TrackedSeries],
-        records: Records,
+        records: NewRecords,
         facts: Sequence[Fact] = (),
     ) -> None:
         self.facts = facts
@@ -143,7 +143,7 @@ class SeriesBatch(Writes):
             )
         await self._alarms.entities(connection)
 
-    def records(self) -> Records:
+    def records(self) -> NewRecords:
         return self._records
 
 

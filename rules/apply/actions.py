@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rules.apply.plan import DocumentChange, DocumentKey
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all, statement
-from tocsin.core.records import NewStep, Records
+from tocsin.core.records import NewRecords, NewStep
 
 _UNSTARTED = ("gathering", "queued")
 
@@ -68,8 +68,8 @@ class CancelUnstarted(Writes):
             for action_id, name, owner, correlation_id, event_id, reason in rows
         ]
 
-    def records(self) -> Records:
-        return Records(steps=self.steps)
+    def records(self) -> NewRecords:
+        return NewRecords(steps=self.steps)
 
 
 async def count_active_runs(

@@ -32,7 +32,7 @@ from rules.engine import CompiledRules, Rule, Value, WentStale
 from rules.health.observations import Fact
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all
-from tocsin.core.records import Records
+from tocsin.core.records import NewRecords
 
 # A chunk is evaluated while the session is idle inside a transaction, which Postgres ends after a while.
 _CHUNK = 250
@@ -56,17 +56,17 @@ class StaleSeries(NamedTuple):
 
 async def realise_overdue(
     connection: Connection, watermarks: Watermarks, impact: Impact
-) -> tuple[Records, list[Fact]]:
+) -> tuple[NewRecords, list[Fact]]:
     """Realise what is overdue with the rules that held; returns records to append, and facts about members.
 
     `BacklogTooLarge` if that is too much to do while the lanes are blocked: see `backlog`.
     """
     if impact.systems is None:
-        return Records(), []
+        return NewRecords(), []
     backlog = await read_backlog(connection)
     if count_overdue(backlog) > MAX_OVERDUE:
         raise BacklogTooLarge
-    records: list[Records] = []
+    records: list[NewRecords] = []
     facts: list[Fact] = []
     for partition, owners in sorted(backlog.items()):
         watermark = watermarks["data", partition]
@@ -76,19 +76,19 @@ async def realise_overdue(
             batch = await plan_batch(connection, partition, inputs, impact.before, impact.members)
             records.append(await _write(connection, batch))
             facts += batch.facts
-    return replace(Records.joined(records), facts=None), facts
+    return replace(NewRecords.joined(records), facts=None), facts
 
 
 async def evaluate_stale_series(
     connection: Connection, watermarks: Watermarks, impact: Impact, at: datetime
-) -> Records:
+) -> NewRecords:
     """Evaluate stale series with the rules that hold from now on; returns records to append."""
     names = rules_to_reevaluate(impact.before, impact.after)
     records = []
     async for chunk in _stale_inputs(connection, watermarks, impact.after, names, at):
         for partition, inputs in sorted(chunk.items()):
             records.append(await _write(connection, await _evaluate(connection, partition, inputs)))
-    return Records.joined(records)
+    return NewRecords.joined(records)
 
 
 async def _stale_inputs(
@@ -126,7 +126,7 @@ async def _evaluate(
     return batch
 
 
-async def _write(connection: Connection, work: Writes) -> Records:
+async def _write(connection: Connection, work: Writes) -> NewRecords:
     await work.timers(connection)
     await work.entities(connection)
     return work.records()

@@ -39,25 +39,25 @@ from rules.health.store import (
 )
 from rules.health.systems import HealthChange, Known, Systems, gone, take
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
-from tocsin.core.records import Records
+from tocsin.core.records import NewRecords
 
 _at = attrgetter("at")
 
 
 async def change_systems(
     connection: Connection, impact: Impact, watermarks: Watermarks, realised: Sequence[Fact], at: datetime
-) -> Records:
+) -> NewRecords:
     """Called after all other entities. `realised` are the observations of `realise_overdue`."""
     if impact.systems is None:
-        return Records(facts=[])
+        return NewRecords(facts=[])
     await connection.execute(statement("rules.apply/lock_health"))
     before, changes, holds_from = await _conclude(connection, impact, realised)
     if not before.systems and not impact.systems:
-        return Records(facts=[])
+        return NewRecords(facts=[])
     read = [read_at for (lane, _), read_at in watermarks.items() if lane == "data" and read_at is not None]
     changed_at = max((*read, *([holds_from] if holds_from else [])), default=at)
     changes += await _begin(connection, impact, watermarks, before, changed_at)
-    return Records(calculated=[calculated(change) for change in changes], facts=[])
+    return NewRecords(calculated=[calculated(change) for change in changes], facts=[])
 
 
 async def _conclude(

@@ -42,7 +42,7 @@ from tocsin.core.columns import column
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import append_records
-from tocsin.core.records import NewEvent, Records
+from tocsin.core.records import NewEvent, NewRecords
 from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _MAX_LISTED = 1000
@@ -148,9 +148,9 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     await _audit(connection, plan.effective, actor)
     await connection.execute(statement("rules.apply/raise_idle_timeout"))
     health = await change_systems(connection, impact, watermarks, observations, actor.now)
-    applied = Records([_applied_event(plan, actor)])
-    ends = [Records(transitions), *(work.records() for work in works)]
-    records = Records.joined([overdue, *ends, applied, evaluated, health])
+    applied = NewRecords([_applied_event(plan, actor)])
+    ends = [NewRecords(transitions), *(work.records() for work in works)]
+    records = NewRecords.joined([overdue, *ends, applied, evaluated, health])
     seq = await _record(connection, plan.effective, records, len(evaluated.events))
     resolved = sum(event.type == "alarm-resolved" for event in transitions)
     return Applied(plan, seq, next_at, resolved, len(runs.steps))
@@ -176,7 +176,7 @@ async def _audit(connection: Connection, changes: Sequence[DocumentChange], acto
 
 
 async def _record(
-    connection: Connection, changes: Sequence[DocumentChange], records: Records, events_after: int
+    connection: Connection, changes: Sequence[DocumentChange], records: NewRecords, events_after: int
 ) -> int:
     """Append the records and write the versions; returns the seq of the `rules-applied` event.
 

@@ -29,7 +29,7 @@ from rules.lanes.lineage_store import read_lineages
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.errors import Conflict, InvalidInput
-from tocsin.core.records import NewStep, Records
+from tocsin.core.records import NewRecords, NewStep
 
 _log = structlog.get_logger()
 
@@ -248,5 +248,5 @@ class StartRuns(Writes):
     def _reason(self, start: Start) -> str | None:
         return "overlap: replaced before it began" if start.id in self._replaced else start.admission.reason
 
-    def records(self) -> Records:
-        return Records.joined([self._cancelling.records(), Records(steps=self.steps)])
+    def records(self) -> NewRecords:
+        return NewRecords.joined([self._cancelling.records(), NewRecords(steps=self.steps)])

@@ -17,7 +17,7 @@ from rules.lanes.batch import Writes
 from rules.language.cel.steps import TRIGGER_FIELDS
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all, statement
-from tocsin.core.records import NewStep, Records
+from tocsin.core.records import NewRecords, NewStep
 
 
 class EventWaits:
@@ -72,5 +72,5 @@ class WakeRuns(Writes):
         ]
         await connection.execute(statement("rules.dispatch/delete_met_waits"), columns)
 
-    def records(self) -> Records:
-        return Records(steps=self._steps)
+    def records(self) -> NewRecords:
+        return NewRecords(steps=self._steps)

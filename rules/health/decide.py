@@ -20,7 +20,7 @@ from rules.health.store import calculated, read_facts, read_standing, write_stan
 from rules.health.systems import HealthChange, take
 from tocsin.core.db import Connection, open_session, retrying, statement
 from tocsin.core.record_log import append_records
-from tocsin.core.records import Records
+from tocsin.core.records import NewRecords
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT
@@ -83,7 +83,7 @@ class HealthDecider:
         )
         changes = take(standing.systems, (fact for _, fact in waiting), standing.holds_from)
         await write_standing(connection, standing, waiting, changes)
-        await append_records(connection, Records(calculated=[calculated(one) for one in changes]))
+        await append_records(connection, NewRecords(calculated=[calculated(one) for one in changes]))
         return len(waiting), changes
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tocsin.core.db import Connection, statement
 from tocsin.core.record_log import append_records
-from tocsin.core.records import Records
+from tocsin.core.records import NewRecords
 
 
 class Writes:
@@ -36,9 +36,9 @@ class Writes:
     async def entities(self, connection: Connection) -> None:
         """Write entities in key order, verified by version."""
 
-    def records(self) -> Records:
+    def records(self) -> NewRecords:
         """The records to append; called after `entities`, so they may depend on which rows were changed."""
-        return Records()
+        return NewRecords()
 
     def committed(self) -> None:
         """Called after the commit."""
@@ -61,7 +61,7 @@ class PhasedPlan:
                 await connection.execute(statement("rules.lanes/lock_actions"), {"ids": unlocked})
                 unlocked = []
             await work.entities(connection)
-        await append_records(connection, Records.joined(work.records() for work in self._works))
+        await append_records(connection, NewRecords.joined(work.records() for work in self._works))
 
     def committed(self) -> None:
         for work in self._works:

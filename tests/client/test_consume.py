@@ -258,7 +258,7 @@ async def test_a_time_to_begin_is_the_time_of_commit_also_in_a_rebuilt_stream(
 async def test_the_inbox_stays_small(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.client._consumer_loop._SETTLE_RECORDS", 10)
+    monkeypatch.setattr("tocsin.client._consumer_loop._RAISE_MARK_RECORDS", 10)
     await publish(settings, ledger, 35)
     most = 0
 

@@ -39,8 +39,8 @@ async def three(record: object, connection: object, more: object) -> None: ...
     ("changes", "said"),
     [
         ({"select": "tocsin.v1.event.>"}, "'tocsin.v1.event.>' selects no records: give Events()"),
-        ({"consumer": "bill.ing"}, "consumer='bill.ing' is no name: use 1 to 64 letters"),
-        ({"consumer": ""}, "consumer='' is no name"),
+        ({"consumer": "bill.ing"}, "consumer='bill.ing' is not a name: use 1 to 64 letters"),
+        ({"consumer": ""}, "consumer='' is not a name"),
         ({"keep": "postgresql://db"}, "keep='postgresql://db': give Inbox(...) or KvMark()"),
         ({"handle": 3}, "handle=3 cannot be called: give an async function"),
         (
@@ -51,12 +51,12 @@ async def three(record: object, connection: object, more: object) -> None: ...
         ({"handle": three, "keep": KvMark()}, "handle is called as handle(record) with KvMark"),
         (
             {"handle": one, "keep": KvMark(), "delivery": Delivery(concurrency=2)},
-            "concurrency=2 does not go with KvMark",
+            "concurrency=2 is not possible with KvMark",
         ),
         ({"delivery": {"concurrency": 2}}, "delivery={'concurrency': 2}: give Delivery(...)"),
-        ({"start": "yesterday"}, "start='yesterday' is no place in the stream: use 'new', 'beginning'"),
-        ({"start": 0}, "start=0 is no place in the stream"),
-        ({"start": True}, "start=True is no place"),
+        ({"start": "yesterday"}, "start='yesterday' is not a position in the stream: use 'new', 'beginning'"),
+        ({"start": 0}, "start=0 is not a position in the stream"),
+        ({"start": True}, "start=True is not a position"),
         (
             {"start": datetime(2026, 3, 2)},
             "start 2026-03-02T00:00:00 has no timezone: give an aware datetime",
@@ -125,7 +125,7 @@ async def test_an_inbox_needs_read_committed(
     await publish(settings, ledger, 1)
     options = "-c default_transaction_isolation=" + level.replace(" ", r"\ ")
     strict = Inbox(make_conninfo(settings.postgres, options=options))
-    with pytest.raises(Refused, match=f"needs transactions that are read committed, and these are {level}"):
+    with pytest.raises(Refused, match=f"needs read committed transactions, and these are {level}"):
         await billing(settings, stop, keep=strict)
 
 
@@ -156,9 +156,9 @@ async def test_a_handler_that_is_not_async_ends_it_and_no_record_is_to_blame(
 async def test_a_stream_that_does_not_exist_is_named(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.client.durable._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tocsin.client._durable._STREAM_TIMEOUT_S", 0.1)
     select = Events(namespace="elsewhere")
-    with pytest.raises(Unreachable, match="the stream 'elsewhere' does not exist: `tocsin run cdc` makes it"):
+    with pytest.raises(Unreachable, match="the stream 'elsewhere' does not exist: start `tocsin run cdc`"):
         await billing(settings, stop, select=select)
     assert await effects(ledger) == []
 

@@ -35,7 +35,7 @@ async def test_an_outage_of_the_inbox_is_no_attempt(
             await other.close()
 
             async def has_waited() -> bool:
-                return caplog.text.count("record 3 waits: the inbox does not answer") >= 2
+                return caplog.text.count("record 3 waits for the store: the inbox does not answer") >= 2
 
             await eventually(has_waited, "the consumer meets the lock, again and again")
         await until_handled(ledger, [1, 2, 3])

@@ -68,7 +68,7 @@ async def test_a_stream_that_lost_its_end_is_waited_for(
         async with running(billing(settings, again), stop=again):
 
             async def is_said() -> bool:
-                return "ends at 4, and 10 is handled already" in caplog.text
+                return "ends at 4, but 10 is handled" in caplog.text
 
             await eventually(is_said, "the consumer waits")
             await publisher.resume()
@@ -115,7 +115,7 @@ async def test_another_log_under_the_same_name_is_refused(
     await delete_stream(settings)
     await ledger.execute("update tocsin.event set id = gen_random_uuid()")
     await bring_up(settings)
-    with pytest.raises(Refused, match=r"at 3, and 'billing' has handled .* there: this is another log"):
+    with pytest.raises(Refused, match=r"at 3, but 'billing' has handled .* there: this is another log"):
         await billing(settings, asyncio.Event())
 
 
@@ -164,8 +164,8 @@ async def test_a_consumer_of_another_kind_is_refused(
     if is_new:
         await ledger.execute("delete from tocsin_inbox")
     for description, policy, said in (
-        ("tocsin workers: rules", AckPolicy.EXPLICIT, "tocsin's own"),
-        ("mine", AckPolicy.NONE, "not one that is pulled and acknowledged"),
+        ("tocsin workers: rules", AckPolicy.EXPLICIT, "belongs to tocsin itself"),
+        ("mine", AckPolicy.NONE, "not a pull consumer with explicit acknowledgements"),
     ):
         await on_stream(settings, "delete_consumer", "billing")
         config = ConsumerConfig(durable_name="billing", description=description, ack_policy=policy)
@@ -237,7 +237,7 @@ async def test_rows_of_an_inbox_that_vanish_stop_the_consumer_with_a_sentence(
     await until_handled(ledger, [1])
     await ledger.execute("delete from tocsin_inbox")
     await publish(settings, ledger, 1)
-    with pytest.raises(Refused, match="no row of the consumer 'billing' any more"):
+    with pytest.raises(Refused, match="no longer has a row of the consumer 'billing'"):
         await running_task
     assert await effects(ledger) == [1]
     assert await all_rows(ledger, "select from tocsin_inbox_ahead where seq = 2") == []

@@ -13,7 +13,7 @@ from tests.client.service import make_service
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
 from tocsin.client import Delivery, Inbox
-from tocsin.client._inbox_protocol import Mark, Place
+from tocsin.client._inbox_protocol import ConsumerContext, Mark
 from tocsin.client.inbox import OpenInbox
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
@@ -23,8 +23,8 @@ from tocsin.core.settings import Settings
 @pytest.fixture
 async def inbox(settings: Settings, ledger: Connection) -> AsyncIterator[OpenInbox]:
     bus = await connect_bus(settings, "test")
-    place = Place(bus, "tocsin", "billing", 1, Delivery(concurrency=3))
-    async with Inbox(settings.postgres).opened(place) as opened:
+    place = ConsumerContext(bus, "tocsin", "billing", 1, Delivery(concurrency=3))
+    async with Inbox(settings.postgres).open(place) as opened:
         await opened.begin(Mark(0))
         yield opened
     await bus.close()

@@ -12,7 +12,7 @@ import pytest
 from tests.client.service import billing, bring_up, delete_stream, publish, running, until_acknowledged
 from tests.waiting import eventually
 from tocsin.client import Delivery, Event, KvMark, Refused
-from tocsin.client._inbox_protocol import Mark, Place
+from tocsin.client._inbox_protocol import ConsumerContext, Mark
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
@@ -109,7 +109,7 @@ async def test_a_second_delivery_is_skipped_and_a_key_that_moved_on_is_left(
     settings: Settings, ledger: Connection
 ) -> None:
     bus = await nats.connect(settings.nats)
-    place = Place(bus, settings.namespace, "billing", 1, Delivery())
+    place = ConsumerContext(bus, settings.namespace, "billing", 1, Delivery())
     done: list[int] = []
 
     async def work(_: object) -> None:
@@ -120,7 +120,7 @@ async def test_a_second_delivery_is_skipped_and_a_key_that_moved_on_is_left(
         assert await kept.once(Mark(8), work) is True
         assert await kept.once(Mark(9), work) is True
 
-    async with KvMark().opened(place) as kept:
+    async with KvMark().open(place) as kept:
         assert await kept.begin(Mark(4)) == Mark(4)
         assert await kept.begin(Mark(3)) == Mark(4)
         assert [await kept.once(Mark(seq), work) for seq in (4, 5, 5, 7, 6)] == [
@@ -169,5 +169,5 @@ async def test_a_key_that_is_no_mark_is_refused_by_name(
     bus = await nats.connect(settings.nats)
     await (await bus.jetstream().key_value(f"{settings.namespace}-consumers")).put("billing", value)
     await bus.close()
-    with pytest.raises(Refused, match=r"\$KV\.test_\d+-consumers\.billing' holds .* is no mark"):
+    with pytest.raises(Refused, match=r"\$KV\.test_\d+-consumers\.billing' holds .* is not a mark"):
         await by_mark(settings, asyncio.Event(), Seen())

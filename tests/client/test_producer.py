@@ -133,7 +133,7 @@ async def test_without_a_stream_it_says_what_makes_it(settings: Settings) -> Non
     producer = Producer(settings, timeout_s=0.0)
     await producer.__aenter__()
     await producer.send("plant", "a", 1)
-    with pytest.raises(Unreachable, match=r"no stream takes .*: start a worker with `tocsin run worker`"):
+    with pytest.raises(Unreachable, match=r"no stream takes .*: start `tocsin run worker`"):
         await producer.flush()
     await make_streams(settings)
     await producer.flush()

@@ -105,9 +105,9 @@ async def test_it_leaves_no_consumer_behind(filled: Settings) -> None:
 async def test_a_wrong_argument_is_refused(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="selects no records"):
         await seqs(replay("event", nats=filled.nats))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="start=-1 is no place"):
+    with pytest.raises(InvalidInput, match="start=-1 is not a position"):
         await seqs(replay(Records(), start=-1, nats=filled.nats))
-    monkeypatch.setattr("tocsin.client.durable._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tocsin.client._durable._STREAM_TIMEOUT_S", 0.1)
     with pytest.raises(Unreachable, match="the stream 'nowhere' does not exist"):
         await seqs(replay(Records(namespace="nowhere"), nats=filled.nats))
 

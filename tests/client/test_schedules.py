@@ -52,7 +52,12 @@ async def test_it_is_there_when_the_service_commits_and_not_before(
     service: Connection, connection: Connection
 ) -> None:
     made = await remind(service, created_by="shop")
-    assert (made.status, made.generation, made.fire_at, made.deduped) == ("active", 1, LATER, False)
+    assert (
+        made.status,
+        made.generation,
+        made.fire_at,
+        made.deduped,
+    ) == ("active", 1, LATER, False)
     assert made.fire_at is not None
     assert made.fire_at.tzinfo is UTC
     assert await get_schedule(connection, "svc", "remind") is None

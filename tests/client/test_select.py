@@ -57,8 +57,8 @@ def test_a_chosen_owner_and_name_match_their_own_subject_and_no_other(
         ({"origin": "schedule"}, "origin 'schedule' does not exist: use one of caused, derived, external"),
         ({"origin": ["caused", "x"]}, "origin 'x' does not exist"),
         ({"type": []}, r"type=\[\] selects nothing"),
-        ({"owner": 7}, "owner=7 is no text"),
-        ({"name": ["a", None]}, "name=None is no text"),
+        ({"owner": 7}, "owner=7 is not a text"),
+        ({"name": ["a", None]}, "name=None is not a text"),
     ],
 )
 def test_what_no_record_can_have_is_refused(parts: dict[str, Any], said: str) -> None:
@@ -76,14 +76,14 @@ def test_a_body_is_read_as_what_its_subject_says() -> None:
 @pytest.mark.parametrize(
     ("subject", "body", "said"),
     [
-        ("p.v1.event.caused.t._._", b"", "the body is no event: it is not JSON ("),
+        ("p.v1.event.caused.t._._", b"", "the body is not a valid event: it is not JSON ("),
         (
             "p.v1.event.caused.t._._",
             b'{"specversion": "1.0"}',
-            "the body is no event: id is missing: give it",
+            "the body is not a valid event: id is missing: give it",
         ),
-        ("p.v1.action.x", b"[]", "the body is no action"),
-        ("p.v1.fresh.x", b"{}", "'p.v1.fresh.x' is no subject of records that this version knows"),
+        ("p.v1.action.x", b"[]", "the body is not a valid action"),
+        ("p.v1.fresh.x", b"{}", "'p.v1.fresh.x' is not a subject of records that this version knows"),
     ],
 )
 def test_a_body_that_is_none_of_ours_is_said_to_be(subject: str, body: bytes, said: str) -> None:

@@ -159,8 +159,8 @@ async def test_the_stream_is_rebuilt_by_the_user_kept_for_it(
 async def test_a_consumer_without_the_streams_that_it_needs_is_told_who_can_make_them(
     server: GuardedNats, settings: Settings, monkeypatch: pytest.MonkeyPatch, connection: Connection
 ) -> None:
-    monkeypatch.setattr("tocsin.client.streams.API_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("tocsin.client.durable.API_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("tocsin.client._streams.API_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("tocsin.client._durable.API_TIMEOUT_S", 0.3)
     own = server.settings_of("rebuild", settings)
     bus = await connect_bus(own, "test")
     actor = Actor("tester", "test", await database_now(connection))

@@ -1,15 +1,17 @@
-"""Tocsin for services: scheduling in the service's own transaction, consuming the record stream once, and sending
-datapoints and events.
+"""Client for other services: schedules, consumes the record stream, sends datapoints and events.
 
-Guarantees: what a service schedules or cancels commits with its own work, or not at all. What it consumes is
-handled once: the note that a record was handled commits with what the handler wrote (`Inbox`). What a `Producer`
-was given is acknowledged by JetStream, or an error says that it is not. Nothing here touches the record log, and only
-what is sent needs a worker, which takes it.
+Guarantees:
+- A schedule or a cancellation commits with the service's own work, or not at all.
+- With an `Inbox`, the note that a record was handled commits with what the handler wrote.
+- JetStream has acknowledged what a `Producer` sent, or the producer raises an error.
+- Nothing here writes to the record log. Only what a producer sends needs a worker, which takes it.
 
-Why on the service's connection: between a commit there and a call to another server lies the moment in which
-a process dies. One transaction has no such moment.
+Why on the service's connection: a process may die between a commit there and a call to another
+server. One transaction leaves no such moment.
 
-On failure: `Refused` and `InvalidInput` leave a transaction that was under way as it was, still usable.
+On failure: `Refused` and `InvalidInput` leave an open transaction as it was, still usable.
+
+Import names from `tocsin.client`. Modules that begin with `_` define none of them.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ from schemas.wire.event import Event
 from schemas.wire.step import ActionStep
 from schemas.wire.tombstone import Tombstone
 from timers.working_set import arm, cancel, cancel_all
-from tocsin.client._consumer_loop import Undeliverable
 from tocsin.client.consume import consume, prepare
-from tocsin.client.delivery import Delivery
+from tocsin.client.delivery import Delivery, Undeliverable
 from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
 from tocsin.client.kv_mark import KvMark
 from tocsin.client.producer import Producer, emit, send

@@ -1,7 +1,7 @@
-"""Calling a function of the database on the service's own connection.
+"""Calls functions of the database on the service's own connection.
 
-Guarantee: what the function refuses on purpose arrives as our own error, and leaves a transaction that was under way
-as it was, still usable. The connection's own row factory does not matter.
+Guarantee: arguments that a function rejects raise `InvalidInput`, and an open transaction stays as
+it was, still usable. The row factory of the connection does not matter.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tocsin.core.db import Connection
 from tocsin.core.sql_errors import readable
 
 
-async def value_of(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> Any:
+async def call_function(connection: Connection, query: bytes, parameters: Mapping[str, Any]) -> Any:
     try:
-        async with undone_if_refused(connection), connection.cursor(row_factory=tuple_row) as cursor:
+        async with rolled_back_on_error(connection), connection.cursor(row_factory=tuple_row) as cursor:
             await cursor.execute(query, parameters)
             row = await cursor.fetchone()
     except psycopg.Error as error:
@@ -29,10 +29,11 @@ async def value_of(connection: Connection, query: bytes, parameters: Mapping[str
 
 
 @asynccontextmanager
-async def undone_if_refused(connection: Connection) -> AsyncIterator[None]:
-    """A savepoint where a transaction is under way.
+async def rolled_back_on_error(connection: Connection) -> AsyncIterator[None]:
+    """Undo the block, and nothing else, if Postgres rejects one of its statements.
 
-    Where none is, `connection.transaction()` would commit at its end, and that is the caller's decision.
+    In an open transaction the block runs in a savepoint. Without one, `connection.transaction()`
+    would commit at its end, and the commit is the caller's decision.
     """
     if connection.info.transaction_status == TransactionStatus.INTRANS:
         async with connection.transaction():
@@ -42,6 +43,6 @@ async def undone_if_refused(connection: Connection) -> AsyncIterator[None]:
         yield
     except psycopg.Error:
         if connection.info.transaction_status == TransactionStatus.INERROR:
-            # The statement that failed began it, so it holds nothing of the caller's.
+            # The failed statement began this transaction, so it holds no work of the caller.
             await connection.rollback()
         raise

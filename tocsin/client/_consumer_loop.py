@@ -1,7 +1,7 @@
-"""The loop behind `consume`: pulls while there is room, works, answers NATS, and ends without losing anything.
+"""The loop behind `consume`: pulls records, calls the handler and acknowledges.
 
-Guarantee and reasons: see `tocsin.client.consume`. Here is the order of things: a record is taken, its
-handling is kept, and only then is it acknowledged.
+Guarantees and reasons are in `tocsin.client.consume`. The order is: take a record, store that it
+was handled, then acknowledge it. A stop returns every record that is not finished.
 """
 
 from __future__ import annotations
@@ -18,65 +18,72 @@ from uuid import UUID
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from tocsin.client._inbox_protocol import KeepAway, Kept, Mark, Place, Unusable, Work
+from tocsin.client._dead_letters import send_dead_letter
+from tocsin.client._durable import DurableConsumer
+from tocsin.client._inbox_protocol import (
+    ConsumerContext,
+    Mark,
+    OpenMarkStore,
+    StoreUnreachable,
+    Unusable,
+    Work,
+)
 from tocsin.client._start_position import Start
-from tocsin.client.dead_letters import bury
-from tocsin.client.durable import Durable
+from tocsin.client._streams import RecordBus
+from tocsin.client.delivery import Undeliverable
 from tocsin.client.select import Select, Unreadable
-from tocsin.client.streams import Bus
 from tocsin.core.errors import TocsinError
 from tocsin.core.pull import ConsumerGone, Puller
 from tocsin.core.service import end_tasks
 
 _log = logging.getLogger("tocsin.client")
-_OUTAGE = (NatsError, OSError, TimeoutError, KeepAway)
+_OUTAGE = (NatsError, OSError, TimeoutError, StoreUnreachable)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-# How far the kept mark may lie behind: each costs a row until then.
-_SETTLE_S = 5.0
-_SETTLE_RECORDS = 1000
+# How far the stored mark may lag. Each handled record behind it costs a row.
+_RAISE_MARK_S = 5.0
+_RAISE_MARK_RECORDS = 1000
 R = TypeVar("R")
 
 
-class Undeliverable(TocsinError):
-    """A record failed as often as it may, and nothing is to overtake it."""
-
-
-class Consumption(Generic[R]):
+class ConsumerLoop(Generic[R]):
     def __init__(
         self,
-        bus: Bus,
-        place: Place,
+        bus: RecordBus,
+        context: ConsumerContext,
         select: Select[R],
         handle: Callable[..., Awaitable[None]],
-        durable: Durable,
-        kept: Kept,
+        durable: DurableConsumer,
+        store: OpenMarkStore,
     ) -> None:
         self._bus = bus
-        self._consumer = place.consumer
-        self._delivery = place.delivery
+        self._consumer = context.consumer
+        self._delivery = context.delivery
         self._select = select
         self._handle = handle
         self._durable = durable
-        self._kept = kept
-        self._in_hand: dict[asyncio.Task[None], Msg] = {}
-        self._moved = asyncio.Event()
+        self._store = store
+        self._in_progress: dict[asyncio.Task[None], Msg] = {}
+        self._finished_one = asyncio.Event()
         self._failure: TocsinError | None = None
         self._failed = asyncio.Event()
-        self._returned: list[Msg] = []
+        self._to_return: list[Msg] = []
         self._puller: Puller | None = None
-        self._unsettled = 0
-        self._settled_s = time.monotonic()
+        self._handled_since_mark = 0
+        self._mark_raised_s = time.monotonic()
         self._start: Start = "new"
 
     async def prepare(self, start: Start) -> None:
-        """Whatever is wrong from the beginning is raised here."""
+        """Create or check the durable consumer.
+
+        Raises what makes consuming impossible from the start.
+        """
         self._start = start
-        await self._durable.ensure(self._kept, start, is_first=True)
+        await self._durable.ensure(self._store, start, is_first=True)
 
     async def run(self, stop: asyncio.Event | None) -> None:
-        pulling = asyncio.create_task(self._pull_for_ever())
-        beating = asyncio.create_task(self._beat())
+        pulling = asyncio.create_task(self._pull_forever())
+        extending = asyncio.create_task(self._extend_ack_waits())
         ends = [asyncio.create_task(event.wait()) for event in (self._failed, stop) if event is not None]
         try:
             await asyncio.wait({pulling, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -84,91 +91,93 @@ class Consumption(Generic[R]):
             try:
                 await self._drain(pulling)
             finally:
-                await end_tasks([pulling, beating, *ends])
+                await end_tasks([pulling, extending, *ends])
         if self._failure is not None:
             raise self._failure
         if not pulling.cancelled():
             pulling.result()
 
-    async def _pull_for_ever(self) -> None:
+    async def _pull_forever(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
             began_s = time.monotonic()
             try:
                 await self._pull()
             except ConsumerGone as gone:
-                _log.warning("consumer %s: %s; it is made again", self._consumer, gone)
+                _log.warning("consumer %s: %s; creating it again", self._consumer, gone)
             except _OUTAGE as error:
-                _log.warning("consumer %s waits: %s", self._consumer, str(error) or repr(error))
-            await self._give_back()
+                _log.warning("consumer %s waits for a server: %s", self._consumer, str(error) or repr(error))
+            await self._return_pulled()
             if time.monotonic() - began_s > _LONGEST_PAUSE_S:
                 pause_s = _FIRST_PAUSE_S
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
     async def _pull(self) -> None:
-        await self._durable.ensure(self._kept, self._start, is_first=False)
+        await self._durable.ensure(self._store, self._start, is_first=False)
         self._puller = await Puller.open(
             self._bus.client, self._bus.stream, self._consumer, self._delivery.concurrency
         )
         while True:
-            self._moved.clear()
-            room = self._delivery.concurrency - len(self._in_hand)
-            if room < 1:
-                await self._moved.wait()
+            self._finished_one.clear()
+            capacity = self._delivery.concurrency - len(self._in_progress)
+            if capacity < 1:
+                await self._finished_one.wait()
                 continue
-            # Nothing may be awaited between the batch and the tasks: a stop in between would forget it.
-            for message in await self._puller.next_batch(at_most=room):
+            # No await between the batch and its tasks: a stop there would lose the batch.
+            for message in await self._puller.next_batch(at_most=capacity):
                 self._take(message)
-            await self._settle()
+            await self._raise_mark()
 
     def _take(self, message: Msg) -> None:
         if self._failure is not None:
-            self._returned.append(message)
+            self._to_return.append(message)
             return
         task = asyncio.create_task(self._deliver(message))
-        self._in_hand[task] = message
+        self._in_progress[task] = message
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        del self._in_hand[task]
-        self._unsettled += 1
-        self._moved.set()
+        del self._in_progress[task]
+        self._handled_since_mark += 1
+        self._finished_one.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("consumer %s: %r", self._consumer, error)
 
     async def _deliver(self, message: Msg) -> None:
         try:
-            await self._settle_record(message)
+            await self._process(message)
         except (Unusable, Undeliverable) as error:
             self._failure = self._failure or error
             self._failed.set()
-            # Given back once we have stopped asking, or it would come right back to us.
-            self._returned.append(message)
+            # Returned after the last pull: this process would receive it again otherwise.
+            self._to_return.append(message)
         except asyncio.CancelledError:
-            await _quietly(message.nak())
+            await _ignoring_outages(message.nak())
             raise
 
-    async def _settle_record(self, message: Msg) -> None:
+    async def _process(self, message: Msg) -> None:
         attempt = message.metadata.num_delivered
         try:
             record = self._select.read(message.subject, message.data)
         except Unreadable as error:
-            await self._bury(message, str(error))
+            await self._dead_letter(message, str(error))
             return
         if attempt > self._delivery.attempts and self._delivery.when_dead == "skip":
-            await self._bury(
-                message, f"it was begun {attempt - 1} times, and the process ended each time before an answer"
+            await self._dead_letter(
+                message, f"{attempt - 1} attempts began, and the process ended before each was finished"
             )
             return
         try:
-            await self._once(_place_of(message, record), lambda connection: self._call(record, connection))
+            await self._handle_once(
+                _mark_of(message, record), lambda connection: self._call(record, connection)
+            )
         except Unusable:
             raise
         except Exception as error:
             await self._fail(message, f"{type(error).__name__}: {error}")
         else:
-            await _quietly(message.ack())
+            await _ignoring_outages(message.ack())
 
     async def _call(self, record: R, connection: Any) -> None:
         answer = self._handle(record) if connection is None else self._handle(record, connection)
@@ -187,14 +196,17 @@ class Consumption(Generic[R]):
                 raise RuntimeError("the handler was cancelled from inside") from None
             raise
 
-    async def _once(self, place: Mark, work: Work) -> bool:
-        """Outages of what is kept are waited out with the record in hand: giving it back would count as an attempt."""
+    async def _handle_once(self, mark: Mark, work: Work) -> bool:
+        """Retries while the store is unreachable.
+
+        Returning the record would count as an attempt.
+        """
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                return await self._kept.once(place, work)
-            except KeepAway as away:
-                _log.warning("consumer %s, record %s waits: %s", self._consumer, place.seq, away)
+                return await self._store.once(mark, work)
+            except StoreUnreachable as away:
+                _log.warning("consumer %s, record %s waits for the store: %s", self._consumer, mark.seq, away)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
@@ -206,81 +218,87 @@ class Consumption(Generic[R]):
                 "consumer %s, record %s: attempt %s of %s failed, the next in %g s: %s",
                 *(self._consumer, seq, attempt, self._delivery.attempts, pause_s, reason),
             )
-            await _quietly(message.nak(delay=pause_s))
+            await _ignoring_outages(message.nak(delay=pause_s))
         elif self._delivery.when_dead == "skip":
-            await self._bury(message, reason)
+            await self._dead_letter(message, reason)
         else:
             raise Undeliverable(
                 f"the consumer {self._consumer!r} stops at record {seq} ({message.subject}), which failed "
-                f"{attempt} times: {reason}; mend the handler and start again, or use when_dead='skip'"
+                f"{attempt} times ({reason})",
+                remedy="fix the handler and start again, or use when_dead='skip'",
             )
 
-    async def _bury(self, message: Msg, reason: str) -> None:
+    async def _dead_letter(self, message: Msg, reason: str) -> None:
         namespace, seq = self._bus.namespace, message.metadata.sequence.stream
 
         async def send(_: Any) -> None:
-            await bury(self._bus.client, namespace, self._consumer, message, reason)
+            await send_dead_letter(self._bus.client, namespace, self._consumer, message, reason)
 
         try:
-            is_new = await self._once(_place_of(message, None), send)
+            is_new = await self._handle_once(_mark_of(message, None), send)
         except Unusable:
             raise
         except Exception as error:
-            _log.error("consumer %s, record %s: no dead letter: %r", self._consumer, seq, error)
-            await _quietly(message.nak(delay=max(1.0, self._delivery.longest_back_off_s)))
+            _log.error(
+                "consumer %s, record %s: storing the dead letter failed: %r", self._consumer, seq, error
+            )
+            await _ignoring_outages(message.nak(delay=max(1.0, self._delivery.longest_back_off_s)))
             return
         if is_new:
-            _log.error("consumer %s, record %s is a dead letter: %s", self._consumer, seq, reason)
-        await _quietly(message.ack())
+            _log.error("consumer %s, record %s became a dead letter: %s", self._consumer, seq, reason)
+        await _ignoring_outages(message.ack())
 
-    async def _beat(self) -> None:
-        """A record in hand is ours as long as we say so."""
+    async def _extend_ack_waits(self) -> None:
+        """Keep NATS from giving the records in progress to another process."""
         while True:
             await asyncio.sleep(self._delivery.ack_wait_s / 3)
-            for message in list(self._in_hand.values()):
-                await _quietly(message.in_progress())
+            for message in list(self._in_progress.values()):
+                await _ignoring_outages(message.in_progress())
 
-    async def _settle(self) -> None:
-        """Move the kept mark up to where NATS has everything acknowledged."""
-        is_due = time.monotonic() - self._settled_s > _SETTLE_S or self._unsettled >= _SETTLE_RECORDS
-        if self._unsettled and is_due:
-            self._settled_s, self._unsettled = time.monotonic(), 0
+    async def _raise_mark(self) -> None:
+        """Move the stored mark to where NATS has everything acknowledged."""
+        is_due = (
+            time.monotonic() - self._mark_raised_s > _RAISE_MARK_S
+            or self._handled_since_mark >= _RAISE_MARK_RECORDS
+        )
+        if self._handled_since_mark and is_due:
+            self._mark_raised_s, self._handled_since_mark = time.monotonic(), 0
             with suppress(*_OUTAGE):
-                await self._kept.raise_to(await self._durable.floor())
+                await self._store.raise_to(await self._durable.floor())
 
-    async def _give_back(self) -> None:
+    async def _return_pulled(self) -> None:
         if self._puller is not None:
             for message in await self._puller.drain():
-                await _quietly(message.nak())
+                await _ignoring_outages(message.nak())
             self._puller = None
 
     async def _drain(self, pulling: asyncio.Task[None]) -> None:
-        """Ask for no more, let the handlers at work finish, and cancel those that take too long."""
+        """Stop pulling, let running handlers finish, and cancel those that take too long."""
         try:
             try:
                 await end_tasks([pulling])
             finally:
-                # Not by the task that pulls: it may be cancelled a second time, and a record that is not given back
-                # comes again only after its ack wait.
-                await self._give_back()
-            if self._in_hand:
-                await asyncio.wait(self._in_hand, timeout=self._delivery.drain_s)
+                # Not in the pulling task, which may be cancelled a second time: a record that is
+                # not returned is redelivered only after its ack wait.
+                await self._return_pulled()
+            if self._in_progress:
+                await asyncio.wait(self._in_progress, timeout=self._delivery.drain_s)
         finally:
             try:
-                await end_tasks(self._in_hand)
+                await end_tasks(self._in_progress)
             finally:
-                for message in self._returned:
-                    await _quietly(message.nak())
+                for message in self._to_return:
+                    await _ignoring_outages(message.nak())
         with suppress(*_OUTAGE):
-            await self._kept.raise_to(await self._durable.floor())
+            await self._store.raise_to(await self._durable.floor())
 
 
-def _place_of(message: Msg, record: object) -> Mark:
-    found = getattr(record, "id", None)
-    return Mark(message.metadata.sequence.stream, found if isinstance(found, UUID) else None)
+def _mark_of(message: Msg, record: object) -> Mark:
+    id = getattr(record, "id", None)
+    return Mark(message.metadata.sequence.stream, id if isinstance(id, UUID) else None)
 
 
-async def _quietly(answer: Awaitable[None]) -> None:
-    """An answer that does not arrive is like none: the record comes again, and is found to be handled."""
+async def _ignoring_outages(answer: Awaitable[None]) -> None:
+    """Send an answer to NATS. If it is lost, the record is redelivered and found to be handled."""
     with suppress(NatsError, OSError):
         await answer

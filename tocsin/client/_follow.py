@@ -1,11 +1,11 @@
-"""Following the record stream live: an ordered consumer that survives whatever happens to the servers.
+"""Follows the record stream live, with a consumer that is created again after any outage.
 
-Guarantee: messages arrive in the order of their sequence, each once, without a hole: the place is ours, not
-the consumer's, and a consumer that was lost (a restart of NATS, an idle hour) is made again right after the
-last message seen. A stream that does not exist yet is waited for.
+Guarantee: messages arrive in the order of their sequence, each once, without a gap. The position is
+kept here and not in the consumer. A lost consumer (a restart of NATS, an idle hour) is created
+again right after the last message seen. A stream that does not exist yet is waited for.
 
-Why a pull consumer: one message is waited for alone, so that it is shown at once; what is pending behind it
-is fetched together.
+Why a pull consumer: the first message is requested alone, so that it is shown at once. The messages
+pending behind it are fetched together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RETRY_S = 0.1
 async def follow(
     bus: Client, stream: str, after: int, subjects: Sequence[str] = (">",)
 ) -> AsyncGenerator[Msg, None]:
-    """The messages behind `after`, for ever."""
+    """Yield the messages after the sequence `after`, without end."""
     js = bus.jetstream(timeout=_WAIT_S)
     while True:
         try:
@@ -56,7 +56,7 @@ async def follow(
 
 
 async def last_sequence_of(bus: Client, stream: str) -> int:
-    """0 for a stream that does not exist yet."""
+    """The last sequence of the stream; 0 if it does not exist yet."""
     try:
         return int((await bus.jetstream(timeout=_WAIT_S).stream_info(stream)).state.last_seq)
     except NotFoundError:
@@ -87,7 +87,8 @@ async def _messages(subscription: JetStreamContext.PullSubscription) -> AsyncIte
         try:
             batch = await cancellable(subscription.fetch(min(max(pending, 1), _BATCH), timeout=_WAIT_S))
         except NatsTimeout:
-            # Silence is ordinary, and it is also all that a lost consumer says: this tells them apart.
+            # No message is ordinary, but a lost consumer looks the same. This request tells them
+            # apart.
             await cancellable(subscription.consumer_info())
             pending = 1
             continue

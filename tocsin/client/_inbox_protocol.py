@@ -1,11 +1,13 @@
-"""What a service keeps of the stream: up to where it has handled it. This decides, not what NATS remembers.
+"""The store of a consumer: up to where the service has handled the stream.
 
-Guarantee: `once` does its work at most once per record as far as its kind can promise (see `Inbox` and
-`KvMark`), however often and wherever the record is delivered. Because a record's sequence is its `seq` for
-ever, a sequence is all that has to be kept, and no window limits it.
+It decides what is handled, not the state in NATS.
 
-On failure: `KeepAway` when it cannot be reached now and the work was not begun: wait and ask again. `Unusable`
-when waiting will not help.
+Guarantee: `once` runs its work at most once per record, as far as the implementation can promise
+(see `Inbox` and `KvMark`), however often and wherever the record is delivered. The sequence of a
+record never changes, so a sequence is all that has to be stored, and no time window limits it.
+
+On failure: `StoreUnreachable` if the store cannot be reached and the work was not begun; the caller
+waits and tries again. `Unusable` if waiting does not help.
 """
 
 from __future__ import annotations
@@ -21,29 +23,32 @@ from nats.aio.client import Client
 from tocsin.client.delivery import Delivery
 from tocsin.core.errors import Refused, TocsinError
 
-# Given the connection of its transaction, or None where there is none.
+# Receives the connection of its transaction, or None if there is none.
 Work = Callable[[Any], Awaitable[None]]
 
 
-class KeepAway(TocsinError):
-    """What a service keeps cannot be reached at the moment."""
+class StoreUnreachable(TocsinError):
+    """The store cannot be reached at the moment."""
 
 
 class Unusable(Refused):
-    """What a service keeps, or its handler, is not as it must be; nothing can be consumed until that is mended."""
+    """The store or the handler is wrong. Nothing can be consumed until that is fixed."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Everything up to `seq` is handled. `id` is the record there: it tells one log from another."""
+    """Everything up to `seq` is handled.
+
+    `id` is the record there and tells one log from another.
+    """
 
     seq: int
     id: UUID | None = None
 
 
 @dataclass(frozen=True)
-class Place:
-    """Whose stream is kept for whom."""
+class ConsumerContext:
+    """The stream and the consumer that a store is opened for."""
 
     bus: Client
     namespace: str
@@ -52,24 +57,24 @@ class Place:
     delivery: Delivery
 
 
-class Kept(Protocol):
+class OpenMarkStore(Protocol):
     async def mark(self) -> Mark | None:
-        """None before the first start of the consumer."""
+        """The stored mark; None before the first start of the consumer."""
 
     async def begin(self, mark: Mark) -> Mark:
-        """Set the first mark; the one that stands if another process was quicker."""
+        """Store the first mark. Returns the stored one, also if another process was faster."""
 
     async def are_handled(self, seqs: list[int]) -> bool:
-        """All of them."""
+        """Whether all of these records are handled."""
 
     async def once(self, record: Mark, work: Work) -> bool:
-        """Do the work for a record; false if that was done before."""
+        """Run the work of a record; False if the record was handled before."""
 
     async def raise_to(self, mark: Mark) -> None:
-        """Everything up to there is handled."""
+        """Store that everything up to `mark` is handled."""
 
 
-class Keep(Protocol):
+class MarkStore(Protocol):
     in_order_only: bool
 
-    def opened(self, place: Place) -> AbstractAsyncContextManager[Kept]: ...
+    def open(self, context: ConsumerContext) -> AbstractAsyncContextManager[OpenMarkStore]: ...

@@ -1,10 +1,11 @@
-"""Where to begin in the stream: new, the beginning, a time, a sequence; always turned into a sequence.
+"""The position where a consumer or replay begins: new, the beginning, a time or a sequence.
 
-Guarantee: a time is compared with when records were committed, by the database's clock. JetStream's own start
-time is when a message was stored, and in a rebuilt stream that is the time of the rebuild; so the place is
-searched among the records (some twenty requests for a million).
+Guarantee: the result is always a sequence. A time is compared with the commit times of records, by
+the database's clock. The start time of JetStream is the time when a message was stored, which after
+a rebuild is the time of the rebuild. So the position is searched among the records (about twenty
+requests for a million).
 
-On failure: `InvalidInput` for what is no beginning.
+On failure: `InvalidInput` for a value that is not a position.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ def check_start(start: object) -> None:
     is_sequence = isinstance(start, int) and not isinstance(start, bool) and start >= 1
     if not is_sequence and start not in ("new", "beginning"):
         raise InvalidInput(
-            f"start={start!r} is no place in the stream",
+            f"start={start!r} is not a position in the stream",
             remedy="use 'new', 'beginning', an aware datetime, or a sequence from 1",
         )
 
 
 async def find_start(js: JetStreamContext, stream: str, start: Start) -> Mark:
-    """The place before the first record to read."""
+    """The mark before the first record to read."""
     state = (await js.stream_info(stream)).state
     first, last = max(int(state.first_seq), 1), int(state.last_seq)
     if isinstance(start, datetime):
@@ -51,7 +52,7 @@ async def find_start(js: JetStreamContext, stream: str, start: Start) -> Mark:
 
 
 async def record_id(js: JetStreamContext, stream: str, seq: int) -> UUID | None:
-    """None for what is not there (any more), and for a gap, which has no record."""
+    """The id of the record at `seq`; None if the stream has no message there, or a gap."""
     body = await _body(js, stream, seq)
     if body is None or body.get("type") == "record-missing":
         return None
@@ -61,12 +62,12 @@ async def record_id(js: JetStreamContext, stream: str, seq: int) -> UUID | None:
 
 
 async def _last_before(js: JetStreamContext, stream: str, at: datetime, first: int, last: int) -> int:
-    """The last sequence that was committed before `at`. Commit order is the order of time."""
+    """The last sequence that was committed before `at`. Commit times rise with the sequence."""
     low, high = first - 1, last
     while low < high:
         middle = (low + high + 1) // 2
         seen, committed_at = middle, await _committed_at(js, stream, middle)
-        while committed_at is None and seen > low + 1:  # a record that does not say it: ask the one before
+        while committed_at is None and seen > low + 1:  # no commit time: try the one before
             seen -= 1
             committed_at = await _committed_at(js, stream, seen)
         if committed_at is None or committed_at < at:

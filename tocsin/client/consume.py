@@ -1,15 +1,15 @@
 """`consume`: hands the records of the stream to a service, each once.
 
-Guarantee: a record is acknowledged only when its handling is kept (see `Inbox`, `KvMark`), was found to be
-kept, or its dead letter is stored. So whatever dies, nothing is lost, and what was handled is not handled
-again: not after a redelivery, and not from a stream that was made anew.
+Guarantee: a record is acknowledged only after its handling is stored (see `Inbox`, `KvMark`), was
+found to be stored, or its dead letter is stored. So whichever process dies, no record is lost, and
+a handled record is not handled again: neither after a redelivery nor from a rebuilt stream.
 
-Why nothing is fetched in advance: a record is asked for when there is room to begin it at once. So the number
-of its deliveries is the number of times that it was begun, also by processes that died over it.
+Why no record is fetched in advance: a record is requested when it can be started at once. So its
+delivery count is the number of attempts that began, including those of processes that died.
 
-On failure: an outage of NATS or of what is kept is waited out, without counting as an attempt. A failing
-handler is called again after a pause that doubles. A stop, or a cancellation, lets the handlers at work finish
-and gives the rest back.
+On failure: an outage of NATS or of the store is waited out and does not count as an attempt. A
+failing handler is called again after a pause that doubles. A stop or a cancellation lets running
+handlers finish and returns the other records.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Any, TypeVar, overload
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from tocsin.client._consumer_loop import Consumption
-from tocsin.client._inbox_protocol import Keep, Kept, Place
+from tocsin.client._consumer_loop import ConsumerLoop
+from tocsin.client._dead_letters import dead_stream
+from tocsin.client._durable import DurableConsumer, wait_for_stream
+from tocsin.client._inbox_protocol import ConsumerContext, MarkStore, OpenMarkStore
 from tocsin.client._start_position import Start, check_start
-from tocsin.client.dead_letters import dead_stream
+from tocsin.client._streams import create_missing, open_record_bus
 from tocsin.client.delivery import Delivery
-from tocsin.client.durable import Durable, wait_for_stream
 from tocsin.client.inbox import Inbox
 from tocsin.client.kv_mark import KvMark, mark_bucket
-from tocsin.client.select import Select
-from tocsin.client.streams import connected, made
+from tocsin.client.select import Select, check_select
 from tocsin.core.cancellation import cancellable
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
@@ -83,54 +83,54 @@ async def consume(
 ) -> None:
     """Handle the selected records, each once, until `stop` is set or this is cancelled.
 
-    `consumer` names this use of the stream for ever; processes with the same name share the work. `start` counts only
-    when the name is new. `handle` gets the record, and with an `Inbox` the connection of the transaction that its
-    handling commits in. `nats` is a URL, a client of your own, or TOCSIN_NATS.
+    `consumer` is the permanent name of this use of the stream. Processes with the same name share
+    the work. `start` is used only when the name is new. `handle` gets the record, and with an
+    `Inbox` also the connection of the transaction that commits its handling. `nats` is a URL, a
+    connected client, or None for TOCSIN_NATS.
     """
     _check(select, handle, consumer, keep, delivery)
     check_start(start)
-    async with connected(nats, select.namespace, f"consume {consumer}") as bus:
+    async with open_record_bus(nats, select.namespace, f"consume {consumer}") as bus:
         try:
-            async with AsyncExitStack() as opened:
+            async with AsyncExitStack() as resources:
 
-                async def prepared() -> Consumption[R]:
+                async def prepare_loop() -> ConsumerLoop[R]:
                     info = await wait_for_stream(bus, is_first=True)
                     replicas = int(info.config.num_replicas or 1)
-                    await made(bus.client, dead_stream(bus.namespace, replicas))
-                    place = Place(bus.client, bus.namespace, consumer, replicas, delivery)
-                    kept: Kept = await opened.enter_async_context(keep.opened(place))
-                    durable = Durable(bus, consumer, select.subjects(bus.prefix), delivery)
-                    consumption = Consumption(bus, place, select, handle, durable, kept)
-                    await consumption.prepare(start)
-                    return consumption
+                    await create_missing(bus.client, dead_stream(bus.namespace, replicas))
+                    context = ConsumerContext(bus.client, bus.namespace, consumer, replicas, delivery)
+                    store: OpenMarkStore = await resources.enter_async_context(keep.open(context))
+                    durable = DurableConsumer(bus, consumer, select.subjects(bus.prefix), delivery)
+                    loop = ConsumerLoop(bus, context, select, handle, durable, store)
+                    await loop.prepare(start)
+                    return loop
 
-                # The client and the pool may be the service's own, which can swallow a cancellation.
-                consumption = await cancellable(prepared())
-                await cancellable(consumption.run(stop))
+                # A client or pool of the service can swallow a cancellation.
+                loop = await cancellable(prepare_loop())
+                await cancellable(loop.run(stop))
         except (NatsError, TimeoutError) as error:
-            raise bus.silent(f"the consumer {consumer!r}", error) from error
+            raise bus.no_answer(f"the consumer {consumer!r}", error) from error
 
 
 async def prepare(*, nats: str | Client | None = None, namespace: str | None = None) -> None:
-    """Make what consumers need beside the record stream, with the rights of an operator: consumers may lack them."""
-    async with connected(nats, namespace, "prepare") as bus:
+    """Create the streams of consumers other than the record stream, with the rights of an operator.
+
+    Consumers themselves may lack these rights.
+    """
+    async with open_record_bus(nats, namespace, "prepare") as bus:
         try:
             replicas = int((await wait_for_stream(bus, is_first=True)).config.num_replicas or 1)
-            await made(bus.client, dead_stream(bus.namespace, replicas))
-            await made(bus.client, mark_bucket(bus.namespace, replicas))
+            await create_missing(bus.client, dead_stream(bus.namespace, replicas))
+            await create_missing(bus.client, mark_bucket(bus.namespace, replicas))
         except (NatsError, TimeoutError) as error:
-            raise bus.silent("making the streams of consumers", error) from error
+            raise bus.no_answer("creating the streams of consumers", error) from error
 
 
 def _check(select: object, handle: object, consumer: object, keep: Any, delivery: object) -> None:
-    if not isinstance(select, Select):
-        raise InvalidInput(
-            f"{select!r} selects no records",
-            remedy="give Events(), Steps(), Verdicts(), Tombstones() or Records()",
-        )
+    check_select(select)
     if not isinstance(consumer, str) or not _NAME.fullmatch(consumer):
         raise InvalidInput(
-            f"consumer={consumer!r} is no name",
+            f"consumer={consumer!r} is not a name",
             remedy="use 1 to 64 letters, digits, '-' and '_', as in 'billing'",
         )
     if not isinstance(keep, Inbox | KvMark):
@@ -139,14 +139,14 @@ def _check(select: object, handle: object, consumer: object, keep: Any, delivery
         raise InvalidInput(f"delivery={delivery!r}", remedy="give Delivery(...)")
     if keep.in_order_only and delivery.concurrency > 1:
         raise InvalidInput(
-            f"concurrency={delivery.concurrency} does not go with KvMark, which keeps one sequence for all "
-            "before it",
+            f"concurrency={delivery.concurrency} is not possible with KvMark, which stores one sequence for all "
+            "records before it",
             remedy="use an Inbox, or leave the concurrency at 1",
         )
     _check_handler(handle, keep)
 
 
-def _check_handler(handle: object, keep: Keep) -> None:
+def _check_handler(handle: object, keep: MarkStore) -> None:
     arguments = ("record", "connection") if isinstance(keep, Inbox) else ("record",)
     if not callable(handle):
         raise InvalidInput(f"handle={handle!r} cannot be called", remedy="give an async function")

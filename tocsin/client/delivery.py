@@ -1,7 +1,7 @@
-"""How records are handed over: one at a time or side by side, how often they are tried, and what then.
+"""Options of `consume`: concurrency, attempts, pauses and time limits.
 
-Guarantee: every number is checked when it is given. What follows from a failure is computed here, without a
-server.
+Guarantee: every number is checked when it is given. The reaction to a failure is computed here,
+without a server.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from tocsin.core.errors import InvalidInput
+from tocsin.core.errors import InvalidInput, TocsinError
 
 WhenDead = Literal["skip", "stop"]
 _LEAST_S = {
@@ -23,24 +23,31 @@ _MOST_CONCURRENT = 1000
 _MOST_ATTEMPTS = 1000
 
 
+class Undeliverable(TocsinError):
+    """A record failed on its last attempt, and `when_dead="stop"` lets no later record pass it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
     concurrency: int = 1
-    """1: in order, one record at a time over all processes of the consumer. More: side by side, without order."""
+    """1: in order, one record at a time across all processes of the consumer. More: in parallel,
+    unordered."""
     attempts: int = 5
-    """How often a record is tried. A process that dies over a record has tried it."""
+    """Attempts per record. A process that dies while it handles a record has used one."""
     back_off_s: float = 1.0
-    """The pause after the first failure; it doubles with each."""
+    """The pause after the first failure. It doubles with each further one."""
     longest_back_off_s: float = 300.0
     ack_wait_s: float = 30.0
-    """After this silence NATS gives the record to another process; a handler at work is never silent."""
+    """Time without a sign of life after which NATS redelivers a record. A running handler sends them.
+    """
     timeout_s: float = 300.0
-    """A handler that takes longer is cancelled, and has failed."""
+    """A handler that takes longer is cancelled, and its attempt has failed."""
     drain_s: float = 30.0
-    """How long a stop waits for the handlers at work; then they are cancelled and their records given back."""
+    """How long a stop waits for running handlers. Then they are cancelled and their records returned.
+    """
     when_dead: WhenDead = "skip"
-    """After the last attempt: `skip` puts the record among the dead letters and goes on, `stop` ends with
-    `Undeliverable`, so that nothing overtakes it."""
+    """After the last attempt: `skip` stores the record as a dead letter and continues, `stop` raises
+    `Undeliverable`, so that no later record passes it."""
 
     def __post_init__(self) -> None:
         _check_count("concurrency", self.concurrency, _MOST_CONCURRENT)
@@ -52,12 +59,12 @@ class Delivery:
             raise InvalidInput(f"when_dead={self.when_dead!r} does not exist", remedy="use 'skip' or 'stop'")
 
     def pause_s(self, attempt: int) -> float:
-        """The pause after the failure of this attempt, the first of which is 1."""
+        """The pause after attempt number `attempt`, counted from 1, has failed."""
         return float(min(self.back_off_s * 2 ** min(attempt - 1, 40), self.longest_back_off_s))
 
     @property
     def most_pending(self) -> int:
-        """Records that all processes of the consumer together may have in hand."""
+        """Records that all processes of the consumer together may have in progress."""
         return 1 if self.concurrency == 1 else max(1000, 10 * self.concurrency)
 
 

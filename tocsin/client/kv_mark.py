@@ -1,14 +1,16 @@
-"""The mark in a NATS KV bucket, for services without a Postgres: one key per consumer, the last record that was
-handled.
+"""The mark in a NATS KV bucket, for services without Postgres: one key per consumer.
 
-Guarantee: at least once, and in order. The effect comes first, then the key; a process that dies between the
-two handles that one record again, so its effect should be idempotent (the record's `id` is the key for that).
-Everything before it is never handled again, however old the redelivery.
+Guarantee: at least once, in order. The handler runs first, then the key is written. A process that
+dies between the two handles that one record again, so the handler should be idempotent (the `id` of
+the record is a key for that). Earlier records are never handled again, however late NATS redelivers
+them.
 
-Why in order only: one number can speak for all before it only if they were handled before it.
+Why in order only: one sequence stands for all records before it only if they were handled before
+it.
 
-On failure: an effect that is done and a key that cannot be written is tried until it can. A key that has moved
-on meanwhile (a process that was frozen) is left as it is, and said.
+On failure: if the handler has finished and the key cannot be written, the write is retried until it
+succeeds. A key that another process moved meanwhile (this one was frozen) stays as it is, and the
+case is logged.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from nats.errors import Error as NatsError
 from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
-from tocsin.client._inbox_protocol import KeepAway, Mark, Place, Unusable, Work
-from tocsin.client.streams import made
+from tocsin.client._inbox_protocol import ConsumerContext, Mark, StoreUnreachable, Unusable, Work
+from tocsin.client._streams import create_missing
 from tocsin.core.streams import stream_config
 
 _log = logging.getLogger("tocsin.client")
@@ -41,9 +43,9 @@ class KvMark:
     in_order_only = True
 
     @asynccontextmanager
-    async def opened(self, place: Place) -> AsyncIterator[OpenKvMark]:
-        await made(place.bus, mark_bucket(place.namespace, place.replicas))
-        yield OpenKvMark(place)
+    async def open(self, context: ConsumerContext) -> AsyncIterator[OpenKvMark]:
+        await create_missing(context.bus, mark_bucket(context.namespace, context.replicas))
+        yield OpenKvMark(context)
 
 
 def mark_bucket(namespace: str, replicas: int) -> StreamConfig:
@@ -59,10 +61,10 @@ def mark_bucket(namespace: str, replicas: int) -> StreamConfig:
 
 
 class OpenKvMark:
-    def __init__(self, place: Place) -> None:
-        self._bus = place.bus
-        self._bucket = f"KV_{place.namespace}-consumers"
-        self._subject = f"$KV.{place.namespace}-consumers.{place.consumer}"
+    def __init__(self, context: ConsumerContext) -> None:
+        self._bus = context.bus
+        self._bucket = f"KV_{context.namespace}-consumers"
+        self._subject = f"$KV.{context.namespace}-consumers.{context.consumer}"
 
     async def mark(self) -> Mark | None:
         return (await self._read())[0]
@@ -78,53 +80,56 @@ class OpenKvMark:
     async def once(self, record: Mark, work: Work) -> bool:
         mark, revision = await self._read()
         if mark is None:
-            raise Unusable(f"the key {self._subject!r} is gone: start the consumer again")
+            raise Unusable(f"the key {self._subject!r} is gone", remedy="start the consumer again")
         if record.seq <= mark.seq:
             return False
         await work(None)
         while True:
             try:
                 if not await self._write(record, revision):
-                    _log.warning("record %s: another process handled it meanwhile", record.seq)
+                    _log.warning("record %s: another process has handled it meanwhile", record.seq)
                 return True
-            except KeepAway as away:
-                _log.warning("record %s is handled, but cannot be noted yet: %s", record.seq, away)
+            except StoreUnreachable as away:
+                _log.warning("record %s is handled, but the mark cannot be written yet: %s", record.seq, away)
                 await asyncio.sleep(_PAUSE_S)
 
     async def raise_to(self, mark: Mark) -> None:
-        """Nothing to do: the key is moved with every record."""
+        """Nothing to do: `once` writes the key."""
 
     async def _read(self) -> tuple[Mark | None, int]:
-        """The mark and its revision."""
+        """The mark and its revision; (None, revision) if there is no mark."""
         try:
             found = await self._bus.jetstream(timeout=_TIMEOUT_S).get_last_msg(self._bucket, self._subject)
         except NotFoundError as error:
             if error.err_code == _NO_MESSAGE:
                 return None, 0
-            raise Unusable(f"the bucket {self._bucket!r} is gone: start the consumer again") from None
+            raise Unusable(
+                f"the bucket {self._bucket!r} is gone", remedy="start the consumer again"
+            ) from None
         except (NatsError, OSError, TimeoutError) as error:
-            raise KeepAway(f"nats does not answer: {error!r}") from None
-        if not found.data:  # deleted by a person
+            raise StoreUnreachable(f"nats does not answer: {error!r}") from None
+        if not found.data:  # deleted by an operator
             return None, found.seq or 0
         try:
             value = json.loads(found.data)
             return Mark(int(value["seq"]), UUID(value["id"]) if value.get("id") else None), found.seq or 0
         except (ValueError, KeyError, TypeError):
             raise Unusable(
-                f"the key {self._subject!r} holds {found.data[:80]!r}, which is no mark: remove it"
+                f"the key {self._subject!r} holds {found.data[:80]!r}, which is not a mark",
+                remedy="remove it",
             ) from None
 
     async def _write(self, mark: Mark, revision: int) -> bool:
-        """False: the key has moved on."""
+        """Write the key; False if its revision is no longer `revision`."""
         value = json.dumps({"seq": mark.seq, "id": str(mark.id) if mark.id else None}).encode()
         headers = {"Nats-Expected-Last-Subject-Sequence": str(revision)}
         try:
             answer = await self._bus.request(self._subject, value, timeout=_TIMEOUT_S, headers=headers)
         except (NatsError, OSError, TimeoutError) as error:
-            raise KeepAway(f"nats does not answer: {error!r}") from None
+            raise StoreUnreachable(f"nats does not answer: {error!r}") from None
         refusal = json.loads(answer.data).get("error")
         if refusal is None:
             return True
         if refusal.get("err_code") == _WRONG_LAST_SEQUENCE:
             return False
-        raise KeepAway(f"nats refused the key {self._subject!r}: {refusal.get('description')}")
+        raise StoreUnreachable(f"nats rejected the key {self._subject!r}: {refusal.get('description')}")

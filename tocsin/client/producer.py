@@ -1,14 +1,19 @@
-"""Sending datapoints and events from a service, and from the command line.
+"""Producer: sends datapoints and events from a service or from the command line.
 
-Guarantees: `flush`, and leaving the block, return when JetStream has acknowledged everything that was sent; nothing is
-dropped silently. Datapoints of one owner arrive in the order in which they were sent: an owner has one message under
-way at a time, and what is sent meanwhile travels together in the next. A message that is sent again after a lost
-acknowledgement is stored once (`Nats-Msg-Id`, for two minutes).
+Guarantees:
+- `flush`, and leaving the block, return when JetStream has acknowledged everything that was sent.
+  Nothing is dropped without an error.
+- Datapoints of one owner arrive in the order in which they were sent: an owner has one message in
+  flight, and what is sent meanwhile goes into the next one.
+- A message that is sent again after a lost acknowledgement is stored once (`Nats-Msg-Id`, for two
+  minutes).
 
-Back-pressure: `send` returns at once until `max_waiting` datapoints wait for their acknowledgement, then it waits.
+Back-pressure: `send` returns at once until `max_waiting` datapoints are unacknowledged, then it
+waits.
 
-On failure: `InvalidInput` at once for what no worker would take. What cannot be delivered for `timeout_s` raises
-`Unreachable` from the next `send` or `flush`, and stays with the producer: `flush` tries it again.
+On failure: `InvalidInput` at once for a datapoint or event that no worker would accept. If a
+message cannot be delivered for `timeout_s`, the next `send` or `flush` raises `Unreachable`. The
+producer keeps the datapoints, and `flush` tries them again.
 """
 
 from __future__ import annotations
@@ -36,15 +41,15 @@ from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.instant import check_aware, instant_text
 from tocsin.core.settings import Settings, read_settings
 
-_AT_ONCE = 500
+_MAX_BATCH = 500
 _ACK_S = 5.0
-_AGAIN_S = 0.1
-# Bytes of a message besides its datapoints: braces, and headers, which count as payload.
+_RETRY_S = 0.1
+# Bytes of a message other than its datapoints: braces, and headers, which count as payload.
 _ENVELOPE = 1024
 
 
 class Producer:
-    """`async with Producer() as producer`, with TOCSIN_NATS and TOCSIN_NAMESPACE from the environment."""
+    """`async with Producer() as producer`; reads TOCSIN_NATS and TOCSIN_NAMESPACE by default."""
 
     def __init__(
         self, settings: Settings | None = None, *, max_waiting: int = 10_000, timeout_s: float = 30.0
@@ -55,7 +60,7 @@ class Producer:
         self._bus: Client | None = None
         self._waiting: defaultdict[str, deque[bytes]] = defaultdict(deque)
         self._count = 0
-        self._under_way: dict[str, tuple[list[bytes], str]] = {}
+        self._in_flight: dict[str, tuple[list[bytes], str]] = {}
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._settled = asyncio.Event()
         self._error: Exception | None = None
@@ -87,7 +92,7 @@ class Producer:
         ts: datetime | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Hand over one datapoint. It is on its way when this returns, and stored when `flush` has returned."""
+        """Queue one datapoint. It is stored when `flush` has returned."""
         entry = _entry(owner, key, value, ts, labels)
         while self._count >= self._max_waiting and self._error is None:
             self._settled.clear()
@@ -117,7 +122,10 @@ class Producer:
         severity: str | None = None,
         correlation_id: uuid.UUID | None = None,
     ) -> uuid.UUID:
-        """Hand in one event, and wait until JetStream has it; its id. The same `key` again is the same event."""
+        """Send one event, wait until JetStream has stored it, and return its id.
+
+        The same `key` again is the same event.
+        """
         fields = {
             "id": key or str(uuid.uuid4()),
             "type": type,
@@ -138,18 +146,19 @@ class Producer:
             self._senders[owner] = asyncio.create_task(self._deliver(owner), name=f"datapoints of {owner!r}")
 
     async def _deliver(self, owner: str) -> None:
-        """One message after the other, until nothing of this owner waits."""
+        """Send the owner's messages one after the other until none is waiting."""
         waiting = self._waiting[owner]
         try:
             while waiting:
-                # The same message as before, if that one was given up: it may have been stored.
-                entries, identity = self._under_way.setdefault(
+                # A message that was given up is repeated with its id, because it may have been
+                # stored.
+                entries, identity = self._in_flight.setdefault(
                     owner, (self._batch(waiting), str(uuid.uuid4()))
                 )
                 subject = datapoint_subject(self._settings.subjects, owner, "")
                 body = b'{"batch":[' + b",".join(entries) + b"]}"
                 await self._publish(subject, body, identity, self._settings.data_stream)
-                del self._under_way[owner]
+                del self._in_flight[owner]
                 for _ in entries:
                     waiting.popleft()
                 self._count -= len(entries)
@@ -162,13 +171,13 @@ class Producer:
             self._settled.set()
 
     def _batch(self, waiting: deque[bytes]) -> list[bytes]:
-        """The first that fit in one message."""
+        """The first waiting datapoints that fit in one message."""
         assert self._bus is not None
-        room = min(MOST_BYTES, self._bus.max_payload) - _ENVELOPE
+        space = min(MOST_BYTES, self._bus.max_payload) - _ENVELOPE
         entries: list[bytes] = []
         for entry in waiting:
-            room -= len(entry) + 1
-            if entries and (len(entries) == _AT_ONCE or room < 0):
+            space -= len(entry) + 1
+            if entries and (len(entries) == _MAX_BATCH or space < 0):
                 break
             entries.append(entry)
         return entries
@@ -183,14 +192,17 @@ class Producer:
                 await js.publish(subject, body, stream=stream, headers={"Nats-Msg-Id": identity})
                 return
             except NoStreamResponseError:
-                reason = (
-                    f"no stream takes {subject!r}: start a worker with `tocsin run worker`, which makes it"
+                failure = Unreachable(
+                    f"no stream takes {subject!r}", remedy="start `tocsin run worker`, which creates it"
                 )
             except (NatsError, OSError, TimeoutError) as error:
-                reason = f"nats does not acknowledge ({error or type(error).__name__}): see that it runs"
+                failure = Unreachable(
+                    f"nats does not acknowledge ({error or type(error).__name__})",
+                    remedy="check that it runs",
+                )
             if loop.time() > give_up_s:
-                raise Unreachable(reason)
-            await asyncio.sleep(_AGAIN_S)
+                raise failure
+            await asyncio.sleep(_RETRY_S)
 
     def _raise_error(self) -> None:
         error, self._error = self._error, None
@@ -233,7 +245,7 @@ async def send(
     labels: Mapping[str, str] | None = None,
     settings: Settings | None = None,
 ) -> None:
-    """One datapoint, acknowledged. For more than one, use a `Producer`."""
+    """Send one datapoint and wait for its acknowledgement. For several, use a `Producer`."""
     async with Producer(settings) as producer:
         await producer.send(owner, key, value, ts=ts, labels=labels)
 
@@ -247,6 +259,9 @@ async def emit(
     settings: Settings | None = None,
     **more: Any,
 ) -> uuid.UUID:
-    """One event, acknowledged; its id. For more than one, use a `Producer`, which takes the same."""
+    """Send one event, wait for its acknowledgement and return its id.
+
+    For several, use a `Producer`.
+    """
     async with Producer(settings) as producer:
         return await producer.emit(type, owner=owner, payload=payload, key=key, **more)

@@ -1,7 +1,7 @@
-"""Reporting what came of a dispatched message, with the service's own work or not at all.
+"""Reports of a service about dispatched steps, in the service's own transaction.
 
-Guarantee: a report commits with the transaction it is made in. It answers True if it counts and False if the step is
-known to be completed already: a message that is delivered twice may be reported twice.
+Guarantee: a report commits with the transaction it is made in. It returns True if it counts and
+False if the step is already completed: a message that is delivered twice may be reported twice.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from schemas.values.json_shape import check_json_shape
-from tocsin.client._call import value_of
+from tocsin.client._call import call_function
 from tocsin.core.db import Connection, statement
 
 
 async def report_completed(
     connection: Connection, action_id: UUID, step: int, result: Mapping[str, Any] | None = None
 ) -> bool:
-    """`action_id` and `step` are the headers `Tocsin-Action-Id` and `Tocsin-Step` of the message."""
+    """Report success.
+
+    `action_id` and `step` are the headers `Tocsin-Action-Id` and `Tocsin-Step`.
+    """
     return await _report(connection, {"action_id": action_id, "step": step, "state": "completed"}, result)
 
 
@@ -33,13 +36,18 @@ async def report_failed(
     attempt: int | None = None,
     result: Mapping[str, Any] | None = None,
 ) -> bool:
-    """The step is tried again as its document says. `attempt` is the header `Tocsin-Attempt`: with it, a failure of an
-    older attempt does not fail a newer one."""
-    said = {"action_id": action_id, "step": step, "state": "failed", "error": error, "attempt": attempt}
-    return await _report(connection, said, result)
+    """Report a failure. The step is retried as its document says.
+
+    `attempt` is the header `Tocsin-Attempt`: with it, a failure of an older attempt does not fail a
+    newer one.
+    """
+    report = {"action_id": action_id, "step": step, "state": "failed", "error": error, "attempt": attempt}
+    return await _report(connection, report, result)
 
 
-async def _report(connection: Connection, said: Mapping[str, Any], result: Mapping[str, Any] | None) -> bool:
+async def _report(
+    connection: Connection, report: Mapping[str, Any], result: Mapping[str, Any] | None
+) -> bool:
     check_json_shape(dict(result or {}), "result")
-    values = {"error": None, "attempt": None, **said, "result": Jsonb(dict(result or {}))}
-    return bool(await value_of(connection, statement("tocsin.client/report"), values))
+    values = {"error": None, "attempt": None, **report, "result": Jsonb(dict(result or {}))}
+    return bool(await call_function(connection, statement("tocsin.client/report"), values))

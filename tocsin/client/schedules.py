@@ -1,9 +1,13 @@
-"""Schedules of services: once, cancelled, looked up. Thin, because the SQL functions are the contract.
+"""Schedules of services: created once, cancelled, looked up.
 
-Guarantees: instants are aware on the way in and UTC on the way out, whatever the session's timezone is; the
-connection's own row factory does not matter. Other content under the same key is `Refused` with the difference.
+The SQL functions are the contract; this is a thin layer over them.
 
-On failure: inside a transaction, a refusal is undone by a savepoint, and the caller's work stands.
+Guarantees: instants are aware on the way in and UTC on the way out, whatever the timezone of the
+session. The row factory of the connection does not matter. Other content under the same key raises
+`Refused` with the difference.
+
+On failure: inside a transaction, a savepoint undoes the rejected call, and the caller's work is
+kept.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from psycopg.types.json import Jsonb
 
 from timers import schedules
 from timers.schedule_spec import ScheduleSpec, checked
-from tocsin.client._call import undone_if_refused, value_of
+from tocsin.client._call import call_function, rolled_back_on_error
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.instant import check_aware
@@ -32,7 +36,7 @@ _LONGEST_SHOWN = 500
 
 @dataclass(frozen=True)
 class Scheduled:
-    """The answer to `schedule_once`. `fire_at` is None once it has fired or was cancelled."""
+    """The result of `schedule_once`. `fire_at` is None once it has fired or was cancelled."""
 
     id: uuid.UUID
     status: str
@@ -43,7 +47,7 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule as it stands. `next_at` is the nominal time of the next fire, `fire_at` that plus its spread."""
+    """A stored schedule. `next_at` is the next nominal time, `fire_at` the same plus the spread."""
 
     id: uuid.UUID
     owner: str
@@ -73,7 +77,10 @@ async def schedule_once(
     action: str | None = None,
     created_by: str | None = None,
 ) -> Scheduled:
-    """One fire at an instant; one in the past is due at once. The same again changes nothing and is `deduped`."""
+    """Schedule one fire at an instant. An instant in the past is due at once.
+
+    The same call again changes nothing and returns `deduped=True`.
+    """
     check_aware(at, "at")
     spec = checked(ScheduleSpec(name, {}, owner, type=type, payload=payload or {}, action=action))
     parameters = {
@@ -86,7 +93,7 @@ async def schedule_once(
         "who": created_by,
     }
     try:
-        async with undone_if_refused(connection), connection.cursor(row_factory=dict_row) as cursor:
+        async with rolled_back_on_error(connection), connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(statement("tocsin.client/schedule_once"), parameters)
             row = await cursor.fetchone()
     except psycopg.Error as error:
@@ -100,9 +107,12 @@ async def schedule_once(
 async def schedule_cancel(
     connection: Connection, *, owner: str, name: str, cancelled_by: str | None = None
 ) -> bool:
-    """False: there is none, or it has finished. A fire in progress is waited for, and wins."""
+    """Cancel a schedule; False if there is none or it has finished.
+
+    Waits for a fire in progress, which wins.
+    """
     parameters = {"owner": owner, "name": name, "who": cancelled_by}
-    return bool(await value_of(connection, statement("tocsin.client/schedule_cancel"), parameters))
+    return bool(await call_function(connection, statement("tocsin.client/schedule_cancel"), parameters))
 
 
 async def schedule_cancel_all(
@@ -112,11 +122,11 @@ async def schedule_cancel_all(
     type: str | None = None,
     cancelled_by: str | None = None,
 ) -> int:
-    """All schedules of an owner, of a type, or of both at once; how many there were."""
+    """Cancel all schedules of an owner, of a type, or of both. Returns how many there were."""
     if owner is None and type is None:
         raise InvalidInput("neither owner nor type is given", remedy="name whose schedules to cancel")
     parameters = {"owner": owner, "type": type, "who": cancelled_by}
-    return int(await value_of(connection, statement("tocsin.client/schedule_cancel_all"), parameters))
+    return int(await call_function(connection, statement("tocsin.client/schedule_cancel_all"), parameters))
 
 
 async def get_schedule(connection: Connection, owner: str, name: str) -> Schedule | None:
@@ -132,7 +142,7 @@ async def list_schedules(
     status: str | None = None,
     limit: int = 1000,
 ) -> list[Schedule]:
-    """The next to fire first."""
+    """Schedules, ordered by their next fire."""
     rows = await schedules.list_schedules(connection, owner=owner, type=type, status=status, limit=limit)
     return [_schedule(row) for row in rows]
 
@@ -154,14 +164,14 @@ def _utc(instant: datetime | None) -> datetime | None:
 
 
 async def _other_content(connection: Connection, spec: ScheduleSpec, error: psycopg.Error) -> Refused:
-    """The function's own sentence, and the payloads, which it only says are different."""
-    said = str(error.diag.message_primary)
+    """The message of the SQL function, completed by the two payloads."""
+    message = str(error.diag.message_primary)
     row = await schedules.find_schedule(connection, spec.owner, spec.name)
     if row is not None and row["payload"] != spec.payload:
-        said = said.replace(
+        message = message.replace(
             "the payload differs", f"payload is {_shown(row['payload'])}, not {_shown(spec.payload)}", 1
         )
-    return Refused(said)
+    return Refused(message)
 
 
 def _shown(payload: object) -> str:

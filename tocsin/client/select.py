@@ -1,11 +1,12 @@
-"""Which records: by the parts of their subject, so that NATS sends nothing that is not asked for.
+"""Selection of records by the parts of their subject, so that NATS sends only the selected ones.
 
-Guarantee: a part is compared as a whole text, whatever it contains (`owner="plant 7"`, `name="a.b"`), because
-it is encoded as the publisher encodes it. None means any, a list means any of these, "" means that there is
-none. The handler gets the model that belongs to the choice: `Events` give `Event`, and so on.
+Guarantee: a part is compared as a whole text, whatever it contains (`owner="plant 7"`,
+`name="a.b"`), because it is encoded as the publisher encodes it. None means any, a list means any
+of its texts, "" means that the part is empty. The handler gets the model of the selection: `Events`
+gives `Event`, and so on.
 
-On failure: `InvalidInput` at once for a value that no record can have; `Unreadable` for a body that is none of
-ours.
+On failure: `InvalidInput` at once for a value that no record can have; `Unreadable` for a body that
+is not a record.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ R = TypeVar("R", covariant=True)
 Part = str | list[str] | tuple[str, ...] | set[str] | frozenset[str] | None
 
 _ORIGINS: tuple[str, ...] = get_args(Origin)
-# By the token after the version.
+# By the token after the version in the subject.
 _MODELS: dict[str, type[BaseModel]] = {
     "event": Event,
     "action": ActionStep,
@@ -40,34 +41,34 @@ _MODELS: dict[str, type[BaseModel]] = {
 
 
 class Unreadable(TocsinError):
-    """A message on our subjects that is none of our records."""
+    """A message on a subject of records that is not a record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Select(Generic[R]):
-    """A choice of records; use one of its kinds below."""
+    """A selection of records. Use one of the subclasses."""
 
     namespace: str | None = None
-    """The first part of every subject; None: TOCSIN_NAMESPACE, or `tocsin`."""
+    """The first part of every subject. None: TOCSIN_NAMESPACE, or `tocsin`."""
 
     def subjects(self, prefix: str) -> list[str]:
         raise NotImplementedError
 
     def read(self, subject: str, body: bytes) -> R:
-        """`subject` begins with the namespace and the version, as all of ours do."""
+        """The record in a message. `subject` begins with the namespace and the version."""
         kind = subject.split(".")[2]
         try:
             record: R = _MODELS[kind].model_validate_json(body)  # type: ignore[assignment]
         except KeyError:
-            raise Unreadable(f"{subject!r} is no subject of records that this version knows") from None
+            raise Unreadable(f"{subject!r} is not a subject of records that this version knows") from None
         except ValidationError as error:
-            raise Unreadable(f"the body is no {kind}: {refusal(error, 'it')}") from None
+            raise Unreadable(f"the body is not a valid {kind}: {refusal(error, 'it')}") from None
         return record
 
 
 @dataclass(frozen=True, kw_only=True)
 class Events(Select[Event]):
-    """Events. `name` is the schedule, rule or action that they are of."""
+    """Events. `name` is the schedule, rule or action that they belong to."""
 
     origin: Part = None
     type: Part = None
@@ -102,7 +103,7 @@ class Steps(Select[ActionStep]):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdicts(Select[CalculatedDatapoint]):
-    """Calculated datapoints: what went stale or is fresh again, and the health of systems, by their owner."""
+    """Calculated datapoints of an owner: stale or fresh series, and the health of systems."""
 
     owner: Part = None
 
@@ -118,7 +119,7 @@ class Verdicts(Select[CalculatedDatapoint]):
 
 @dataclass(frozen=True, kw_only=True)
 class Tombstones(Select[Tombstone]):
-    """The places of records that could not be sent, or that are gone."""
+    """Tombstones of records that could not be published or that were lost."""
 
     def subjects(self, prefix: str) -> list[str]:
         return [f"{prefix}.tombstone.>"]
@@ -126,10 +127,18 @@ class Tombstones(Select[Tombstone]):
 
 @dataclass(frozen=True, kw_only=True)
 class Records(Select[Record]):
-    """Everything in the stream."""
+    """All records of the stream."""
 
     def subjects(self, prefix: str) -> list[str]:
         return [f"{prefix}.{kind}.>" for kind in _MODELS]
+
+
+def check_select(select: object) -> None:
+    if not isinstance(select, Select):
+        raise InvalidInput(
+            f"{select!r} selects no records",
+            remedy="give Events(), Steps(), Verdicts(), Tombstones() or Records()",
+        )
 
 
 def _subjects(beginning: str, parts: dict[str, Part]) -> list[str]:
@@ -141,7 +150,7 @@ def _subjects(beginning: str, parts: dict[str, Part]) -> list[str]:
 
 
 def _texts(name: str, part: Part) -> list[str] | None:
-    """None: any."""
+    """The selected texts; None for any."""
     if part is None:
         return None
     texts = list(part) if isinstance(part, list | tuple | set | frozenset) else [part]
@@ -150,6 +159,6 @@ def _texts(name: str, part: Part) -> list[str] | None:
     for text in texts:
         if not isinstance(text, str):
             raise InvalidInput(
-                f"{name}={text!r} is no text", remedy="give a text, a list of texts, or leave it out"
+                f"{name}={text!r} is not a text", remedy="give a text, a list of texts, or leave it out"
             )
     return list(dict.fromkeys(texts))

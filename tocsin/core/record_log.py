@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_value
-from tocsin.core.records import NewEvent, Records
+from tocsin.core.records import NewEvent, NewRecords
 
 _EVENT = (
     *("id", "ts", "origin", "type", "schedule", "rule", "action", "owner"),
@@ -28,7 +28,7 @@ async def append_events(
     return int(await fetch_value(connection, "tocsin.core/append_events", {**columns, "epoch": epoch}))
 
 
-async def append_records(connection: Connection, records: Records) -> int | None:
+async def append_records(connection: Connection, records: NewRecords) -> int | None:
     """All of them at once; the seq of the last one. The log is not touched when there are none."""
     if not (records.events or records.steps or records.calculated or records.facts):
         return None

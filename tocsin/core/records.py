@@ -55,7 +55,7 @@ class NewCalculated:
 
 
 @dataclass(frozen=True)
-class Records:
+class NewRecords:
     """What one transaction appends: events first, then steps, then calculated datapoints, each in their order."""
 
     events: Sequence[NewEvent] = ()
@@ -65,7 +65,7 @@ class Records:
     """Facts about members of systems (`rules.health.observations`); None: what the records themselves say."""
 
     @classmethod
-    def joined(cls, parts: Iterable[Records]) -> Records:
+    def joined(cls, parts: Iterable[NewRecords]) -> NewRecords:
         parts = list(parts)
         return cls(
             [event for part in parts for event in part.events],

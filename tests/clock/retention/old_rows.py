@@ -15,7 +15,7 @@ from tests.core.log_partitions import small_partitions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events, append_records
-from tocsin.core.records import NewEvent, NewStep, Records
+from tocsin.core.records import NewEvent, NewRecords, NewStep
 from tocsin.core.settings import Settings
 
 
@@ -89,7 +89,7 @@ async def step(connection: Connection, action_id: uuid.UUID) -> None:
         state="completed",
         correlation_id=action_id,
     )
-    await append_records(connection, Records(steps=[one]))
+    await append_records(connection, NewRecords(steps=[one]))
     await connection.execute("select tocsin.extend_log()")
 
 

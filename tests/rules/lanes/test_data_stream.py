@@ -23,7 +23,7 @@ from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 from tocsin.core.record_log import append_records
-from tocsin.core.records import NewCalculated, Records
+from tocsin.core.records import NewCalculated, NewRecords
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
@@ -115,7 +115,7 @@ class Listening:
 
 async def say_stale(connection: Connection, owner: str, key: str) -> None:
     verdict = NewCalculated(owner, key, T0, "stale", {"n": 1}, uuid4())
-    await append_records(connection, Records(calculated=[verdict]))
+    await append_records(connection, NewRecords(calculated=[verdict]))
 
 
 async def test_verdicts_come_once_in_the_partition_of_their_owner_even_if_they_are_sourced_again(

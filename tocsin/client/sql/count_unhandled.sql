@@ -1,4 +1,5 @@
--- How many of these records were never handled, by one snapshot of both tables. Index: both primary keys.
+-- Count the records of a list that were never handled, in one snapshot of both tables. Index: both
+-- primary keys.
 select count(*)
 from unnest(%(seqs)s::bigint[]) as asked (seq)
 where not exists (select from tocsin_inbox i

@@ -1,4 +1,5 @@
--- The inbox of a service: up to where each of its consumers has handled the stream, and which record that was.
+-- The inbox of a service: up to where each of its consumers has handled the stream, and the record
+-- there.
 create table if not exists tocsin_inbox (
     stream text not null,
     consumer text not null,

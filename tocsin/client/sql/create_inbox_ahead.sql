@@ -1,4 +1,5 @@
--- What was handled beyond `tocsin_inbox.last_seq`. Its primary key is what makes a second handling impossible.
+-- Records handled beyond `tocsin_inbox.last_seq`. The primary key makes handling one twice
+-- impossible.
 create table if not exists tocsin_inbox_ahead (
     stream text not null,
     consumer text not null,

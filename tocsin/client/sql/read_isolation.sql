@@ -1,2 +1,2 @@
--- How this transaction is isolated.
+-- The isolation level of this transaction.
 select current_setting('transaction_isolation')

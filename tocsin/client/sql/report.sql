@@ -1,2 +1,2 @@
--- What came of a dispatched message; TS002 if it names no step that was reached.
+-- Report the outcome of a dispatched step; TS002 if no such step was reached.
 select tocsin.report(%(action_id)s, %(step)s, %(state)s, %(result)s, %(error)s, %(attempt)s)

@@ -1,4 +1,5 @@
--- Rows that `last_seq` speaks for. In the transaction of raise_inbox, so that a claim sees both or neither.
+-- Delete the rows that `last_seq` covers. Runs in the transaction of raise_inbox, so a claim sees
+-- both changes or neither.
 delete from tocsin_inbox_ahead a
 using tocsin_inbox i
 where i.stream = %(stream)s and i.consumer = %(consumer)s

@@ -1,10 +1,11 @@
-"""Dead letters: records that could not be handled, kept in a stream of their own until a person has looked.
+"""Dead letters: records that could not be handled, stored in their own stream for an operator.
 
-Guarantee: one letter per consumer and record. Its subject, `<namespace>.dead.<consumer>.<seq>`, is new or it is
-refused, so a process that dies between the letter and the note of it leaves no second one. The body is the
-record's, untouched; the headers say what it was, why it failed and how often it was tried.
+Guarantee: one letter per consumer and record. NATS rejects a letter whose subject,
+`<namespace>.dead.<consumer>.<seq>`, exists, so a process that dies after sending the letter leaves
+no second one. The body is the record's, unchanged. The headers give the subject, the reason and the
+number of attempts.
 
-On failure: the error of NATS; the record is not acknowledged then, and comes again.
+On failure: the error of NATS. The record is not acknowledged then, and is delivered again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def dead_stream(namespace: str, replicas: int) -> StreamConfig:
     )
 
 
-async def bury(client: Client, namespace: str, consumer: str, message: Msg, reason: str) -> None:
+async def send_dead_letter(client: Client, namespace: str, consumer: str, message: Msg, reason: str) -> None:
     seq = message.metadata.sequence.stream
     subject = f"{namespace}.dead.{consumer}.{seq}"
     headers = {
@@ -47,16 +48,20 @@ async def bury(client: Client, namespace: str, consumer: str, message: Msg, reas
         "Tocsin-Reason": _one_line(reason),
         "Nats-Expected-Last-Subject-Sequence": "0",
     }
-    # Headers count as payload: a record that just fits leaves no room for them, and is read in the stream itself.
+    # Headers count as payload. A record of nearly the maximum size is stored without its body; the
+    # record stream still has it.
     body = message.data if len(message.data) + _HEADER_BYTES <= client.max_payload else b""
     answer = json.loads((await client.request(subject, body, timeout=_TIMEOUT_S, headers=headers)).data)
     error = answer.get("error")
     if error is not None and error.get("err_code") != _WRONG_LAST_SEQUENCE:
-        raise Unreachable(f"nats refused the dead letter {subject!r}: {error.get('description')}")
+        raise Unreachable(f"nats rejected the dead letter {subject!r} ({error.get('description')})")
 
 
 def _original(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of NATS under another name: `Nats-Expected-Last-Sequence` would be obeyed again."""
+    """The record's headers.
+
+    Those of NATS get a prefix, because NATS would apply them to the letter.
+    """
     return {
         f"Tocsin-Original-{name}" if name.lower().startswith("nats-") else name: value
         for name, value in headers.items()
@@ -64,6 +69,6 @@ def _original(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _one_line(text: str) -> str:
-    """A header is one line; of plain letters, because readers of headers differ on the others."""
+    """One line of ASCII: clients differ in how they read other characters in headers."""
     line = " ".join(text.split())[:_LONGEST_REASON]
     return line.encode("ascii", "backslashreplace").decode()

@@ -1,10 +1,10 @@
-"""What consumers need in NATS beside the record stream: made if it is missing, in one place.
+"""The connection of a consumer or replay, and the streams for dead letters and marks.
 
-Guarantee: `connected` opens what a service names and closes only what it opened. `made` changes nothing that
-exists.
+Guarantee: `open_record_bus` closes only a connection that it opened. `create_missing` changes no
+stream that exists.
 
-On failure: an answer that does not come is often a permission that is missing: NATS says so apart from the
-request, and the sentence repeats what it said.
+On failure: a missing answer often means a missing permission. NATS reports that apart from the
+request, and `no_answer` repeats the report.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NAME_IN_USE = 10058
 
 
 @dataclass
-class Bus:
+class RecordBus:
     client: Client
     namespace: str
     forbidden: list[str] = field(default_factory=list)
-    """What NATS last said that this user may not do."""
+    """The last permission error that NATS reported."""
 
     @property
     def stream(self) -> str:
@@ -44,20 +44,25 @@ class Bus:
     def prefix(self) -> str:
         return f"{self.namespace}.v1"
 
-    def silent(self, what: str, error: BaseException) -> Unreachable:
+    def no_answer(self, request: str, error: BaseException) -> Unreachable:
         """The error to raise when JetStream does not answer."""
         if self.forbidden:
             return Unreachable(
-                f"nats forbids {what} ({self.forbidden[0]})",
-                remedy="give this user the permission, or let an operator run "
-                "`tocsin.client.prepare` once if it is about making a stream",
+                f"nats forbids {request} ({self.forbidden[0]})",
+                remedy="give this user the permission, or, if a stream has to be created, let an operator run "
+                "`tocsin.client.prepare` once",
             )
-        return Unreachable(f"jetstream does not answer {what} ({error!r}): is it enabled in this account?")
+        return Unreachable(
+            f"jetstream does not answer {request} ({error!r})",
+            remedy="check that it is enabled in this account",
+        )
 
 
 @asynccontextmanager
-async def connected(nats: str | Client | None, namespace: str | None, purpose: str) -> AsyncIterator[Bus]:
-    """`nats`: a URL, a client of the service's own, or None for TOCSIN_NATS."""
+async def open_record_bus(
+    nats: str | Client | None, namespace: str | None, purpose: str
+) -> AsyncIterator[RecordBus]:
+    """`nats` is a URL, a connected client of the service, or None for TOCSIN_NATS."""
     if nats is not None and not isinstance(nats, str | Client):
         raise InvalidInput(
             f"nats={nats!r}", remedy="give a URL such as nats://localhost:4222, or a connected client"
@@ -65,25 +70,25 @@ async def connected(nats: str | Client | None, namespace: str | None, purpose: s
     overrides = {"nats": nats if isinstance(nats, str) else None, "namespace": namespace}
     settings = read_settings(**{name: value for name, value in overrides.items() if value is not None})
     if isinstance(nats, Client):
-        yield Bus(nats, settings.namespace)
+        yield RecordBus(nats, settings.namespace)
         return
     forbidden: list[str] = []
 
-    def note(error: Exception) -> None:
+    def note_error(error: Exception) -> None:
         if is_forbidden(error):
             forbidden[:] = [str(error)]
         _log.debug("nats: %s", error)
 
-    async with open_bus(settings, purpose, on_error=note) as client:
-        yield Bus(client, settings.namespace, forbidden)
+    async with open_bus(settings, purpose, on_error=note_error) as client:
+        yield RecordBus(client, settings.namespace, forbidden)
 
 
-async def made(client: Client, config: StreamConfig) -> None:
+async def create_missing(client: Client, config: StreamConfig) -> None:
     js = client.jetstream(timeout=API_TIMEOUT_S)
     if await cancellable(find(js, str(config.name))) is not None:
         return
     try:
         await cancellable(js.add_stream(config))
     except BadRequestError as error:
-        if error.err_code != _NAME_IN_USE:  # another process made it between the two requests
+        if error.err_code != _NAME_IN_USE:  # another process created it between the two requests
             raise
