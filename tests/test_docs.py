@@ -124,7 +124,7 @@ def test_every_log_message_named_in_the_docs_exists() -> None:
     assert [name for name in sorted(named) if f'"{name}"' not in sources] == []
 
 
-_MODULE = re.compile(r"\b((?:clock|timers|cdc|rules|schemas|migrations|tocsin|docs|bench)(?:/[\w.]+)+/?)")
+_MODULE = re.compile(r"\b((?:clock|timers|cdc|rules|schemas|migrations|tocsin|docs|bench)(?:/[\w.-]+)+/?)")
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
