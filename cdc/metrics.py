@@ -1,6 +1,6 @@
-"""What a publisher counts of itself.
+"""Metrics of a publisher.
 
-Guarantee: a record is counted when the stream has acknowledged it, a chunk at a time.
+Guarantee: a record is counted when the stream has acknowledged its chunk.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ PUBLISHED = CDC.counter("tocsin_published_records_total", "records that the stre
 CHUNKS = CDC.counter("tocsin_published_chunks_total", "chunks that the stream has acknowledged")
 BROKEN = CDC.counter(
     "tocsin_chain_broken_total",
-    "times that a chunk was refused or not answered, and the chain taken up again",
+    "chunks that the stream rejected or did not acknowledge; the publisher resumes after each",
 )
 POSITION = CDC.gauge(
-    "tocsin_publisher_position_seq", "last seq that this publisher knows to be in the stream"
+    "tocsin_publisher_position_seq", "last seq that the stream has acknowledged to this publisher"
 )

@@ -1,7 +1,7 @@
-"""What a clock counts of itself, and who leads.
+"""Metrics of a clock, and of leadership.
 
-Guarantee: a batch is counted after its commit, with a handful of calls however many timers it has. Lateness is that of
-the commit, on the database's clock.
+Guarantee: a batch is counted after its commit, with a few calls however many timers it has.
+Lateness is measured at the commit, on the database's clock.
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ LEADER = LEASES.gauge("tocsin_leader", "1 while this process holds the lease of 
 CLOCK = Metrics()
 FIRES = CLOCK.counter(
     "tocsin_fires_total",
-    "fires of this clock: fired, missed (once per schedule and outage), failed (the timer backs off, or is parked)",
+    "fires of this clock: fired, missed (once per schedule and outage), failed (the timer is retried or parked)",
     "kind",
     "outcome",
 )
-SETTLED = CLOCK.counter("tocsin_timers_settled_total", "timers that were consumed or moved on", "kind")
-LATENESS = CLOCK.histogram(
-    "tocsin_fire_lateness_seconds", "from when a fire was due to its commit, on the database's clock", "kind"
+SETTLED = CLOCK.counter(
+    "tocsin_timers_settled_total", "timers that were consumed or moved to their next time", "kind"
 )
-BATCH = CLOCK.histogram("tocsin_fire_batch_seconds", "how long a transaction of fires took", "kind")
+LATENESS = CLOCK.histogram(
+    "tocsin_fire_lateness_seconds",
+    "time from when a fire was due to its commit, on the database's clock",
+    "kind",
+)
+BATCH = CLOCK.histogram("tocsin_fire_batch_seconds", "duration of a transaction of fires", "kind")
 OFFSET = CLOCK.gauge(
-    "tocsin_clock_offset_seconds", "the database's clock minus this host's, as the leading clock sees it"
+    "tocsin_clock_offset_seconds",
+    "the database's clock minus the clock of this host, while this process leads",
 )
 JUMPS = CLOCK.counter("tocsin_clock_jumps_total", "jumps of the database's clock that this clock followed")
 EPOCH = CLOCK.gauge("tocsin_clock_epoch", "epoch of this clock's last term")

@@ -1,4 +1,4 @@
-"""Figures: counted without surprises, and read back by Prometheus's own parser as they were."""
+"""Metrics: counted exactly, and read back unchanged by the parser of Prometheus."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from tocsin.core.metrics import Family, Metrics, text
+from tocsin.core.metrics import Family, Metrics, format_metrics
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text([metrics]))
+        for family in text_string_to_metric_families(format_metrics([metrics]))
         for sample in family.samples
     }
 
@@ -26,7 +26,7 @@ def test_a_page_has_help_type_and_values() -> None:
     fires.add(2, "watchdog")
     fires.add(1, "watchdog")
     metrics.gauge("tocsin_offset_seconds", "an offset").set(-0.25)
-    assert text([metrics]) == (
+    assert format_metrics([metrics]) == (
         '# HELP tocsin_fires_total what "fired"\\nwith a \\\\\n'
         "# TYPE tocsin_fires_total counter\n"
         'tocsin_fires_total{kind="watchdog"} 3\n'
@@ -34,7 +34,7 @@ def test_a_page_has_help_type_and_values() -> None:
         "# TYPE tocsin_offset_seconds gauge\n"
         "tocsin_offset_seconds -0.25\n"
     )
-    counter, gauge = text_string_to_metric_families(text([metrics]))
+    counter, gauge = text_string_to_metric_families(format_metrics([metrics]))
     assert (counter.type, counter.documentation) == ("counter", 'what "fired"\nwith a \\')
     assert (gauge.type, gauge.documentation) == ("gauge", "an offset")
 

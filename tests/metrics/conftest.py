@@ -1,4 +1,4 @@
-"""The command line of tests/cli, here too."""
+"""Fixtures of the command line."""
 
 from tests.cli.conftest import alone, tocsin
 

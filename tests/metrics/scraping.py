@@ -1,4 +1,4 @@
-"""Pages as Prometheus would read them."""
+"""Reads metrics as Prometheus does."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cli.conftest import environment_of
 from tests.waiting import eventually_sync
-from tocsin.core.metrics import Metrics, text
+from tocsin.core.metrics import Metrics, format_metrics
 from tocsin.core.settings import Settings
 
 _SERVED = re.compile(r"metrics served.*address[^0-9]*127\.0\.0\.1:([0-9]+)")
 
 
-class Figures:
-    """The samples of a page, by name and labels."""
+class Samples:
+    """The samples of an exposition, by name and labels."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, exposition: str) -> None:
         self.families: dict[str, Metric] = {}
-        for family in text_string_to_metric_families(page):
+        for family in text_string_to_metric_families(exposition):
             assert family.name not in self.families, "a family comes once"
             self.families[family.name] = family
         self._samples = {
@@ -40,9 +40,9 @@ class Figures:
         return self._samples.get((name, tuple(sorted(labels.items()))))
 
     def __call__(self, name: str, **labels: str) -> float:
-        found = self.get(name, **labels)
-        assert found is not None, f"no {name} {labels}"
-        return found
+        value = self.get(name, **labels)
+        assert value is not None, f"no {name} {labels}"
+        return value
 
 
 async def ask(port: int, path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
@@ -63,14 +63,14 @@ async def raw(port: int, request: bytes) -> tuple[int, str]:
     return int(head.split(" ")[1]), body
 
 
-async def scrape(port: int) -> Figures:
+async def scrape(port: int) -> Samples:
     status, body = await ask(port)
     assert status == 200
-    return Figures(body)
+    return Samples(body)
 
 
 class Process:
-    """`tocsin run ROLE`, with a page of its own on a free port."""
+    """`tocsin run ROLE`, with its metrics on a free port."""
 
     def __init__(self, settings: Settings, role: str, variables: Mapping[str, str]) -> None:
         given = {
@@ -87,25 +87,25 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._said = ""
+        self._output = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         assert self.popen.stderr is not None
         for line in self.popen.stderr:
-            self._said += line
+            self._output += line
 
     @property
     def port(self) -> int:
         eventually_sync(
-            lambda: bool(_SERVED.search(self._said)) or self.popen.poll() is not None,
-            "the page is served",
+            lambda: bool(_SERVED.search(self._output)) or self.popen.poll() is not None,
+            "metrics are served",
             within=60,
         )
-        found = _SERVED.search(self._said)
-        assert found, self._said
-        return int(found[1])
+        served = _SERVED.search(self._output)
+        assert served, self._output
+        return int(served[1])
 
     def close(self) -> None:
         self.popen.kill()
@@ -125,12 +125,12 @@ def process(settings: Settings, role: str, **variables: str) -> Iterator[Process
 
 
 class Counted:
-    """What a group has counted since this was made: figures are of the process, and tests share one."""
+    """What a group has counted since this was created: tests of one process share the groups."""
 
     def __init__(self, group: Metrics) -> None:
         self._group = group
-        self._before = Figures(text([group]))
+        self._before = Samples(format_metrics([group]))
 
     def __call__(self, name: str, **labels: str) -> float:
-        now = Figures(text([self._group])).get(name, **labels) or 0
+        now = Samples(format_metrics([self._group])).get(name, **labels) or 0
         return now - (self._before.get(name, **labels) or 0)

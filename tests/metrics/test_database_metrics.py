@@ -1,4 +1,4 @@
-"""Figures of the house: what Postgres says, at once and at no cost to speak of."""
+"""Metrics of the database: read in bounded time."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from clock.term import begin_term
 from tests.clock.alarms import hold_alarm, read_until, sustain
 from tests.clock.heartbeats import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
-from tests.metrics.scraping import Figures
+from tests.metrics.scraping import Samples
 from timers.working_set import arm
 from tocsin.core.db import Connection, statement
-from tocsin.core.metrics import text
+from tocsin.core.metrics import format_metrics
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
-from tocsin.metrics.database_metrics import prepare, read_house
+from tocsin.metrics.database_metrics import prepare, read_database_metrics
 
 _DATA_0 = {"lane": "data", "partition": "0"}
 
 
-async def figures(connection: Connection) -> Figures:
-    return Figures(text([await read_house(connection)]))
+async def read_samples(connection: Connection) -> Samples:
+    return Samples(format_metrics([await read_database_metrics(connection)]))
 
 
 async def now(connection: Connection, seconds: float) -> None:
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(seconds).isoformat(),))
 
 
-async def test_verdicts_that_wait_are_counted_by_kind_and_partition_until_their_lane_catches_up(
+async def test_held_timers_are_counted_by_kind_and_partition_until_the_watermark_passes(
     connection: Connection,
 ) -> None:
     await now(connection, 0)
@@ -43,24 +43,24 @@ async def test_verdicts_that_wait_are_counted_by_kind_and_partition_until_their_
     term = await begin_term(connection, "test")
     await now(connection, 16)
     await drain(term, at(16))
-    found = await figures(connection)
-    assert found("tocsin_verdicts_held", kind="watchdog", **_DATA_0) == 3
-    assert found("tocsin_verdicts_held_seconds", kind="watchdog", **_DATA_0) == 6
-    assert found("tocsin_verdicts_held", kind="for-sustain", **_DATA_0) == 1
-    assert found("tocsin_verdicts_held_seconds", kind="for-sustain", **_DATA_0) == 5
-    assert found("tocsin_verdicts_held", kind="watchdog", lane="data", partition="1") == 0
-    assert found("tocsin_lane_behind_seconds", **_DATA_0) == 11
+    samples = await read_samples(connection)
+    assert samples("tocsin_timers_held", kind="watchdog", **_DATA_0) == 3
+    assert samples("tocsin_timers_held_seconds", kind="watchdog", **_DATA_0) == 6
+    assert samples("tocsin_timers_held", kind="for-sustain", **_DATA_0) == 1
+    assert samples("tocsin_timers_held_seconds", kind="for-sustain", **_DATA_0) == 5
+    assert samples("tocsin_timers_held", kind="watchdog", lane="data", partition="1") == 0
+    assert samples("tocsin_lane_behind_seconds", **_DATA_0) == 11
     await now(connection, 20)
     await read_until(connection, at(20))
     await drain(term, at(20))
-    found = await figures(connection)
+    samples = await read_samples(connection)
     for kind in ("watchdog", "for-sustain"):
-        assert found("tocsin_verdicts_held", kind=kind, **_DATA_0) == 0
-        assert found("tocsin_verdicts_held_seconds", kind=kind, **_DATA_0) == 0
-    assert found("tocsin_series_stale") == 3
-    assert found("tocsin_lane_behind_seconds", **_DATA_0) == 0
-    assert found("tocsin_alarms_open", severity="high") == 1
-    assert found("tocsin_alarms_open", severity="info") == 0
+        assert samples("tocsin_timers_held", kind=kind, **_DATA_0) == 0
+        assert samples("tocsin_timers_held_seconds", kind=kind, **_DATA_0) == 0
+    assert samples("tocsin_series_stale") == 3
+    assert samples("tocsin_lane_behind_seconds", **_DATA_0) == 0
+    assert samples("tocsin_alarms_open", severity="high") == 1
+    assert samples("tocsin_alarms_open", severity="info") == 0
 
 
 async def test_timers_are_armed_due_overdue_or_parked(connection: Connection) -> None:
@@ -72,14 +72,14 @@ async def test_timers_are_armed_due_overdue_or_parked(connection: Connection) ->
     await arm(connection, "runbook-wait", "broken", "0", at(1), {})
     await connection.execute("update tocsin.timer set parked_at = %s where ref = 'broken'", (at(2),))
     await now(connection, 9)
-    found = await figures(connection)
-    assert found("tocsin_timers_armed", kind="schedule-tick") == 1
-    assert found("tocsin_timers_armed", kind="runbook-wait") == 1
-    assert found("tocsin_timers_due", kind="runbook-wait") == 2
-    assert found("tocsin_timers_overdue_seconds", kind="runbook-wait") == 4
-    assert found("tocsin_timers_overdue_seconds", kind="schedule-tick") == 0
-    assert found("tocsin_timers_parked", kind="runbook-wait") == 1
-    assert found("tocsin_timers_parked", kind="watchdog") == 0
+    samples = await read_samples(connection)
+    assert samples("tocsin_timers_armed", kind="schedule-tick") == 1
+    assert samples("tocsin_timers_armed", kind="runbook-wait") == 1
+    assert samples("tocsin_timers_due", kind="runbook-wait") == 2
+    assert samples("tocsin_timers_overdue_seconds", kind="runbook-wait") == 4
+    assert samples("tocsin_timers_overdue_seconds", kind="schedule-tick") == 0
+    assert samples("tocsin_timers_parked", kind="runbook-wait") == 1
+    assert samples("tocsin_timers_parked", kind="watchdog") == 0
 
 
 async def test_beyond_ten_thousand_armed_timers_are_estimated(connection: Connection) -> None:
@@ -90,11 +90,11 @@ async def test_beyond_ten_thousand_armed_timers_are_estimated(connection: Connec
         " from generate_series(1, 39000) n",
         {"at": at(1000)},
     )
-    assert (await figures(connection))("tocsin_timers_armed", kind="watchdog") == 10_000
+    assert (await read_samples(connection))("tocsin_timers_armed", kind="watchdog") == 10_000
     await connection.execute("analyze tocsin.timer")
-    found = await figures(connection)
-    assert 27_000 < found("tocsin_timers_armed", kind="watchdog") < 33_000
-    assert found("tocsin_timers_armed", kind="runbook-wait") == 9_000
+    samples = await read_samples(connection)
+    assert 27_000 < samples("tocsin_timers_armed", kind="watchdog") < 33_000
+    assert samples("tocsin_timers_armed", kind="runbook-wait") == 9_000
 
 
 async def test_the_log_lags_from_what_is_known_to_be_in_the_stream(connection: Connection) -> None:
@@ -102,21 +102,23 @@ async def test_the_log_lags_from_what_is_known_to_be_in_the_stream(connection: C
         await now(connection, second)
         await append_events(connection, [NewEvent(at(second), "caused", "noted")])
     await now(connection, 10)
-    found = await figures(connection)
-    assert (found("tocsin_log_head_seq"), found("tocsin_log_published_seq")) == (3, 0)
-    assert found("tocsin_log_publish_lag_seconds") == 10
+    samples = await read_samples(connection)
+    assert (samples("tocsin_log_head_seq"), samples("tocsin_log_published_seq")) == (3, 0)
+    assert samples("tocsin_log_publish_lag_seconds") == 10
     await connection.execute("update tocsin.cdc_report set last_seq = 1, at = %s", (at(9),))
-    assert (await figures(connection))("tocsin_log_publish_lag_seconds") == 9
+    assert (await read_samples(connection))("tocsin_log_publish_lag_seconds") == 9
     await connection.execute(
         "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, 3)"
     )
-    found = await figures(connection)
-    assert (found("tocsin_log_published_seq"), found("tocsin_log_publish_lag_seconds")) == (3, 0)
-    assert found("tocsin_lane_last_seq", lane="record", partition="0") == 3
-    assert found.get("tocsin_lane_behind_seconds", lane="record", partition="0") is None, "never complete yet"
-    assert found("tocsin_stream_problem") == 0
+    samples = await read_samples(connection)
+    assert (samples("tocsin_log_published_seq"), samples("tocsin_log_publish_lag_seconds")) == (3, 0)
+    assert samples("tocsin_lane_last_seq", lane="record", partition="0") == 3
+    assert samples.get("tocsin_lane_behind_seconds", lane="record", partition="0") is None, (
+        "never complete yet"
+    )
+    assert samples("tocsin_stream_problem") == 0
     await connection.execute("update tocsin.cdc_report set problem = 'diverged', since = %s", (at(9),))
-    assert (await figures(connection))("tocsin_stream_problem") == 1
+    assert (await read_samples(connection))("tocsin_stream_problem") == 1
 
 
 async def test_actions_and_workers_are_counted(connection: Connection) -> None:
@@ -136,14 +138,14 @@ async def test_actions_and_workers_are_counted(connection: Connection) -> None:
         " ('data', 1, 'b', %s)",
         (at(1), at(-1)),
     )
-    found = await figures(connection)
-    assert found("tocsin_actions", state="running") == 2
-    assert found("tocsin_actions", state="failed") == 1
-    assert found("tocsin_actions", state="queued") == 0
-    assert found.get("tocsin_actions", state="completed") is None
-    assert found("tocsin_workers") == 1
-    assert found("tocsin_lane_drained", **_DATA_0) == 1
-    assert found("tocsin_lane_drained", lane="data", partition="1") == 0
+    samples = await read_samples(connection)
+    assert samples("tocsin_actions", state="running") == 2
+    assert samples("tocsin_actions", state="failed") == 1
+    assert samples("tocsin_actions", state="queued") == 0
+    assert samples.get("tocsin_actions", state="completed") is None
+    assert samples("tocsin_workers") == 1
+    assert samples("tocsin_lane_drained", **_DATA_0) == 1
+    assert samples("tocsin_lane_drained", lane="data", partition="1") == 0
 
 
 @pytest.mark.parametrize("figures_of", ["timers", "parked", "held", "alarms", "actions", "stale"])

@@ -1,4 +1,4 @@
-"""The list of metrics in the docs is the one that the code has, and alerts speak of what exists."""
+"""The docs list the metrics of the code, and the alerts of the docs use metrics that exist."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import yaml
 from tests.paths import ROOT
 from tocsin.cli.metrics import groups_of
 from tocsin.core.metrics import Family
-from tocsin.metrics.database_metrics import House
-from tocsin.metrics.exposition import Process
+from tocsin.metrics.database_metrics import DatabaseMetrics
+from tocsin.metrics.exposition import ProcessMetrics
 
 _PAGE = ROOT / "docs" / "operating.md"
 _ROW = re.compile(r"^\| `tocsin_.*$", re.MULTILINE)
@@ -19,7 +19,7 @@ _ALERTS = re.compile(r"^```text\n(groups:.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def families() -> Iterator[Family]:
-    groups = [Process().metrics, *groups_of(["clock", "cdc", "worker"]), House().metrics]
+    groups = [ProcessMetrics().metrics, *groups_of(["clock", "cdc", "worker"]), DatabaseMetrics().metrics]
     return (family for group in groups for family in group.families.values())
 
 
@@ -39,7 +39,7 @@ def test_names_have_our_prefix_base_units_and_no_repetition() -> None:
     assert all(family.name.endswith("_seconds") for family in families() if family.type == "histogram")
 
 
-def test_alerts_speak_of_metrics_and_labels_that_exist() -> None:
+def test_alerts_use_metrics_and_labels_that_exist() -> None:
     (text,) = _ALERTS.findall(_PAGE.read_text())
     rules = [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
     assert len(rules) >= 3

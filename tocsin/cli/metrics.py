@@ -1,4 +1,4 @@
-"""`tocsin metrics`: how the house is, as Prometheus reads it; and the page that services serve beside their work."""
+"""`tocsin metrics`: prints the metrics of the instance; also the endpoint of services."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
 
 def metrics() -> None:
-    """Print the figures of the house in the text format of Prometheus, for people and for a textfile collector.
+    """Print the metrics of the instance in the text format of Prometheus, for people and for a textfile collector.
 
     \b
     Example:
-      tocsin metrics | grep verdicts_held
+      tocsin metrics | grep timers_held
     """
     typer.echo(finish(_metrics()), nl=False)
 
 
 async def _metrics() -> str:
     from tocsin.cli.session import database
-    from tocsin.core.metrics import text
-    from tocsin.metrics.database_metrics import prepare, read_house
+    from tocsin.core.metrics import format_metrics
+    from tocsin.metrics.database_metrics import prepare, read_database_metrics
 
     async with database() as connection:
         await prepare(connection)
-        return text([await read_house(connection)])
+        return format_metrics([await read_database_metrics(connection)])
 
 
 @asynccontextmanager
-async def metrics_page(settings: Settings, services: Sequence[Service]) -> AsyncIterator[None]:
-    """For the length of the block, if `TOCSIN_METRICS` says where."""
+async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> AsyncIterator[None]:
+    """Serve metrics for the length of the block, if `TOCSIN_METRICS` is set."""
     if not settings.metrics:
         yield
         return
     from tocsin.core.listen_address import ListenAddress
-    from tocsin.metrics.exposition import Page
-    from tocsin.metrics.server import serving
+    from tocsin.metrics.exposition import Exposition
+    from tocsin.metrics.server import serve_metrics
 
-    page = Page(settings, services, groups_of([service.name for service in services]))
-    async with serving(ListenAddress.parse(settings.metrics), page):
+    exposition = Exposition(settings, services, groups_of([service.name for service in services]))
+    async with serve_metrics(ListenAddress.parse(settings.metrics), exposition):
         yield
 
 
 def groups_of(roles: Sequence[str]) -> list[Metrics]:
-    """What processes that run these services count of themselves."""
+    """The metric groups of a process that runs these services."""
     from cdc.metrics import CDC
     from clock.metrics import CLOCK, LEASES
     from rules.metrics import WORKER

@@ -45,7 +45,7 @@ def run(role: Annotated[Role, typer.Argument(help="Which service; any number of 
 
 
 async def _run(settings: Settings, role: str) -> None:
-    from tocsin.cli.metrics import metrics_page
+    from tocsin.cli.metrics import metrics_endpoint
     from tocsin.cli.session import database, message_bus
     from tocsin.core.service import running
 
@@ -54,7 +54,7 @@ async def _run(settings: Settings, role: str) -> None:
     async with database(settings), message_bus(settings):
         pass
     runs = service(settings, role)
-    async with metrics_page(settings, [runs]), running(runs):
+    async with metrics_endpoint(settings, [runs]), running(runs):
         await stop.wait()
 
 

@@ -1,11 +1,11 @@
-"""Figures, and the text that Prometheus reads them in.
+"""Counters, gauges and histograms, and the text in which Prometheus reads them.
 
-Guarantee: `text` is the exposition format 0.0.4, whatever a label holds: a HELP and a TYPE for each family, values of
-labels escaped, the buckets of a histogram cumulative. A counter ends in `_total` and never goes down; durations are in
-seconds.
+Guarantee: `format_metrics` writes the exposition format 0.0.4, whatever a label holds: HELP and
+TYPE for each family, label values escaped, histogram buckets cumulative. A counter ends in `_total`
+and never decreases. Durations are in seconds.
 
-Why our own (docs/decisions/0018): what we need is a dictionary for each family. Figures are changed from the event
-loop's thread alone, so they take no lock; a batch is counted with one call.
+Why our own (docs/decisions/0018): each family needs only a dictionary. Values are changed by the
+thread of the event loop alone, so they take no lock, and a batch is counted with one call.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Final, TypeVar
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
-"""Bounds of buckets: the goal for a fire is 10 ms, and an outage lasts minutes."""
+"""Bucket bounds: the goal for a fire is 10 ms, and an outage lasts minutes."""
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _LABEL = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 
 Values = tuple[str, ...]
 Sample = tuple[str, Sequence[tuple[str, str]], float]
-"""What follows the family's name, the labels, and the value."""
+"""Suffix of the family name, labels and value."""
 
 
 class Family:
-    """One name, what it means, and a value for each combination of its labels."""
+    """A metric with a value for each combination of its labels."""
 
     type = "untyped"
 
     def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
         if not all(_NAME.fullmatch(word) for word in (name, *labels)):
-            raise ValueError(f"{name!r} with the labels {labels!r} is not a name that prometheus takes")
+            raise ValueError(f"{name!r} with the labels {labels!r} is not a valid metric name")
         self.name = name
         self.help = help
         self.labels = tuple(labels)
@@ -42,7 +42,7 @@ class Family:
     def samples(self) -> Iterator[Sample]:
         raise NotImplementedError
 
-    def _place(self, values: Values) -> Values:
+    def _checked(self, values: Values) -> Values:
         if len(values) != len(self.labels):
             raise ValueError(f"{self.name} takes the labels {self.labels}, not {values}")
         return values
@@ -57,14 +57,15 @@ class Counter(Family):
     def __init__(self, name: str, help: str, labels: Sequence[str]) -> None:
         super().__init__(name, help, labels)
         if not name.endswith("_total"):
-            raise ValueError(f"{name!r} is a counter: let it end in _total")
-        # 0 from the start, or the first increase would not be seen as one; with labels, `add(0)` begins it.
+            raise ValueError(f"{name!r} is a counter and must end in _total")
+        # Starts at 0: otherwise Prometheus does not see the first increase. With labels, `add(0)`
+        # does that.
         self._counts: dict[Values, float] = {} if labels else {(): 0}
 
     def add(self, amount: float, *values: str) -> None:
         if amount < 0:
-            raise ValueError(f"{self.name} never goes down: {amount}")
-        self._counts[values] = self._counts.get(self._place(values), 0) + amount
+            raise ValueError(f"{self.name} cannot decrease by {amount}")
+        self._counts[values] = self._counts.get(self._checked(values), 0) + amount
 
     def samples(self) -> Iterator[Sample]:
         for values, count in self._counts.items():
@@ -79,11 +80,11 @@ class Gauge(Family):
         self._values: dict[Values, float | Callable[[], float]] = {}
 
     def set(self, value: float, *values: str) -> None:
-        self._values[self._place(values)] = value
+        self._values[self._checked(values)] = value
 
     def follow(self, read: Callable[[], float], *values: str) -> None:
-        """Read when somebody asks, until it is set again or forgotten."""
-        self._values[self._place(values)] = read
+        """Read the value at each scrape, until it is set or forgotten."""
+        self._values[self._checked(values)] = read
 
     def forget(self, *values: str) -> None:
         self._values.pop(values, None)
@@ -108,11 +109,11 @@ class Histogram(Family):
         self.observe_all((value,), *values)
 
     def observe_all(self, observed: Iterable[float], *values: str) -> None:
-        """A whole batch: sorting it costs less than looking for the bucket of each."""
+        """Count a whole batch. Sorting it costs less than finding the bucket of each value."""
         ordered = sorted(observed)
-        counts = self._counts.setdefault(self._place(values), [0] * (len(self._bounds) + 1))
-        for place, bound in enumerate(self._bounds):
-            counts[place] += bisect_right(ordered, bound)
+        counts = self._counts.setdefault(self._checked(values), [0] * (len(self._bounds) + 1))
+        for index, bound in enumerate(self._bounds):
+            counts[index] += bisect_right(ordered, bound)
         counts[-1] += len(ordered)
         self._sums[values] = self._sums.get(values, 0.0) + sum(ordered)
 
@@ -129,7 +130,7 @@ _Family = TypeVar("_Family", bound=Family)
 
 
 class Metrics:
-    """Families that are shown together; each name once."""
+    """A group of families with distinct names."""
 
     def __init__(self) -> None:
         self.families: dict[str, Family] = {}
@@ -145,23 +146,23 @@ class Metrics:
 
     def _add(self, family: _Family) -> _Family:
         if self.families.setdefault(family.name, family) is not family:
-            raise ValueError(f"{family.name!r} is there already")
+            raise ValueError(f"{family.name!r} is declared twice")
         return family
 
 
-def text(groups: Iterable[Metrics]) -> str:
-    """Families without a sample are left out."""
+def format_metrics(groups: Iterable[Metrics]) -> str:
+    """The exposition of all families that have a sample."""
     lines: list[str] = []
     for family in (family for group in groups for family in group.families.values()):
-        shown = [
+        samples = [
             f"{family.name}{suffix}{_labels(labels)} {_number(value)}"
             for suffix, labels, value in family.samples()
         ]
-        if shown:
+        if samples:
             lines += [
                 f"# HELP {family.name} {family.help.translate(_HELP)}",
                 f"# TYPE {family.name} {family.type}",
-                *shown,
+                *samples,
             ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,6 +1,6 @@
-"""What an operator watches: figures of this process and of the house, on a page of our own.
+"""The metrics of a process and of the instance, served for Prometheus.
 
-Guarantee: a page never stalls or fails the service that it speaks of. It answers while Postgres is away, with
-`tocsin_database_up 0` and what the process knows of itself; the house is read at most once a second, and figures are
-shown for at most ten.
+Guarantee: serving metrics never stalls or fails the service. While Postgres is unreachable the
+response has `tocsin_database_up 0` and the metrics of the process itself. The metrics of the
+database are read at most once a second and served for at most ten.
 """

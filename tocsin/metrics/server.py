@@ -1,11 +1,14 @@
-"""`/metrics` and `/healthz` over HTTP: as much of a web server as two pages need.
+"""`/metrics` and `/healthz` over HTTP, with a minimal server.
 
-Guarantee: whatever a client sends, or does not send, costs a bounded amount of memory and time and reaches nothing
-but the page. One request per connection, 8 kB of it, ten seconds for all, 32 connections at once.
+Guarantee: whatever a client sends, or does not send, costs a bounded amount of memory and time and
+reaches nothing but the exposition. One request per connection, at most 8 kB, ten seconds in all, 32
+connections at a time.
 
-Why no framework: none of what one brings is wanted here, and everything it can do would have to be switched off.
+Why no framework: two paths need none of its features, and every one of them would have to be turned
+off.
 
-On failure: an address that cannot be listened on is `Refused` at the start, with the setting's value.
+On failure: an address that cannot be listened on raises `Refused` at the start, with the value of
+the setting.
 """
 
 from __future__ import annotations
@@ -22,16 +25,16 @@ import structlog
 from tocsin.core.errors import Refused
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.metrics import CONTENT_TYPE
-from tocsin.metrics.exposition import Page
+from tocsin.metrics.exposition import Exposition
 
 _log = structlog.get_logger()
 _LONGEST_REQUEST = 8192
-_WITHIN_S = 10.0
-_AT_ONCE = 32
+_TIMEOUT_S = 10.0
+_MAX_CONNECTIONS = 32
 _TEXT = "text/plain; charset=utf-8"
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: HTTPStatus
     body: str
     type: str = _TEXT
@@ -47,29 +50,30 @@ class Answer(NamedTuple):
         return head.encode() + (body if with_body else b"")
 
 
-class Server:
-    def __init__(self, page: Page) -> None:
-        self._page = page
+class MetricsServer:
+    def __init__(self, exposition: Exposition) -> None:
+        self._exposition = exposition
         self._connections: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
-            if len(self._connections) < _AT_ONCE:
+            if len(self._connections) < _MAX_CONNECTIONS:
                 self._connections.add(task)
-                async with asyncio.timeout(_WITHIN_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     await self._exchange(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            # It went away, or was too slow: nobody is left to tell, and closing would wait until it has read.
+            # The client went away or was too slow. Closing would wait until it has read the
+            # response.
             writer.transport.abort()
         except Exception as error:
-            _log.exception("metrics page failed", error=error)
+            _log.exception("metrics request failed", error=error)
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         for task in self._connections:
             task.cancel()
         if self._connections:
@@ -80,37 +84,40 @@ class Server:
             head = await reader.readuntil(b"\r\n\r\n")
             method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         except (asyncio.LimitOverrunError, ValueError):
-            method, answer = "GET", Answer(HTTPStatus.BAD_REQUEST, "this is no request: ask GET /metrics\n")
+            method, response = (
+                "GET",
+                Response(HTTPStatus.BAD_REQUEST, "not an HTTP request: send GET /metrics\n"),
+            )
         else:
-            answer = await self._answer(method, target.partition("?")[0])
-        # What is not sent within the time is not kept for a client that does not read.
+            response = await self._respond(method, target.partition("?")[0])
+        # No buffering: a client that does not read must not hold memory beyond the time limit.
         writer.transport.set_write_buffer_limits(0)
-        writer.write(answer.encoded(with_body=method != "HEAD"))
+        writer.write(response.encoded(with_body=method != "HEAD"))
         await writer.drain()
 
-    async def _answer(self, method: str, path: str) -> Answer:
+    async def _respond(self, method: str, path: str) -> Response:
         if method not in ("GET", "HEAD"):
-            return Answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered here\n")
+            return Response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n")
         if path == "/metrics":
-            return Answer(HTTPStatus.OK, await self._page.metrics(), CONTENT_TYPE)
+            return Response(HTTPStatus.OK, await self._exposition.metrics(), CONTENT_TYPE)
         if path == "/healthz":
-            problem = await self._page.problem()
+            problem = await self._exposition.problem()
             if problem is None:
-                return Answer(HTTPStatus.OK, "ok\n")
-            return Answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n")
-        return Answer(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz\n")
+                return Response(HTTPStatus.OK, "ok\n")
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n")
+        return Response(HTTPStatus.NOT_FOUND, "not found: use /metrics or /healthz\n")
 
 
 @asynccontextmanager
-async def serving(address: ListenAddress, page: Page) -> AsyncIterator[None]:
-    """The page for the length of the block."""
-    server = Server(page)
+async def serve_metrics(address: ListenAddress, exposition: Exposition) -> AsyncIterator[None]:
+    """Serve the exposition for the length of the block."""
+    server = MetricsServer(exposition)
     try:
         listening = await asyncio.start_server(
             server.serve, address.host, address.port, limit=_LONGEST_REQUEST
         )
     except OSError as error:
-        # Of an address that nobody has, the number says nothing and the text does.
+        # The number of a failed name look-up has no text in `os`; the error itself has.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
         raise Refused(
             f"TOCSIN_METRICS={address.text!r} cannot be listened on ({reason.lower()})",
@@ -122,5 +129,5 @@ async def serving(address: ListenAddress, page: Page) -> AsyncIterator[None]:
         yield
     finally:
         listening.close()
-        await server.end()
-        await page.close()
+        await server.close()
+        await exposition.close()

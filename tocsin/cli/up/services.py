@@ -19,7 +19,7 @@ from cdc.log_reader import LogReader
 from migrations.runner import migrate
 from timers.schedules import list_schedules
 from timers.working_set import database_now
-from tocsin.cli.metrics import metrics_page
+from tocsin.cli.metrics import metrics_endpoint
 from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
 from tocsin.cli.rules.apply import apply_files
@@ -72,7 +72,7 @@ async def serve(
     if stop.is_set():
         return
     services = [service(settings, role) for role in ("clock", "cdc", "worker")]
-    async with metrics_page(settings, services):
+    async with metrics_endpoint(settings, services):
         with screen_for(state) as screen:
             for text in said:
                 screen.say(text)

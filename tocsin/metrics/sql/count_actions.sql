@@ -1,4 +1,5 @@
--- Actions under way and dead ones, by state; at most 100,000 of each are counted. Index: action_under_way, action_dead. Locks nothing.
+-- Active and dead runs by state; at most 100,000 of each are counted. Index: action_under_way,
+-- action_dead. Locks nothing.
 select a.state, count(*)
 from (
     (select state from tocsin.action where state in ('gathering', 'queued', 'running') limit 100000)

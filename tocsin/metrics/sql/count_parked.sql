@@ -1,2 +1,2 @@
--- Timers that were parked after repeated failures, of each kind. Index: timer_parked. Locks nothing.
+-- Parked timers of each kind. Index: timer_parked. Locks nothing.
 select t.kind, count(*) from tocsin.timer t where t.parked_at is not null group by t.kind

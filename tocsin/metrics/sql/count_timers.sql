@@ -1,6 +1,7 @@
--- Of each kind: timers that are armed for later, that are due, and for how long the oldest of those has been. Locks nothing.
--- Index: timer_due, twice for each kind. At most 10,000 are counted one by one; where more are armed, the planner's statistics say how
--- many the table has, so that a million cost no more than ten thousand.
+-- For each kind: timers that are not due, timers that are due, and the age of the oldest due one.
+-- Locks nothing. Index: timer_due, twice for each kind. At most 10,000 are counted one by one. If
+-- more are armed, the statistics of the planner give their number, so that a million cost as much
+-- as ten thousand.
 select k.kind,
        case when armed.count < 10000 then armed.count else greatest(armed.count, estimate.count) end,
        due.count,
