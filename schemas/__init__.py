@@ -1,4 +1,5 @@
-"""Everything that crosses a process boundary: documents of authors, events and steps on the stream, subjects.
+"""Models of everything that crosses a process boundary: documents, messages and subjects.
 
-Guarantee: what these models refuse never reaches a table or a stream, and their JSON Schemas are published.
+Guarantee: data that these models reject never reaches a table or a stream. Their JSON Schemas are
+published.
 """

@@ -1,11 +1,11 @@
-"""The JSON Schemas of everything that crosses a process boundary, as files.
+"""Writes the JSON Schemas of everything that crosses a process boundary.
 
-Guarantee: `schemas/json/<name>.schema.json` is what `SCHEMAS[name]()` returns; a test refuses a stale
-file. To export one more schema, add an entry to `SCHEMAS` and run `python -m schemas.export`, which writes the
-reference pages of the kinds as well.
+Guarantee: `schemas/json/<name>.schema.json` equals `SCHEMAS[name]()`; a test fails if a file is out
+of date. To export another schema, add an entry to `SCHEMAS` and run `python -m schemas.export`,
+which also writes the reference pages of the kinds.
 
-Why files: editors complete and check rules files from them (`# yaml-language-server: $schema=...`), and
-consumers in other languages generate their types from them, without running Tocsin.
+Why files: editors complete and check rule files with them (`# yaml-language-server: $schema=...`),
+and consumers in other languages generate their types from them, without running Tocsin.
 """
 
 import json
@@ -31,14 +31,16 @@ DIRECTORY = Path(__file__).parent / "json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _of_model(model: type[BaseModel]) -> Callable[[], dict[str, object]]:
+def _model_schema(model: type[BaseModel]) -> Callable[[], dict[str, object]]:
     return lambda: {"$schema": _DIALECT, **model.model_json_schema(mode="validation")}
 
 
-def _file(title: str, kinds: Mapping[str, type[BaseModel]]) -> dict[str, object]:
-    """One document of a file: an object with one kind as its only key, or nothing between two `---`.
+def _file_schema(title: str, kinds: Mapping[str, type[BaseModel]]) -> dict[str, object]:
+    """The schema of one document: an object with one kind as its only key, or nothing between two
+    `---`.
 
-    Not a choice of one schema per kind: an editor could then only say that none of them fits.
+    It is not a choice between the schemas of the kinds: an editor could then only report that none
+    matches.
     """
     definitions: dict[str, object] = {}
     for model in kinds.values():
@@ -59,17 +61,17 @@ def _file(title: str, kinds: Mapping[str, type[BaseModel]]) -> dict[str, object]
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
-    **{kind: _of_model(model) for kind, model in KINDS.items()},
-    "rules": partial(_file, "Tocsin rules file", KINDS),
-    "tests": partial(_file, "Tocsin file of rule tests", {"test": RuleTestDocument}),
-    "event": _of_model(Event),
-    "action-step": _of_model(ActionStep),
-    "report": _of_model(Report),
-    "calculated-datapoint": _of_model(CalculatedDatapoint),
-    "tombstone": _of_model(Tombstone),
-    "datapoint": _of_model(DatapointMessage),
-    "ingest-event": _of_model(IngestEvent),
-    "dead-letter": _of_model(DeadLetter),
+    **{kind: _model_schema(model) for kind, model in KINDS.items()},
+    "rules": partial(_file_schema, "Tocsin rule file", KINDS),
+    "tests": partial(_file_schema, "Tocsin file of rule tests", {"test": RuleTestDocument}),
+    "event": _model_schema(Event),
+    "action-step": _model_schema(ActionStep),
+    "report": _model_schema(Report),
+    "calculated-datapoint": _model_schema(CalculatedDatapoint),
+    "tombstone": _model_schema(Tombstone),
+    "datapoint": _model_schema(DatapointMessage),
+    "ingest-event": _model_schema(IngestEvent),
+    "dead-letter": _model_schema(DeadLetter),
 }
 
 

@@ -1,8 +1,8 @@
 """Names and types of the fields that conditions and templates may use.
 
-Conditions (`when`, `alarm.state`) and templates (`{{ alarm.message }}`) use exactly these names. A field without a
-value is empty, never missing: an absent text is "", an absent severity is 0, and a run without an alarm sees an alarm
-whose state is "".
+Conditions (`when`, `alarm.state`) and templates (`{{ alarm.message }}`) use exactly these names. A
+field without a value is empty, never missing: an absent text is "", an absent severity is 0, and a
+run without an alarm sees an alarm whose state is "".
 """
 
 from datetime import timedelta
@@ -21,7 +21,7 @@ ALARM_INSTANTS = ("since",)
 ALARM_MAPS = ("payload",)
 ALARM_FIELDS = (*ALARM_STRINGS, *ALARM_INTS, *ALARM_BOOLS, *ALARM_INSTANTS, *ALARM_MAPS)
 
-# What a step's texts may name beside the fields of the event.
+# Names in the texts of steps, in addition to the fields of the event.
 STEP_NAMES = ("alarm", "answers", "events", "now")
 
 WHERE_FIELDS = ("owner", "key", "labels")

@@ -1,8 +1,8 @@
-"""The reference page of each kind of document, made from its model.
+"""Writes the reference page of each kind of document from its model.
 
-Guarantee: `docs/reference/<kind>.md` is what `page_of(kind)` returns, so every key, type, default and description
-is the one that the loader uses; a test refuses a stale page. `python -m schemas.export` writes them anew.
-Pure but for `write_pages`.
+Guarantee: `docs/reference/<kind>.md` equals `page_of(kind)`, so it has the keys, types, defaults
+and descriptions that the loader uses; a test fails if a page is out of date. `python -m
+schemas.export` writes the pages. Only `write_pages` has an effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def page_of(kind: str) -> str:
         "",
         str(schema["description"]),
         "",
-        "Examples, and how it behaves: [rules.md](../rules.md). This page is generated from the model, and",
+        "[rules.md](../rules.md) has examples and explanations. This page is generated from the model;",
         f"`tocsin schema {kind}` prints its JSON Schema.",
         "",
         *_table(schema, parts),
@@ -53,19 +53,20 @@ def write_pages(directory: Path = DIRECTORY) -> list[Path]:
 
 
 def _parts(schema: Schema) -> dict[str, str]:
-    """The models inside a document by the path of keys at which a reader meets each first, outer ones first."""
+    """The models inside a document, by the first path of keys that leads to each, outer ones
+    first."""
     definitions = schema.get("$defs", {})
-    found: dict[str, str] = {}
-    waiting = [("", schema)]
-    while waiting:
-        path, part = waiting.pop(0)
+    paths: dict[str, str] = {}
+    pending = [("", schema)]
+    while pending:
+        path, part = pending.pop(0)
         for key, field in part.get("properties", {}).items():
             below = f"{path}.{key}" if path else key
             for name in _referenced(field):
-                if name not in found and "properties" in definitions[name]:
-                    found[name] = below
-                    waiting.append((below, definitions[name]))
-    return found
+                if name not in paths and "properties" in definitions[name]:
+                    paths[name] = below
+                    pending.append((below, definitions[name]))
+    return paths
 
 
 def _referenced(schema: Any) -> Iterator[str]:
@@ -91,14 +92,14 @@ def _table(schema: Schema, parts: Mapping[str, str]) -> Iterator[str]:
 
 def _meaning(field: Schema) -> str:
     description = str(field.get("description", "")).strip()
-    if any(_is_spelt_out(one) for one in (field, *field.get("anyOf", ()))):
+    if any(_has_all_values(choice) for choice in (field, *field.get("anyOf", ()))):
         return description
-    examples = " or ".join(f"`{_shown(example)}`" for example in field.get("examples", ()))
-    return f"{description} Such as {examples}" if examples else description
+    examples = " or ".join(f"`{_value_text(example)}`" for example in field.get("examples", ()))
+    return f"{description} Example: {examples}" if examples else description
 
 
-def _is_spelt_out(field: Schema) -> bool:
-    """Whether the type already names every value."""
+def _has_all_values(field: Schema) -> bool:
+    """Whether the type lists every value, so that an example adds nothing."""
     return "enum" in field or "const" in field or field.get("type") == "boolean"
 
 
@@ -108,24 +109,26 @@ def _default(field: Schema) -> str:
         return ""
     if isinstance(default, str) and field.get("pattern") == DURATION_PATTERN:
         default = format_duration(parse_duration(default))
-    return f"`{_shown(default)}`"
+    return f"`{_value_text(default)}`"
 
 
 def _type(field: Schema, parts: Mapping[str, str]) -> str:
     if "$ref" in field:
         path = parts.get(_name(field["$ref"]))
         return f"[{path}](#{path.replace('.', '')})" if path else "mapping"
-    choices = [one for key in ("anyOf", "oneOf") for one in field.get(key, ()) if one.get("type") != "null"]
+    choices = [
+        choice for key in ("anyOf", "oneOf") for choice in field.get(key, ()) if choice.get("type") != "null"
+    ]
     if choices:
-        return " or ".join(dict.fromkeys(_type(one, parts) for one in choices))
+        return " or ".join(dict.fromkeys(_type(choice, parts) for choice in choices))
     if "const" in field:
-        return f"`{_shown(field['const'])}`"
+        return f"`{_value_text(field['const'])}`"
     if "enum" in field:
-        return " or ".join(f"`{_shown(one)}`" for one in field["enum"])
+        return " or ".join(f"`{_value_text(value)}`" for value in field["enum"])
     if field.get("type") == "array":
         return f"list of {_type(field.get('items', {}), parts)}"
     if "properties" in field:
-        keys = ", ".join(f"{key}: {_type(one, parts)}" for key, one in field["properties"].items())
+        keys = ", ".join(f"{key}: {_type(member, parts)}" for key, member in field["properties"].items())
         return f"`{{{keys}}}`"
     if field.get("pattern") in _BY_PATTERN:
         return _BY_PATTERN[field["pattern"]]
@@ -136,7 +139,7 @@ def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,8 +1,9 @@
 """Cancels runs: for an operator, for an alarm that ends, for a newer run that replaces them.
 
-Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has the
-steps that were cancelled, with the reason. A timer that fires or an outcome that is committed at the same
-moment either comes first and is cancelled with the rest, or finds the run cancelled and changes nothing.
+Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has
+the steps that were cancelled, with the reason. A timer that fires or an outcome that is committed
+at the same moment either comes first and is cancelled with the rest, or finds the run cancelled and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class CancelRuns(Writes):
         return [first[id] for id in self.cancelled]
 
     async def _check_no_timers(self, connection: Connection) -> None:
-        """`Conflict` if a step armed a timer between the phases. The runs are locked now, so none can follow."""
+        """`Conflict` if a step armed a timer between the phases. The runs are locked now, so none
+        can follow."""
         refs = {"refs": [str(id) for id in self.cancelled]}
         row = await fetch_one(connection, "rules.actions/has_waits", refs)
         if row is not None and row[0]:
@@ -134,8 +136,8 @@ class AlarmEnds:
 async def cancel_runs(
     connection: Connection, reasons: Mapping[UUID, str], actor: Actor | None = None
 ) -> list[UUID]:
-    """Cancel runs in a transaction of its own, and record it in the audit if there is an `actor`. Returns
-    the ids of the runs that were still active."""
+    """Cancel runs in a transaction of its own, and record it in the audit if there is an `actor`.
+    Returns the ids of the runs that were still active."""
 
     async def once() -> list[UUID]:
         for _ in range(_MAX_CONFLICTS):

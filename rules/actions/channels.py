@@ -1,7 +1,7 @@
 """Reads a channel, and sends a test message through it.
 
-Guarantee: `send_test` delivers like a notification, from this host and with the secrets of this process.
-The message states that it is a test.
+Guarantee: `send_test` delivers like a notification, from this host and with the secrets of this
+process. The message states that it is a test.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
 from schemas.documents.channel import ChannelDocument
-from schemas.refusals import refusal
+from schemas.error_text import error_text
 from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import InvalidInput
 
 
 async def read_channel(connection: Connection, name: str) -> ChannelDocument:
-    """The current document of a channel. `InvalidInput` if there is none, or if this version of Tocsin
-    cannot read it."""
+    """The current document of a channel. `InvalidInput` if there is none, or if this version of
+    Tocsin cannot read it."""
     row = await fetch_one(connection, "rules.actions/read_channel", {"name": name})
     if row is None:
         raise InvalidInput(f"there is no channel {name!r}", remedy="apply one, then try again")
@@ -33,7 +33,7 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
         return ChannelDocument.model_validate(row[0])
     except ValidationError as error:
         raise InvalidInput(
-            f"the channel {name!r} cannot be read by this version of tocsin ({refusal(error)})",
+            f"the channel {name!r} cannot be read by this version of tocsin ({error_text(error)})",
             remedy="apply it again",
         ) from None
 

@@ -1,8 +1,8 @@
 """Commits the outcome of a step together with everything that follows from it.
 
-Guarantee: `commit_outcome` writes the outcome, the steps that are due next, the timers and event waits
-it needs and the end of the run in one transaction, in the phases timers, entities, append. If the run
-has changed since it was read, it writes nothing and returns False.
+Guarantee: `commit_outcome` writes the outcome, the steps that are due next, the timers and event
+waits it needs and the end of the run in one transaction, in the phases timers, entities, append. If
+the run has changed since it was read, it writes nothing and returns False.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ MAX_ANSWERS_BYTES = 200_000
 
 
 async def commit_outcome(connection: Connection, run: ActionRun, step: int, outcome: Outcome) -> bool:
-    """False if the run has changed since it was read: read it again, and check that the step is still due."""
+    """False if the run has changed since it was read: read it again, and check that the step is
+    still due."""
     after = advance(run.program, run.active, step, outcome, run.at, str(run.id))
     change = RunChange.of(run, after, step)
     if not await _commit(connection, run, change):
@@ -160,7 +161,8 @@ async def _write_entities(connection: Connection, run: ActionRun, change: RunCha
 
 
 async def set_schedule_status(connection: Connection, run: ActionRun, status: str) -> None:
-    """Set the status of a one-shot schedule whose own action this run is. Other runs change no schedule."""
+    """Set the status of a one-shot schedule whose own action this run is. Other runs change no
+    schedule."""
     rule = RuleRef.parse(run.rule)
     if rule.kind == "schedule":
         values = {"owner": run.owner, "name": rule.name, "status": status}

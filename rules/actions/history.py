@@ -43,7 +43,8 @@ class Attempt:
 
 @dataclass
 class Statistics:
-    """Numbers of runs by state, and the average duration of completed runs: of all rules, and of each."""
+    """Numbers of runs by state, and the average duration of completed runs: of all rules, and of
+    each."""
 
     states: dict[str, int] = field(default_factory=dict)
     average_s: float | None = None
@@ -95,7 +96,8 @@ async def read_statistics(connection: Connection, since: datetime | None = None)
 async def read_last_results(
     connection: Connection, schedules: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Row]:
-    """The newest run of the own action of each schedule, by owner and name. Schedules without one are left out."""
+    """The newest run of the own action of each schedule, by owner and name. Schedules without one
+    are left out."""
     pairs = list(schedules)
     columns = {"owners": [owner for owner, _ in pairs], "names": [name for _, name in pairs]}
     rows = await fetch_dicts(connection, "rules.actions/list_last_results", columns)

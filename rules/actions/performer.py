@@ -1,10 +1,10 @@
 """The performer: takes due steps from the record stream, performs them and commits their outcomes.
 
 Guarantee (I7): an outcome is unique per (run, step, attempt); a worker that commits second changes
-nothing. The external effect of a step happens at least once, always with the same idempotency key. A
-message is acknowledged after its outcome is committed. While a step runs, the performer extends its ack
-wait, so that a slow step is not delivered to a second worker. At most `worker_concurrency` steps run at
-once, and a slow step does not delay the others.
+nothing. The external effect of a step happens at least once, always with the same idempotency key.
+A message is acknowledged after its outcome is committed. While a step runs, the performer extends
+its ack wait, so that a slow step is not delivered to a second worker. At most `worker_concurrency`
+steps run at once, and a slow step does not delay the others.
 
 On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
 delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the
@@ -36,7 +36,7 @@ from rules.delivery.egress import Egress
 from rules.lanes.consumers import open_consumer
 from rules.metrics import STEP, STEPS
 from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
-from schemas.refusals import refusal
+from schemas.error_text import error_text
 from schemas.values.duration import format_duration
 from schemas.wire.step import ActionStep
 from tocsin.core.bus import open_bus
@@ -53,7 +53,8 @@ _OUTCOMES = {Completed: "completed", Failed: "failed", TimedOut: "timed_out", Pa
 # A step needs a session of Postgres only to read and to commit.
 _MAX_SESSIONS = 8
 _FLUSH_TIMEOUT_S = 1
-# Delay before a step with an unknown outcome is delivered again. This is not a retry of the step: a server was away.
+# Delay before a step with an unknown outcome is delivered again. This is not a retry of the step: a
+# server was away.
 _REDELIVERY_DELAY_S = 1
 # Longest time without a heartbeat while `worker_concurrency` steps run.
 _FULL_WAIT_S = 1
@@ -84,7 +85,8 @@ class Performer:
             while True:
                 beat("perform")
                 self._raise_failure(extending)
-                # Every message that is taken is begun at once: none waits here while its ack wait runs out.
+                # Every message that is taken is begun at once: none waits here while its ack wait
+                # runs out.
                 free = self._settings.worker_concurrency - len(self._messages)
                 if free == 0:
                     tasks = [extending, *self._messages]
@@ -147,7 +149,7 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
         try:
             node = run.node(due.step)
         except (ValidationError, InvalidInput) as error:
-            reason = refusal(error) if isinstance(error, ValidationError) else str(error)
+            reason = error_text(error) if isinstance(error, ValidationError) else str(error)
             return await fail_run(connection, run, due.step, reason[:MAX_TEXT_LENGTH])
         try:
             facts = await read_facts(connection, run)
@@ -160,7 +162,8 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
 
 
 async def _commit(context: StepContext, run: ActionRun, due: ActionStep, outcome: Outcome) -> bool:
-    """Commit the outcome. Try again while other steps change the run, until this step is no longer due."""
+    """Commit the outcome. Try again while other steps change the run, until this step is no longer
+    due."""
     while True:
         async with context.sessions() as connection:
             if await commit_outcome(connection, run, due.step, outcome):
@@ -190,6 +193,7 @@ async def _outcome(step: DueStep, context: StepContext) -> Outcome:
     except _SERVER_ERRORS:
         raise
     except Exception as error:
-        # An unexpected error is an outcome as well: otherwise the step would be delivered again forever.
+        # An unexpected error is an outcome as well: otherwise the step would be delivered again
+        # forever.
         _log.exception("step failed unexpectedly", action=step.run.name, step=step.node.number)
         return Failed(f"{type(error).__name__}: {error}"[:MAX_TEXT_LENGTH])

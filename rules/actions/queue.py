@@ -1,8 +1,9 @@
 """Runs that take turns (`overlap: queue`): the next one begins when the one before it has ended.
 
-Guarantee: the oldest queued run of an (action_rule, group key) begins in the transaction that ends the
-active run. A queued run whose row another transaction had locked at that moment is found by the record
-lane (`QueueBackstop`): the end of the other run is a record, so the lane has a batch after it.
+Guarantee: the oldest queued run of an (action_rule, group key) begins in the transaction that ends
+the active run. A queued run whose row another transaction had locked at that moment is found by the
+record lane (`QueueBackstop`): the end of the other run is a record, so the lane has a batch after
+it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class BeginQueued(Writes):
 async def begin_queued(connection: Connection, queues: Sequence[tuple[str, str]]) -> list[NewStep]:
     """Begin the next run of each (action_rule, group key) without an active run.
 
-    Called in the phase of the entities, after the runs that ended were updated. The caller appends the
-    first steps, which are returned."""
+    Called in the phase of the entities, after the runs that ended were updated. The caller appends
+    the first steps, which are returned."""
     columns = {"rules": [rule for rule, _ in queues], "groups": [group for _, group in queues]}
     return [
         NewStep(

@@ -1,8 +1,9 @@
 """Takes the reports of services about dispatched messages from NATS.
 
-Guarantee: the stream keeps a report until it is committed to Postgres, by the function that services can
-also call in their own transactions (`tocsin.report`). A report that is delivered twice counts once. A
-report that can never count (unreadable, no such step) becomes a dead letter with the reason.
+Guarantee: the stream keeps a report until it is committed to Postgres, by the function that
+services can also call in their own transactions (`tocsin.report`). A report that is delivered twice
+counts once. A report that can never count (unreadable, no such step) becomes a dead letter with the
+reason.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pydantic import ValidationError
 
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
-from schemas.refusals import refusal
+from schemas.error_text import error_text
 from schemas.values.json_shape import check_json_shape
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.report import Report
@@ -82,14 +83,15 @@ class ReportConsumer:
 
 
 async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
-    """Record a report. False if the step was completed before; `InvalidInput` if the report can never count."""
+    """Record a report. False if the step was completed before; `InvalidInput` if the report can
+    never count."""
     *_, action_id, step = subject.split(".")
     try:
         report = Report.model_validate_json(body)
         check_json_shape(report.result, "result")
         values = {"action_id": UUID(action_id), "step": int(step), **report.model_dump()}
     except ValidationError as error:
-        raise InvalidInput(refusal(error)) from None
+        raise InvalidInput(error_text(error)) from None
     except ValueError:
         raise InvalidInput(
             f"the subject {subject!r} names no step",

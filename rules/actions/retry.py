@@ -1,7 +1,7 @@
 """Retries dead runs for an operator.
 
-Guarantee: the failed steps are tried again with a new round of attempts and the same idempotency key.
-Completed steps are not repeated. The retry is recorded in the audit.
+Guarantee: the failed steps are tried again with a new round of attempts and the same idempotency
+key. Completed steps are not repeated. The retry is recorded in the audit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rules.actions.run import ActionRun
 from rules.actions.store import read_run
 from rules.runbook import Advance, Recorded, revive
 from rules.runbook.states import DEAD
-from schemas.refusals import refusal
+from schemas.error_text import error_text
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import InvalidInput, Refused
@@ -27,7 +27,8 @@ from tocsin.core.records import NewRecords
 
 
 async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]:
-    """Start a dead run again; returns the numbers of the steps that are due. `Refused` if it is not dead."""
+    """Start a dead run again; returns the numbers of the steps that are due. `Refused` if it is not
+    dead."""
     run = await read_run(connection, id)
     if run is None:
         raise Refused(
@@ -61,7 +62,7 @@ def _revive(run: ActionRun) -> Advance:
     try:
         return revive(run.program, run.active)
     except (ValidationError, InvalidInput) as error:
-        reason = refusal(error) if isinstance(error, ValidationError) else str(error)
+        reason = error_text(error) if isinstance(error, ValidationError) else str(error)
         raise Refused(
             f"action {run.id} has a document that this version of tocsin cannot read: {reason}"
         ) from None

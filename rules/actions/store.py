@@ -1,7 +1,7 @@
 """Reads a run, its events and its alarm.
 
-Guarantee: the reads take no lock and return the current state: an alarm has the state of this moment,
-not the one at which the run started.
+Guarantee: the reads take no lock and return the current state: an alarm has the state of this
+moment, not the one at which the run started.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The default message about an alarm. Pure.
 
-Guarantee: the subject is `[SEVERITY] rule (owner)`, so that the lock screen of a phone shows the essentials.
-The body has the message, the value, the threshold, the owner and the beginning, in every form: text, HTML,
-blocks of Slack and JSON. Unknown facts are left out. The same facts give the same bytes.
+Guarantee: the subject is `[SEVERITY] rule (owner)`, so that the lock screen of a phone shows the
+essentials. The body has the message, the value, the threshold, the owner and the beginning, in
+every form: text, HTML, blocks of Slack and JSON. Unknown facts are left out. The same facts give
+the same bytes.
 """
 
 from collections.abc import Mapping
@@ -40,8 +41,8 @@ _OTHER_EMOJI, _OTHER_COLOUR = ":bell:", "#6b7280"
 def alarm_message(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> Message:
     """Build the message of a transition at `at`.
 
-    `facts` has rule, severity (its name), owner, key, value, threshold (a text), since (an instant or its
-    text), message, alarm_id. Any of them but the rule may be missing."""
+    `facts` has rule, severity (its name), owner, key, value, threshold (a text), since (an instant
+    or its text), message, alarm_id. Any of them but the rule may be missing."""
     since = facts.get("since")
     facts = {**facts, "since": parse_iso(since) if isinstance(since, str) else since}
     rows = _rows(facts, transition, at)

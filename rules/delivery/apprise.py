@@ -1,15 +1,15 @@
 """Delivers to any other service by its apprise url, in a separate process.
 
-Guarantee: the rules of every other target hold. The process rejects every connection to an address that
-the egress guard would reject, at the moment of connecting. It follows no redirects, verifies certificates,
-has none of the worker's environment, and is killed after the timeout.
+Guarantee: the rules of every other target hold. The process rejects every connection to an address
+that the egress guard would reject, at the moment of connecting. It follows no redirects, verifies
+certificates, has none of the worker's environment, and is killed after the timeout.
 
-Why a process: apprise supports some two hundred services that connect in their own ways, so no list of safe
-urls could stay correct, and it blocks. A thread could not be stopped, and could not be guarded without
-guarding the whole worker.
+Why a process: apprise supports some two hundred services that connect in their own ways, so no list
+of safe urls could stay correct, and it blocks. A thread could not be stopped, and could not be
+guarded without guarding the whole worker.
 
-On failure: a url that apprise does not know is permanent. A rejection by the service is retryable unless
-its status is not.
+On failure: a url that apprise does not know is permanent. A rejection by the service is retryable
+unless its status is not.
 """
 
 import asyncio

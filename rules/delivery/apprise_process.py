@@ -1,9 +1,9 @@
 """The process in which apprise runs: reads one order from stdin and writes one answer to stdout.
 
-Guarantee: the guard is an audit hook of the interpreter, which cannot be removed. It sees every connection
-and datagram at the moment it is made, with its address, and rejects internal addresses, Unix sockets, other
-programs and the system's log. The process ends soon after its timeout, even if the worker that started it
-was killed.
+Guarantee: the guard is an audit hook of the interpreter, which cannot be removed. It sees every
+connection and datagram at the moment it is made, with its address, and rejects internal addresses,
+Unix sockets, other programs and the system's log. The process ends soon after its timeout, even if
+the worker that started it was killed.
 """
 
 import ipaddress

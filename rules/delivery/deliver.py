@@ -1,9 +1,9 @@
 """Delivers a message to a target of any kind.
 
-Guarantee: `deliver` always returns an outcome, and neither the outcome nor the log holds a secret. A
-delivery that cannot succeed (an address that the guard rejects, a missing secret, a body that is too large)
-is permanent; any other failure is retryable. An unexpected exception is retryable as well, and logged
-without its traceback, whose variables would show secrets.
+Guarantee: `deliver` always returns an outcome, and neither the outcome nor the log holds a secret.
+A delivery that cannot succeed (an address that the guard rejects, a missing secret, a body that is
+too large) is permanent; any other failure is retryable. An unexpected exception is retryable as
+well, and logged without its traceback, whose variables would show secrets.
 """
 
 from dataclasses import replace
@@ -36,8 +36,8 @@ async def deliver(
     now: datetime,
     secrets: Secrets | None = None,
 ) -> DeliveryOutcome:
-    """`key` is the idempotency key, the same for every attempt. `now` is the date of the message and part of its
-    signature."""
+    """`key` is the idempotency key, the same for every attempt. `now` is the date of the message
+    and part of its signature."""
     secrets = secrets or Secrets()
     try:
         outcome = await _send(egress, target, message, secrets, key, now)

@@ -1,12 +1,12 @@
 """The guard of every outgoing connection.
 
-Guarantee: a connection goes to an address that was checked after its name was resolved, and to no other. The
-name is resolved once, so a DNS answer that changes in between (DNS rebinding) has no effect. Internal
-addresses are rejected unless `TOCSIN_EGRESS_ALLOW` names them. Certificates are always verified, against the
-name.
+Guarantee: a connection goes to an address that was checked after its name was resolved, and to no
+other. The name is resolved once, so a DNS answer that changes in between (DNS rebinding) has no
+effect. Internal addresses are rejected unless `TOCSIN_EGRESS_ALLOW` names them. Certificates are
+always verified, against the name.
 
-Why the check is about addresses and not about names: any name may resolve to 127.0.0.1, and `0x7f.1` is
-another way to write it.
+Why the check is about addresses and not about names: any name may resolve to 127.0.0.1, and
+`0x7f.1` is another way to write it.
 
 On failure: `EgressRefused` if no address may be used, `Unreachable` if none answers.
 """

@@ -1,11 +1,12 @@
 """Delivers mail by SMTP, as text and HTML.
 
-Guarantee: the connection passes the egress guard. `starttls` and `tls` are required and verified, never
-optional. The Message-ID is made from the idempotency key, so that a second attempt is the same mail. No
-value can add a header or a command. The outcome lists the recipients that the server rejects.
+Guarantee: the connection passes the egress guard. `starttls` and `tls` are required and verified,
+never optional. The Message-ID is made from the idempotency key, so that a second attempt is the
+same mail. No value can add a header or a command. The outcome lists the recipients that the server
+rejects.
 
-Why a mail counts as delivered if the server rejects some of its recipients: another attempt would send it
-to the others twice.
+Why a mail counts as delivered if the server rejects some of its recipients: another attempt would
+send it to the others twice.
 
 On failure: answers 4xx and missing answers are retryable; answers 5xx are permanent.
 """

@@ -1,14 +1,16 @@
 """Sends one HTTP request.
 
-Guarantee: it connects only to an address that the egress guard accepted, verifies the certificate against
-the host of the url, follows no redirect, uses no proxy and stores no cookies. It ends within its timeout,
-sends at most a megabyte and reads at most 64 kB. Messages show only the host and port of a url.
+Guarantee: it connects only to an address that the egress guard accepted, verifies the certificate
+against the host of the url, follows no redirect, uses no proxy and stores no cookies. It ends
+within its timeout, sends at most a megabyte and reads at most 64 kB. Messages show only the host
+and port of a url.
 
-Why aiohttp: its connector takes a resolver and a factory of sockets. So the address is pinned below TLS and
-the certificate is still checked against the name, by public interfaces. httpx offers that only behind a
-private attribute of its transport.
+Why aiohttp: its connector takes a resolver and a factory of sockets. So the address is pinned below
+TLS and the certificate is still checked against the name, by public interfaces. httpx offers that
+only behind a private attribute of its transport.
 
-On failure: `Unreachable` if no answer came, which can be retried; `InvalidInput` if the request cannot be sent.
+On failure: `Unreachable` if no answer came, which can be retried; `InvalidInput` if the request
+cannot be sent.
 """
 
 import asyncio
@@ -159,8 +161,8 @@ class _PinnedResolver(AbstractResolver):
 
 
 def _only_to(addresses: list[str]) -> Any:
-    """A factory of sockets that rejects other addresses. It is the only check of an address that the url names
-    directly, because no resolver is asked for it."""
+    """A factory of sockets that rejects other addresses. It is the only check of an address that
+    the url names directly, because no resolver is asked for it."""
 
     def make(info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, address = info

@@ -1,7 +1,7 @@
 """A message in the forms that targets accept.
 
-Guarantee: a message has a subject and a text that can be encoded. A target that needs another form builds it
-from them if the message has none.
+Guarantee: a message has a subject and a text that can be encoded. A target that needs another form
+builds it from them if the message has none.
 """
 
 import re

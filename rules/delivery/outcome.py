@@ -1,10 +1,10 @@
 """Outcomes of a delivery: delivered, retryable or permanent.
 
-Guarantee: every answer of a server, and every missing answer, has exactly one outcome. The `Retry-After` of a
-server is respected, up to an hour.
+Guarantee: every answer of a server, and every missing answer, has exactly one outcome. The
+`Retry-After` of a server is respected, up to an hour.
 
-Why redirects are permanent: following one would send the message and its secrets to an address that no
-document names.
+Why redirects are permanent: following one would send the message and its secrets to an address that
+no document names.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,8 @@ def outcome_of_answer(
 
 
 def retry_after(value: str, now: datetime) -> timedelta | None:
-    """The delay of a `Retry-After` header in seconds or as a date; None if it is absent, wrong or in the past."""
+    """The delay of a `Retry-After` header in seconds or as a date; None if it is absent, wrong or
+    in the past."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return min(timedelta(seconds=min(int(value[:9]), 10**8)), MAX_RETRY_AFTER)

@@ -1,11 +1,11 @@
 """Probes: whether a service answers, how fast, and with the expected content.
 
-Guarantee: the result of a probe is well or not, with the latency if the service answered and the reason if
-it is not well. A probe passes the egress guard, as every delivery does. It does not follow redirects: they
-are an answer.
+Guarantee: the result of a probe is well or not, with the latency if the service answered and the
+reason if it is not well. A probe passes the egress guard, as every delivery does. It does not
+follow redirects: they are an answer.
 
-On failure: `InvalidInput` if the probe cannot be made (an address that the guard rejects, a missing secret).
-Why an exception: a probe that was never made must not look like an outage.
+On failure: `InvalidInput` if the probe cannot be made (an address that the guard rejects, a missing
+secret). Why an exception: a probe that was never made must not look like an outage.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Secrets: resolved when they are needed, and redacted in every text afterwards.
 
-Guarantee: a value lives as long as one delivery. Every text that leaves the delivery passes `redact`, which
-hides every resolved value, also where it is quoted for a url, JSON or HTML, and the parts of a url that are
-secret by themselves. The repr shows no value.
+Guarantee: a value lives as long as one delivery. Every text that leaves the delivery passes
+`redact`, which hides every resolved value, also where it is quoted for a url, JSON or HTML, and the
+parts of a url that are secret by themselves. The repr shows no value.
 
 On failure: `InvalidInput` that names the reference, never a value.
 """

@@ -1,7 +1,7 @@
 """Delivers to incoming webhooks of Slack, with Block Kit.
 
-Guarantee: texts are cut to the limits of Slack, and `&`, `<` and `>` are escaped in the blocks that this
-module makes, so that no value becomes a link or a mention.
+Guarantee: texts are cut to the limits of Slack, and `&`, `<` and `>` are escaped in the blocks that
+this module makes, so that no value becomes a link or a mention.
 """
 
 from datetime import datetime

@@ -1,8 +1,9 @@
 """Delivers JSON over HTTP, signed as Standard Webhooks.
 
-Guarantee: the headers `webhook-id` and `Idempotency-Key` have the idempotency key, the same for every
-attempt. `webhook-signature` has one signature for each secret, so that a receiver that knows one of them
-accepts the message while the secret is replaced. The body that is sent is the body that was signed.
+Guarantee: the headers `webhook-id` and `Idempotency-Key` have the idempotency key, the same for
+every attempt. `webhook-signature` has one signature for each secret, so that a receiver that knows
+one of them accepts the message while the secret is replaced. The body that is sent is the body that
+was signed.
 """
 
 import base64

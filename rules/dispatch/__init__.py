@@ -1,9 +1,11 @@
-"""Starts runs for events: matches events to action_rules, admits runs, wakes runs that wait for events.
+"""Starts runs for events: matches events to action_rules, admits runs, wakes runs that wait for
+events.
 
-Guarantees: an action starts at most once per (action_rule, event). The same events and the same rules
-start the same runs, however the record lane divides them into batches. A run that an action_rule does not
-start because of a rate limit, an overlap or its lineage is recorded as skipped, with the reason.
+Guarantees: an action starts at most once per (action_rule, event). The same events and the same
+rules start the same runs, however the record lane divides them into batches. A run that an
+action_rule does not start because of a rate limit, an overlap or its lineage is recorded as
+skipped, with the reason.
 
-What decides is pure (`matcher`, `notifications`, `admission`, `wait_matcher`); rule tests and backtests
-use it as well. `dispatcher` and `event_waits` read and write Postgres.
+What decides is pure (`matcher`, `notifications`, `admission`, `wait_matcher`); rule tests and
+backtests use it as well. `dispatcher` and `event_waits` read and write Postgres.
 """

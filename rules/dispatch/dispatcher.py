@@ -1,10 +1,10 @@
 """The dispatcher: starts runs for the events of a batch, in the record lane.
 
-Guarantee (I7): an action starts at most once per (action_rule, event). The record lane delivers each
-event once, in order, and its position moves in the transaction that starts the runs; the table holds the
-pair unique as well. `admission` decides about rate limits, groups and overlaps from the active runs.
-These are locked before anything is written; if a run began or ended since they were read, the batch is a
-`Conflict` and planned again.
+Guarantee (I7): an action starts at most once per (action_rule, event). The record lane delivers
+each event once, in order, and its position moves in the transaction that starts the runs; the table
+holds the pair unique as well. `admission` decides about rate limits, groups and overlaps from the
+active runs. These are locked before anything is written; if a run began or ended since they were
+read, the batch is a `Conflict` and planned again.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class Dispatcher:
 
 
 class Policies:
-    """The active runs and recent starts of rules with a policy, updated with each start of the batch."""
+    """The active runs and recent starts of rules with a policy, updated with each start of the
+    batch."""
 
     def __init__(
         self,
@@ -169,7 +170,8 @@ async def _read_lineages(connection: Connection, events: Sequence[Event]) -> Map
 
 
 class StartRuns(Writes):
-    """Writes the rows of new runs, and the first step of each: as due, or as skipped with the reason."""
+    """Writes the rows of new runs, and the first step of each: as due, or as skipped with the
+    reason."""
 
     def __init__(self, starts: Sequence[Start], policies: Policies) -> None:
         self._starts = starts

@@ -1,7 +1,7 @@
 """Wakes steps that wait for an event, in the record lane.
 
-Guarantee: the step becomes due in the transaction that moves the position of the lane, so an event wakes
-it once. Of an event and a timeout at the same moment, the first to lock the run wins.
+Guarantee: the step becomes due in the transaction that moves the position of the lane, so an event
+wakes it once. Of an event and a timeout at the same moment, the first to lock the run wins.
 
 Why the lane and not the performers: the lane reads every event once and in order.
 """

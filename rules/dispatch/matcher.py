@@ -1,9 +1,9 @@
 """The matcher: the actions that an event starts, by the action_rules of one rule set. Pure.
 
-Guarantee: the same event and rule set give the same matches. A disabled action_rule starts nothing, and
-neither does one whose action is not in the rule set. A rule over alarms sees the transitions it names and
-no other event. On failure: a condition that a newer engine rejects is logged once and skipped; the
-remaining rules stay active.
+Guarantee: the same event and rule set give the same matches. A disabled action_rule starts nothing,
+and neither does one whose action is not in the rule set. A rule over alarms sees the transitions it
+names and no other event. On failure: a condition that a newer engine rejects is logged once and
+skipped; the remaining rules stay active.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class ActionMatcher:
         self._over_events, self._over_alarms = RuleIndex(over_events), RuleIndex(over_alarms)
 
     def match(self, facts: Mapping[str, Any]) -> list[Match]:
-        """The actions to start for an event: of matching rules, of the schedule itself, and notifications."""
+        """The actions to start for an event: of matching rules, of the schedule itself, and
+        notifications."""
         names = self._over_events.matching(facts)
         if facts["type"].startswith("alarm-") and facts["origin"] != "external":
             names += [
@@ -97,7 +98,8 @@ class ActionMatcher:
 
     @cached_property
     def awaits_events(self) -> bool:
-        """Whether some step of some action waits for an event, so that every event may matter to a run."""
+        """Whether some step of some action waits for an event, so that every event may matter to a
+        run."""
         waits = (node.step.wait for runbook in self._runbooks for node in compile_runbook(runbook).nodes)
         return any(wait is not None and wait.until_event is not None for wait in waits)
 

@@ -1,7 +1,7 @@
 """Matches events to the steps that wait for one. Pure.
 
-Guarantee: a step is woken by the first event after the one that made it wait, in the order of the log,
-that meets its condition.
+Guarantee: a step is woken by the first event after the one that made it wait, in the order of the
+log, that meets its condition.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _index(conditions: frozenset[str]) -> RuleIndex:
 
 @lru_cache(maxsize=4_096)
 def _condition(text: str) -> Condition | None:
-    """The compiled condition. Conditions were checked when they were applied; one that a newer engine
-    rejects is logged, and no event meets it."""
+    """The compiled condition. Conditions were checked when they were applied; one that a newer
+    engine rejects is logged, and no event meets it."""
     try:
         return compile_wait_condition(text, rule="wait")
     except InvalidInput as error:

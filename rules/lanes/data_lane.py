@@ -25,9 +25,9 @@ from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import BatchPlan, LaneMessage
 from rules.lanes.rules_unchanged import RulesUnchanged
 from schemas.documents.datapoint_type import DatapointTypeDocument
-from schemas.refusals import refusal
+from schemas.error_text import error_text
 from schemas.wire.calculated import CalculatedDatapoint
-from schemas.wire.datapoint import Bounds, Series, read_datapoints, series_of, summary
+from schemas.wire.datapoint import Series, TimestampBounds, problem_summary, read_datapoints, series_of
 from schemas.wire.dead_letter import dead_letter
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Refused
@@ -76,7 +76,7 @@ class DataLane:
         self._settings = settings
         self._works = works
         self._types: RuleBook[TypeIndex] = RuleBook(_index_types, DatapointTypeDocument)
-        self._bounds = Bounds(
+        self._bounds = TimestampBounds(
             timedelta(days=settings.datapoint_retention_d), timedelta(seconds=settings.datapoint_future_s)
         )
         self._days: set[date] = set()
@@ -154,7 +154,7 @@ class DataLane:
 class ParsedBatch:
     """The contents of messages: inputs for the rules, datapoints to store, and rejected messages."""
 
-    def __init__(self, types: TypeIndex, bounds: Bounds) -> None:
+    def __init__(self, types: TypeIndex, bounds: TimestampBounds) -> None:
         self.types = types
         self.inputs: list[Arrival | StalenessChange] = []
         self.datapoints: list[PlacedArrival] = []
@@ -171,7 +171,7 @@ class ParsedBatch:
             else:
                 self._add_datapoints(message, series)
         except ValidationError as error:
-            self._reject(message, refusal(error), 1)
+            self._reject(message, error_text(error), 1)
         except ValueError as error:
             self._reject(message, str(error), 1)
 
@@ -203,7 +203,7 @@ class ParsedBatch:
             self.inputs.append(arrival)
             self.datapoints.append(PlacedArrival(position, arrival))
         if problems:
-            self._reject(message, summary(problems, count), len(problems))
+            self._reject(message, problem_summary(problems, count), len(problems))
 
     def _reject(self, message: LaneMessage, reason: str, datapoints: int) -> None:
         self.rejected.append((message, reason))

@@ -1,12 +1,12 @@
 """Lineage: the action_rules that led to an event. It stops loops. Pure.
 
-Guarantee: an event that a run emits carries the rules that led to it, and so does a message that a run
-publishes (header `Tocsin-Lineage`). A service that answers such a message with an event passes the header
-on. A rule in the lineage of an event is not started by it again, and no rule is started at a depth of
-`MAX_DEPTH`; `suppression` returns the reason.
+Guarantee: an event that a run emits carries the rules that led to it, and so does a message that a
+run publishes (header `Tocsin-Lineage`). A service that answers such a message with an event passes
+the header on. A rule in the lineage of an event is not started by it again, and no rule is started
+at a depth of `MAX_DEPTH`; `suppression` returns the reason.
 
-Why not the correlation id alone: an alarm that opens and resolves has one correlation id, and a rule may
-react to both.
+Why not the correlation id alone: an alarm that opens and resolves has one correlation id, and a
+rule may react to both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def lineage_text(lineage: Sequence[str]) -> str:
 
 
 def parse_lineage(text: str) -> tuple[str, ...]:
-    """The lineage in a header of a foreign message. Parts that Tocsin cannot have written are left out."""
+    """The lineage in a header of a foreign message. Parts that Tocsin cannot have written are left
+    out."""
     tokens = [part for part in text[:_MAX_TEXT_LENGTH].split(",") if part]
     return tuple(text_of(part) for part in tokens[:MAX_DEPTH] if _TOKEN.fullmatch(part))
 

@@ -1,12 +1,13 @@
 """Runbooks: the next steps of a run, as a pure function of its active steps and an outcome.
 
-Guarantees: `compile_runbook` numbers the steps of a document. `advance` takes the active steps and the
-outcome of one of them, and returns the active steps after it and the effects to write, as data. Every
-runbook ends, with any outcomes in any order: steps only lead forward, and attempts are counted. A
-`parallel` joins exactly once. The state is plain JSON, small enough for the row of the run.
+Guarantees: `compile_runbook` numbers the steps of a document. `advance` takes the active steps and
+the outcome of one of them, and returns the active steps after it and the effects to write, as data.
+Every runbook ends, with any outcomes in any order: steps only lead forward, and attempts are
+counted. A `parallel` joins exactly once. The state is plain JSON, small enough for the row of the
+run.
 
-Why pure: the performer commits the effects, rule tests and backtests collect them. There is no clock, no
-random number and no I/O: the jitter of a delay is a hash of the attempt.
+Why pure: the performer commits the effects, rule tests and backtests collect them. There is no
+clock, no random number and no I/O: the jitter of a delay is a hash of the attempt.
 """
 
 from rules.runbook.advance import Advance, advance, revive

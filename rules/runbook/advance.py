@@ -1,8 +1,9 @@
 """Applies the outcome of a step to the active steps of a run. Pure.
 
-`active` maps the number of a step to {"attempt", "state"} and flags. The states are `due` (a worker performs
-it), `waiting` (for a timer, an event, a report, or its branches), and `failed` or `timed_out`: such a step
-keeps its entry, so that an operator can retry it. A run without an entry that is due or waiting has ended.
+`active` maps the number of a step to {"attempt", "state"} and flags. The states are `due` (a worker
+performs it), `waiting` (for a timer, an event, a report, or its branches), and `failed` or
+`timed_out`: such a step keeps its entry, so that an operator can retry it. A run without an entry
+that is due or waiting has ended.
 
 | flag | meaning |
 |---|---|
@@ -11,9 +12,9 @@ keeps its entry, so that an operator can retry it. A run without an entry that i
 | `report` | the report about a `dispatch` |
 | `last` | number of the last attempt, after an operator granted more of them |
 
-A failure inside a `parallel` ends its own branch only. The others run to their end, because a message that
-cannot be sent must not keep the next one from being sent. The `parallel` has failed when all branches have
-ended and one has failed.
+A failure inside a `parallel` ends its own branch only. The others run to their end, because a
+message that cannot be sent must not keep the next one from being sent. The `parallel` has failed
+when all branches have ended and one has failed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Advance:
 def advance(
     program: Program, active: Active, number: int, outcome: Outcome, at: datetime, salt: str
 ) -> Advance:
-    """Apply the outcome of a step that is due. `salt` names the run, for the jitter of its delays."""
+    """Apply the outcome of a step that is due. `salt` names the run, for the jitter of its
+    delays."""
     node = program.nodes[number]
     entry = active[str(number)]
     result = Advance({step: dict(value) for step, value in active.items()})
@@ -62,7 +64,8 @@ def advance(
 
 
 def revive(program: Program, active: Active) -> Advance:
-    """Grant another round of attempts to every dead step. A `parallel` waits for its branches again."""
+    """Grant another round of attempts to every dead step. A `parallel` waits for its branches
+    again."""
     result = Advance({step: dict(entry) for step, entry in active.items()})
     for step, entry in _by_number(active):
         node = program.nodes[int(step)]
@@ -191,7 +194,8 @@ def _finish(program: Program, active: Active) -> Finished:
 
 
 def _state_and_error(program: Program, dead: Active) -> tuple[str, str]:
-    """`timed_out` only if no step failed. The error names the dead steps, not the `parallel` around them."""
+    """`timed_out` only if no step failed. The error names the dead steps, not the `parallel` around
+    them."""
     steps = [(program.nodes[int(step)], entry) for step, entry in _by_number(dead)]
     errors = [(node.name, entry) for node, entry in steps if node.kind != "parallel"]
     state = "failed" if any(entry["state"] == "failed" for _, entry in errors) else "timed_out"

@@ -1,7 +1,7 @@
 """The delay before the next attempt of a step. Pure, and the same wherever it is computed.
 
-Why the jitter is a hash: steps that failed together spread out, and a replay or a second worker computes
-the same instant.
+Why the jitter is a hash: steps that failed together spread out, and a replay or a second worker
+computes the same instant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ _SHARES = 2**32
 
 
 def delay_before(retry: RetryPolicy, attempt: int, salt: str) -> timedelta:
-    """The delay before `attempt`, which is the second or a later one. `salt` names the run and the step."""
+    """The delay before `attempt`, which is the second or a later one. `salt` names the run and the
+    step."""
     # Multiplied in a loop: a power of a hundred attempts does not fit in a timedelta.
     delay_s = retry.initial_interval.total_seconds()
     for _ in range(attempt - 2):

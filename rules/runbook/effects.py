@@ -22,7 +22,8 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Armed:
-    """A `runbook-wait` timer. When it fires, the clock merges `entry` into the entry of the step."""
+    """A `runbook-wait` timer. When it fires, the clock merges `entry` into the entry of the
+    step."""
 
     step: int
     at: datetime

@@ -12,7 +12,8 @@ from tocsin.core.records import NewEvent
 
 @dataclass(frozen=True)
 class Completed:
-    """Success. A `branch` sets `way`: 0 for `then`, 1 for `else`. A step that appends an event sets `event`."""
+    """Success. A `branch` sets `way`: 0 for `then`, 1 for `else`. A step that appends an event sets
+    `event`."""
 
     answer: Mapping[str, Any] = field(default_factory=dict)
     way: int | None = None
@@ -21,8 +22,8 @@ class Completed:
 
 @dataclass(frozen=True)
 class Failed:
-    """Failure. `permanent`: another attempt would fail in the same way. `retry_after`: the shortest delay that
-    the other side accepts."""
+    """Failure. `permanent`: another attempt would fail in the same way. `retry_after`: the shortest
+    delay that the other side accepts."""
 
     error: str
     permanent: bool = False

@@ -1,8 +1,8 @@
 """A compiled runbook: numbered nodes, each with the node that follows it. Pure.
 
-Guarantee: numbers follow the text of the document from 0 on, so they are the same wherever the document is
-compiled. A node leads to a higher number, or to the end of its list: of the action, or of one branch of a
-`parallel`. A `parallel` contains the numbers after its own, up to its `last`.
+Guarantee: numbers follow the text of the document from 0 on, so they are the same wherever the
+document is compiled. A node leads to a higher number, or to the end of its list: of the action, or
+of one branch of a `parallel`. A `parallel` contains the numbers after its own, up to its `last`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Node:
     inside: int | None
     """Number of the `parallel` that contains it in a branch."""
     heads: tuple[int | None, ...] = ()
-    """First nodes of the lists that it contains: then and else of a `branch`, the branches of a `parallel`."""
+    """First nodes of the lists that it contains: then and else of a `branch`, the branches of a
+    `parallel`."""
 
     @property
     def kind(self) -> str:

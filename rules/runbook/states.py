@@ -29,6 +29,6 @@ def ending_reason(type: str) -> str | None:
 
 
 def ends_with_alarm(rule: str) -> bool:
-    """Whether the runs of a rule end with their alarm. A notification does not: it is delivered even
-    if the alarm changes after it."""
+    """Whether the runs of a rule end with their alarm. A notification does not: it is delivered
+    even if the alarm changes after it."""
     return RuleRef.parse(rule).kind != "notify"

@@ -1,7 +1,8 @@
 """The outcome of a `wait` step, from the instant at which it is reached. Pure.
 
-A time of day is a cron recurrence in its timezone. On the day on which the clocks skip that time, the wait
-ends when they jump forward. On the day on which it comes twice, the wait ends the first time.
+A time of day is a cron recurrence in its timezone. On the day on which the clocks skip that time,
+the wait ends when they jump forward. On the day on which it comes twice, the wait ends the first
+time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kinds of documents that a rules file may hold, by their top-level key."""
+"""The kinds of documents in a rule file, by their top-level key."""
 
 from pydantic import BaseModel
 

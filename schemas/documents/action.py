@@ -1,6 +1,6 @@
 """The `action` document: one response, or a runbook of steps.
 
-Guarantee: exactly one response, or `steps`; either way `program_steps` gives the steps to run.
+Guarantee: exactly one response, or `steps`. `runbook` returns the steps to run in both cases.
 """
 
 from typing import Annotated, ClassVar
@@ -26,8 +26,8 @@ class ActionDocument(Responses):
     )
 
     def runbook(self) -> tuple[StepDocument, ...]:
-        """The steps to run; a short form is a runbook of one."""
+        """The steps to run. A single response is a runbook of one step."""
         if self.steps is not None:
             return self.steps
-        given = {key: getattr(self, key) for key in (self.kind, "retry", "timeout")}
-        return (StepDocument.model_validate(given),)
+        step = {key: getattr(self, key) for key in (self.kind, "retry", "timeout")}
+        return (StepDocument.model_validate(step),)

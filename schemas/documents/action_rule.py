@@ -1,15 +1,16 @@
-"""The `action_rule` document: which events, or which alarms, start which action, and how often.
+"""The `action_rule` document: the events or the transitions of alarms that start an action.
 
-Guarantee: names are safe tokens and `when` is at most 2,000 characters; keys that could never have an effect together
-are refused. The loader compiles `when` and looks for the action, so that a rule that loads can run.
+Guarantee: names are safe tokens, and `when` has at most 2,000 characters. A combination of keys
+without an effect is an error. The loader compiles `when` and looks for the action, so that a rule
+that loads can run.
 """
 
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
 from schemas.values.duration import Duration
 from schemas.values.names import Name
@@ -17,19 +18,20 @@ from schemas.wire.alarm_events import ActionTransition
 
 MAX_CONDITION_LENGTH = 2_000
 _PAYLOAD_PATH = re.compile(rf"{PAYLOAD_FIELD}(\.[A-Za-z0-9_-]+)+")
-_GROUPABLE = tuple(field for field in (*STRING_FIELDS, *INT_FIELDS) if field not in ("id", "seq"))
+_GROUP_FIELDS = tuple(field for field in (*STRING_FIELDS, *INT_FIELDS) if field not in ("id", "seq"))
 
 
-def _groupable(field: str) -> str:
-    if field not in _GROUPABLE and not _PAYLOAD_PATH.fullmatch(field):
-        raise ValueError(f"'{field}' cannot group events: use {', '.join(_GROUPABLE)} or payload.<key>")
+def _check_group_field(field: str) -> str:
+    if field not in _GROUP_FIELDS and not _PAYLOAD_PATH.fullmatch(field):
+        raise ValueError(f"'{field}' cannot group events: use {', '.join(_GROUP_FIELDS)} or payload.<key>")
     return field
 
 
-class RateLimit(BaseModel):
-    """A largest number of starts within a time."""
+GroupField = Annotated[str, AfterValidator(_check_group_field)]
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+class RateLimit(StrictModel):
+    """The largest number of starts within a time."""
 
     count: Annotated[int, Field(ge=1, le=1_000)] = Field(
         description="Largest number of starts.", examples=[5]
@@ -37,13 +39,13 @@ class RateLimit(BaseModel):
     per: Duration = Field(description="Within this time.", examples=["1h"])
 
 
-class ActionRuleDocument(BaseModel):
+class ActionRuleDocument(StrictModel):
     """Runs an action for each event, or each transition of an alarm, that meets a condition."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
     name: Name = Field(description="Unique name of the rule.", examples=["digest"])
-    on: Literal["event", "alarm"] = Field(description="What the rule listens to.", examples=["event"])
+    on: Literal["event", "alarm"] = Field(
+        description="Whether the rule reads all events, or transitions of alarms.", examples=["event"]
+    )
     transitions: Annotated[tuple[ActionTransition, ...], Field(strict=False, min_length=1)] = Field(
         ("opened",),
         description="With `on: alarm`: transitions of an alarm that start the action.",
@@ -56,26 +58,24 @@ class ActionRuleDocument(BaseModel):
         max_length=MAX_CONDITION_LENGTH,
     )
     action: Name = Field(description="Name of the action to run.", examples=["email-digest"])
-    group_by: Annotated[
-        tuple[Annotated[str, AfterValidator(_groupable)], ...], Field(strict=False, max_length=8)
-    ] = Field(
+    group_by: Annotated[tuple[GroupField, ...], Field(strict=False, max_length=8)] = Field(
         (), description="Events with equal values of these fields share a run.", examples=[["owner", "rule"]]
     )
     group_wait: Duration | None = Field(
-        None, description="How long a run gathers events before it begins.", examples=["30s"]
+        None, description="Time during which a run gathers events before it begins.", examples=["30s"]
     )
     rate_limit: RateLimit | None = Field(
         None,
-        description="Largest number of starts within a time; the others are recorded as skipped.",
+        description="Largest number of starts within a time; other starts are recorded as skipped.",
         examples=[{"count": 5, "per": "1h"}],
     )
     overlap: Literal["allow", "skip", "queue", "replace"] = Field(
         "allow",
-        description="While a run of this rule (and group) is under way: start another, skip it, wait for its turn, "
-        "or cancel the one under way.",
+        description="While a run of this rule (and group) is active: start another, skip the new one, queue it, "
+        "or cancel the active one.",
         examples=["skip"],
     )
-    enabled: bool = Field(True, description="false keeps the rule, and it matches nothing.", examples=[True])
+    enabled: bool = Field(True, description="false keeps the rule, but it starts nothing.", examples=[True])
 
     @property
     def condition(self) -> str:
@@ -84,20 +84,16 @@ class ActionRuleDocument(BaseModel):
     @model_validator(mode="after")
     def _has_no_key_without_effect(self) -> Self:
         if self.on == "event" and self.transitions != ("opened",):
-            raise _refusal("has 'transitions', which belongs to 'on: alarm': remove it", "transitions")
+            raise document_error("has 'transitions', which belongs to 'on: alarm': remove it", "transitions")
         if self.on == "event" and self.when is None:
-            raise _refusal("would start for every event: add 'when'", "on")
+            raise document_error("would start for every event: add 'when'", "on")
         if self.group_by and self.group_wait is None and self.overlap == "allow":
-            raise _refusal(
+            raise document_error(
                 "has 'group_by' without effect: add 'group_wait', or an 'overlap' that counts per group",
                 "group_by",
             )
         if self.group_wait is not None and not self.group_wait:
-            raise _refusal("has 'group_wait: 0s' without effect: remove it", "group_wait")
+            raise document_error("has 'group_wait: 0s' without effect: remove it", "group_wait")
         if self.rate_limit is not None and not self.rate_limit.per:
-            raise _refusal("has 'rate_limit' per 0s: give it a duration", "rate_limit")
+            raise document_error("has 'rate_limit' per 0s: give it a duration", "rate_limit")
         return self
-
-
-def _refusal(message: str, at_key: str) -> PydanticCustomError:
-    return PydanticCustomError("one_of", "{text}", {"text": message, "at_key": at_key})

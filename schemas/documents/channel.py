@@ -1,14 +1,14 @@
-"""The `channel` document: a named place to which rules send what they have to say.
+"""The `channel` document: a named target of notifications.
 
-Guarantee: exactly one target. A rule names its channels; whether a channel is enabled, and whether it also
-gets the news that an alarm is over, is the channel's own affair.
+Guarantee: exactly one target. Rules name their channels. The channel itself defines whether it is
+enabled and whether it is notified when an alarm resolves.
 """
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.documents.targets import (
     TARGET_KEYS,
     AppriseTarget,
@@ -20,10 +20,8 @@ from schemas.documents.targets import (
 from schemas.values.names import Name
 
 
-class ChannelDocument(BaseModel):
-    """Where alarms are sent."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class ChannelDocument(StrictModel):
+    """A target of notifications about alarms."""
 
     name: Name = Field(description="Unique name of the channel.", examples=["ops"])
     webhook: WebhookTarget | None = Field(
@@ -43,22 +41,21 @@ class ChannelDocument(BaseModel):
         None, description="Send to any other service.", examples=[{"url": {"env": "TELEGRAM_URL"}}]
     )
     enabled: bool = Field(
-        True, description="false keeps the channel, and nothing is sent to it.", examples=[True]
+        True, description="false keeps the channel, but nothing is sent to it.", examples=[True]
     )
     send_resolved: bool = Field(
-        True, description="Whether it is also told when an alarm resolves.", examples=[True]
+        True, description="Whether it is also notified when an alarm resolves.", examples=[True]
     )
 
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:
-        given = [key for key in TARGET_KEYS if getattr(self, key) is not None]
-        if not given:
-            raise PydanticCustomError("one_of", "needs one of webhook, slack, email or apprise", {})
-        if len(given) > 1:
-            raise PydanticCustomError(
-                "one_of",
-                "has both '{first}' and '{at_key}': keep one of webhook, slack, email and apprise",
-                {"first": given[0], "at_key": given[1]},
+        present = [key for key in TARGET_KEYS if getattr(self, key) is not None]
+        if not present:
+            raise document_error("needs one of webhook, slack, email or apprise")
+        if len(present) > 1:
+            raise document_error(
+                f"has both '{present[0]}' and '{present[1]}': keep one of webhook, slack, email and apprise",
+                present[1],
             )
         return self
 

@@ -1,4 +1,4 @@
-"""What a probe looks at: an HTTP address or a TCP port.
+"""The target of a probe: an HTTP address or a TCP port.
 
 Guarantee: exactly one of `http` and `tcp`.
 """
@@ -6,20 +6,18 @@ Guarantee: exactly one of `http` and `tcp`.
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.documents.targets import Timeout
 from schemas.values.http_headers import Headers
 from schemas.values.web_address import Host, Port, Url
 
 
-class HttpProbe(BaseModel):
-    """Asks an address, and judges the answer."""
+class HttpProbe(StrictModel):
+    """Sends a request, and checks the answer."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    url: Url = Field(description="What to ask.", examples=["https://shop.example.com/health"])
+    url: Url = Field(description="Address of the request.", examples=["https://shop.example.com/health"])
     method: Literal["GET", "HEAD"] = Field("GET", description="Method of the request.", examples=["GET"])
     headers: Headers = Field(
         default_factory=dict,
@@ -28,10 +26,10 @@ class HttpProbe(BaseModel):
     )
     status: Annotated[
         tuple[Annotated[int, Field(ge=100, le=599)], ...], Field(strict=False, max_length=20)
-    ] = Field((), description="Answers that are well (default: 200 to 299).", examples=[[200, 301]])
+    ] = Field((), description="Expected statuses (default: 200 to 299).", examples=[[200, 301]])
     contains: str | None = Field(
         None,
-        description="A text that the first 64 kB of the answer must hold.",
+        description="A text that the first 64 kB of the answer must contain.",
         examples=["ok"],
         min_length=1,
         max_length=1_000,
@@ -41,32 +39,26 @@ class HttpProbe(BaseModel):
     )
 
 
-class TcpProbe(BaseModel):
+class TcpProbe(StrictModel):
     """Connects to a port and closes the connection again."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     host: Host = Field(description="Name or address.", examples=["db.example.com"])
     port: Port = Field(description="The port.", examples=[5432])
-    timeout: Timeout = Field(
-        timedelta(seconds=5), description="Longest time until it is connected.", examples=["5s"]
-    )
+    timeout: Timeout = Field(timedelta(seconds=5), description="Longest time to connect.", examples=["5s"])
 
 
-class Probe(BaseModel):
-    """A look at a service from outside."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class Probe(StrictModel):
+    """A check of a service from outside."""
 
     http: HttpProbe | None = Field(
-        None, description="Ask over HTTP.", examples=[{"url": "https://shop.example.com/health"}]
+        None, description="Send an HTTP request.", examples=[{"url": "https://shop.example.com/health"}]
     )
     tcp: TcpProbe | None = Field(
         None, description="Connect to a port.", examples=[{"host": "db.example.com", "port": 5432}]
     )
 
     @model_validator(mode="after")
-    def _is_one(self) -> Self:
+    def _has_one_target(self) -> Self:
         if (self.http is None) == (self.tcp is None):
-            raise PydanticCustomError("one_of", "needs one of http or tcp", {})
+            raise document_error("needs one of http or tcp")
         return self

@@ -1,16 +1,16 @@
 """The `test` document: what is given to some rules in virtual time, and what must come of it.
 
-Guarantee: a model that exists has givens and expectations of one kind each, and a notation of series that can be read.
-Instants are durations since `start`, or absolute.
+Guarantee: a model that exists has givens and expectations of one kind each, and a notation of
+series that can be read. Instants are durations since `start`, or absolute.
 """
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import LONGEST_SNOOZE
 from schemas.values.duration import Duration, format_duration, parse_duration
 from schemas.values.key_pattern import Key
@@ -93,10 +93,9 @@ Instant = Annotated[str, AfterValidator(_instant)]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
-class Given(BaseModel):
-    """One thing that comes from outside: a series of datapoints, an event, a person's act, a world that fails."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class Given(StrictModel):
+    """One thing that comes from outside: a series of datapoints, an event, a person's act, a world
+    that fails."""
 
     at: Instant = Field(
         "0s", description="When, since `start`; of a series: its first value.", examples=["5m"]
@@ -135,38 +134,28 @@ class Given(BaseModel):
     def _is_one_thing(self) -> Self:
         _one_of(self, GIVENS)
         if self.series is not None and (self.values is None or self.every is None):
-            raise PydanticCustomError(
-                "one_of", "has 'series' without 'values' and 'every'", {"at_key": "series"}
-            )
+            raise document_error("has 'series' without 'values' and 'every'", "series")
         if self.every is not None and self.every <= timedelta(0):
-            raise PydanticCustomError(
-                "one_of",
-                "has 'every: 0s': write how far apart the values are, such as 1m",
-                {"at_key": "every"},
-            )
+            raise document_error("has 'every: 0s': write how far apart the values are, such as 1m", "every")
         if self.series == HEALTH_KEY:
             text = f"'{HEALTH_KEY}' is what follows from the members of a system: give those, and expect 'health'"
-            raise PydanticCustomError("one_of", "{text}", {"text": f"gives it: {text}", "at_key": "series"})
+            raise document_error(f"gives it: {text}", "series")
         self._check_snooze()
         return self
 
     def _check_snooze(self) -> None:
         if (self.snooze is None) != (self.for_ is None):
             key, other = ("snooze", "for") if self.for_ is None else ("for", "snooze")
-            raise PydanticCustomError(
-                "one_of", "has '{key}' without '{other}'", {"at_key": key, "key": key, "other": other}
-            )
+            raise document_error(f"has '{key}' without '{other}'", key)
         if self.for_ is not None and not timedelta(0) < self.for_ <= LONGEST_SNOOZE:
-            lasts = {"at_key": "for", "lasts": format_duration(self.for_), "most": LONGEST_SNOOZE.days}
-            raise PydanticCustomError(
-                "one_of", "snoozes for {lasts}: write more than 0s and at most {most}d", lasts
+            lasts = format_duration(self.for_)
+            raise document_error(
+                f"snoozes for {lasts}: write more than 0s and at most {LONGEST_SNOOZE.days}d", "for"
             )
 
 
-class Expected(BaseModel):
+class Expected(StrictModel):
     """One thing that must happen, at its instant."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     at: Instant | None = Field(
         None, description="When, since `start`; at any time if not given.", examples=["10m"]
@@ -197,7 +186,7 @@ class Expected(BaseModel):
         _one_of(self, EXPECTATIONS)
         if (self.health is None) != (self.is_ is None):
             text = "has 'health' without 'is'" if self.is_ is None else "has 'is' without 'health'"
-            raise PydanticCustomError("one_of", "{text}", {"text": f"{text}: give both, or none"})
+            raise document_error(f"{text}: give both, or none")
         return self
 
     @property
@@ -215,10 +204,8 @@ class Expected(BaseModel):
         return f"{self.kind} {what}" if what else self.kind
 
 
-class RuleTestDocument(BaseModel):
+class RuleTestDocument(StrictModel):
     """A test of rules in virtual time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
         description="What the rules are held to.", examples=["hot for ten minutes opens an alarm"]
@@ -248,5 +235,4 @@ def _one_of(model: BaseModel, keys: tuple[str, ...]) -> None:
     given = [key for key in keys if getattr(model, key) is not None]
     if len(given) != 1:
         found = f"has {', '.join(given)}" if given else "says nothing"
-        error: dict[str, Any] = {"text": f"{found}: give one of {', '.join(keys)}"}
-        raise PydanticCustomError("one_of", "{text}", error)
+        raise document_error(f"{found}: give one of {', '.join(keys)}")

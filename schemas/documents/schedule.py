@@ -1,31 +1,34 @@
-"""The `schedule` document: when to fire, and what the fire carries.
+"""The `schedule` document: a recurrence, and the event of each occurrence.
 
-Guarantee: a model that exists has exactly one recurrence key, names that are safe tokens, and a payload
-that is plain JSON. Whether the recurrence is sound is decided by `timers.recurrence`, which the loader asks.
+Guarantee: exactly one recurrence key, names that are safe tokens, and a payload that is plain JSON.
+The loader checks the recurrence with `timers.recurrence`.
 
-Times stay texts here, exactly as written: their meaning depends on `tz`, and what was written is what is
-compared when the file is applied again.
+Times stay texts here: their meaning depends on `tz`, and an apply compares them as they were
+written.
 """
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.duration import Duration
 from schemas.values.json_shape import check_json_shape
 from schemas.values.names import Name, Owner
-from tocsin.core.errors import InvalidInput
+from schemas.values.pydantic_check import pydantic_check
 
 RECURRENCE_KEYS = ("cron", "rrule", "every", "at")
 
 WallTimes = Annotated[tuple[str, ...], Field(strict=False, max_length=1000)]
 
 
-class ScheduleDocument(BaseModel):
-    """A recurrence in a timezone, and the event that each fire becomes."""
+def _check_payload(payload: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    check_json_shape(payload)
+    return payload
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+class ScheduleDocument(StrictModel):
+    """A recurrence in a timezone. Each occurrence becomes an event."""
 
     name: Name = Field(description="Unique name of the schedule.", examples=["daily-digest"])
     cron: str | None = Field(
@@ -43,7 +46,7 @@ class ScheduleDocument(BaseModel):
     )
     at: str | None = Field(
         None,
-        description="One fire: an absolute instant, or a wall time in `tz`.",
+        description="One occurrence: an absolute instant, or a wall time in `tz`.",
         examples=["2027-01-01T00:00:00Z", "2027-01-01T09:00:00"],
     )
     tz: str = Field(
@@ -70,7 +73,7 @@ class ScheduleDocument(BaseModel):
     )
     spread: Duration | None = Field(
         None,
-        description="Adds a stable delay below this, derived from the name, against stampedes.",
+        description="Adds a stable delay below this, derived from the name, so that schedules do not fire all at once.",
         examples=["5m"],
     )
     starts_at: str | None = Field(
@@ -85,28 +88,28 @@ class ScheduleDocument(BaseModel):
     )
     catch_up: Literal["latest", "all", "none"] = Field(
         "latest",
-        description="After an outage: fire the most recent missed time, each of them in order, or none.",
+        description="After an outage: fire the most recent missed occurrence, each of them in order, or none.",
         examples=["latest"],
     )
     window: Duration | None = Field(
         None,
-        description="Missed times older than this stay missed (default: no limit).",
+        description="Missed occurrences older than this stay missed (default: no limit).",
         examples=["6h"],
     )
     grace: Duration | None = Field(
         None,
-        description="A fire up to this late is on time "
-        "(default: the smaller of one minute and half the distance to the next time).",
+        description="Largest lateness of a fire that is on time "
+        "(default: the smaller of one minute and half the time to the next occurrence).",
         examples=["30s"],
     )
     max_catch_up: int = Field(
-        100, ge=1, le=10_000, description="At most this many fires for `catch_up: all`.", examples=[100]
+        100, ge=1, le=10_000, description="Largest number of fires for `catch_up: all`.", examples=[100]
     )
     type: Name = Field("schedule-fired", description="Type of the event.", examples=["schedule-fired"])
-    owner: Owner = Field("", description="Whom the event is about.", examples=["plant-7"])
-    payload: dict[str, JsonValue] = Field(
+    owner: Owner = Field("", description="Owner of the event.", examples=["plant-7"])
+    payload: Annotated[dict[str, JsonValue], AfterValidator(pydantic_check(_check_payload))] = Field(
         default_factory=dict,
-        description="JSON object the event carries.",
+        description="Payload of the event, a JSON object.",
         examples=[{"report": "digest"}],
     )
     action: Name | None = Field(
@@ -114,32 +117,19 @@ class ScheduleDocument(BaseModel):
     )
     enabled: bool = Field(True, description="false pauses the schedule.", examples=[True])
 
-    @field_validator("payload")
-    @classmethod
-    def _payload_is_plain_json(cls, payload: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        try:
-            check_json_shape(payload)
-        except InvalidInput as error:
-            raise ValueError(str(error)) from None
-        return payload
-
     @model_validator(mode="after")
     def _has_one_recurrence(self) -> Self:
-        given = [key for key in RECURRENCE_KEYS if getattr(self, key) is not None]
-        if not given:
-            raise PydanticCustomError("one_of", "needs one of cron, rrule, every or at", {})
-        if len(given) > 1:
-            # `at_key` tells the loader which key of the file to point at.
-            raise PydanticCustomError(
-                "one_of",
-                "has both '{first}' and '{at_key}': keep one of cron, rrule, every and at",
-                {"first": given[0], "at_key": given[1]},
+        present = [key for key in RECURRENCE_KEYS if getattr(self, key) is not None]
+        if not present:
+            raise document_error("needs one of cron, rrule, every or at")
+        if len(present) > 1:
+            raise document_error(
+                f"has both '{present[0]}' and '{present[1]}': keep one of cron, rrule, every and at",
+                present[1],
             )
         for key in ("dtstart", "exdates", "rdates"):
             if getattr(self, key) and self.rrule is None:
-                raise PydanticCustomError(
-                    "needs_rrule",
-                    "has '{at_key}', which belongs to 'rrule', beside '{recurrence}': remove it",
-                    {"at_key": key, "recurrence": given[0]},
+                raise document_error(
+                    f"has '{key}', which belongs to 'rrule', and '{present[0]}': remove '{key}'", key
                 )
         return self

@@ -1,49 +1,45 @@
-"""The `system` document: which series make up the health of something.
+"""The `system` document: a set of series with a common health.
 
-Guarantee: every member names one series by its `key`, or all that a `type` covers, of one owner; none is
-named twice, and at least one is required. The loader looks for the types.
+Guarantee: every member is one series by its `key`, or all series of a `type`, of one owner. No
+member is named twice, and at least one is required. The loader looks for the types.
 """
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.key_pattern import Key
 from schemas.values.names import Name, Owner
 
 
-class Member(BaseModel):
-    """One series of a system."""
+class Member(StrictModel):
+    """A series, or all series of a type, that counts for the health of a system."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    owner: Owner = Field(description="Whose series.", examples=["plant-7"])
-    key: Key | None = Field(None, description="Its key.", examples=["dsp.temperature"])
+    owner: Owner = Field(description="Owner of the series.", examples=["plant-7"])
+    key: Key | None = Field(None, description="Key of the series.", examples=["dsp.temperature"])
     type: Name | None = Field(
-        None, description="The datapoint_type that covers it, instead of a key.", examples=["dsp-temperature"]
+        None,
+        description="Name of a datapoint_type, for all its series, instead of a key.",
+        examples=["dsp-temperature"],
     )
     required: bool = Field(
-        True, description="false: its trouble degrades the system, and no more.", examples=[True]
+        True, description="false: the system is degraded at most if this member fails.", examples=[True]
     )
 
     @model_validator(mode="after")
     def _is_one_series(self) -> Self:
         if (self.key is None) == (self.type is None):
-            text = (
-                "a member needs 'key' or 'type'" if self.key is None else "a member has both 'key' and 'type'"
-            )
-            raise PydanticCustomError("one_of", "{text}", {"text": f"cannot be read: {text}"})
+            problem = "needs 'key' or 'type'" if self.key is None else "has both 'key' and 'type'"
+            raise document_error(f"cannot be read: a member {problem}")
         return self
 
 
-class SystemDocument(BaseModel):
-    """Something whose health is that of its members."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class SystemDocument(StrictModel):
+    """A set of series whose health is computed from its members."""
 
     name: Name = Field(description="Unique name of the system.", examples=["cooling"])
-    description: str = Field("", description="For people.", examples=["hall 3"], max_length=1_000)
+    description: str = Field("", description="A note for readers.", examples=["hall 3"], max_length=1_000)
     members: Annotated[tuple[Member, ...], Field(strict=False, max_length=10_000)] = Field(
         description="The series that make up its health.",
         examples=[[{"owner": "plant-7", "key": "dsp.temperature"}]],
@@ -55,10 +51,11 @@ class SystemDocument(BaseModel):
         for member in self.members:
             series = (member.owner, member.key, member.type)
             if series in seen:
-                text = f"names the member {member.key or member.type} of {member.owner} twice"
-                raise PydanticCustomError("one_of", "{text}", {"text": text, "at_key": "members"})
+                name = member.key or member.type
+                raise document_error(f"names the member {name} of {member.owner} twice", "members")
             seen.add(series)
         if not any(member.required for member in self.members):
-            text = "has no required member, so its health would always be ok: add one"
-            raise PydanticCustomError("one_of", "{text}", {"text": text, "at_key": "members"})
+            raise document_error(
+                "has no required member, so its health would always be ok: add one", "members"
+            )
         return self

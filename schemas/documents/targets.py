@@ -1,41 +1,38 @@
-"""Where a message goes: webhook, Slack, mail, or any other service by its apprise url.
+"""Targets of messages: webhook, Slack, mail, or any other service by its apprise url.
 
-Guarantee: a target that exists can be tried: its address is well formed, what is secret in it is a
-reference, and a password is never sent over a connection that is not encrypted. Channels and the steps of
-actions use the same models.
+Guarantee: the address of a target is well formed, its secrets are references, and a password is
+never sent over an unencrypted connection. Channels and the steps of actions use the same models.
 """
 
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, model_validator
 
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.duration import Duration
 from schemas.values.http_headers import Headers
 from schemas.values.mail_address import MailAddress
 from schemas.values.secret import Secret, TextOrSecret
 from schemas.values.web_address import Host, Port, Url
 
-_LONGEST_TIMEOUT = timedelta(seconds=60)
+_MAX_TIMEOUT = timedelta(seconds=60)
 
 
-def _timeout(value: timedelta) -> timedelta:
-    if not timedelta(0) < value <= _LONGEST_TIMEOUT:
+def _check_timeout(value: timedelta) -> timedelta:
+    if not timedelta(0) < value <= _MAX_TIMEOUT:
         raise ValueError("the timeout must be longer than 0s and at most 60s")
     return value
 
 
-Timeout = Annotated[Duration, AfterValidator(_timeout)]
+Timeout = Annotated[Duration, AfterValidator(_check_timeout)]
 
 
-class WebhookTarget(BaseModel):
-    """Receives JSON over HTTP, signed as Standard Webhooks if there is a secret to sign with."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class WebhookTarget(StrictModel):
+    """A receiver of JSON over HTTP, signed as Standard Webhooks if there is a secret."""
 
     url: Url = Field(
-        description="Where to send it; a reference if the url itself is a secret.",
+        description="Address of the receiver; a reference if the url itself is a secret.",
         examples=["https://hooks.example.com/tocsin", {"env": "HOOK_URL"}],
     )
     method: Literal["POST", "PUT", "PATCH"] = Field(
@@ -56,13 +53,11 @@ class WebhookTarget(BaseModel):
     )
 
 
-class SlackTarget(BaseModel):
-    """An incoming webhook of Slack, or of a service that speaks the same."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class SlackTarget(StrictModel):
+    """An incoming webhook of Slack, or of a compatible service."""
 
     url: Secret = Field(
-        description="The webhook's url, which is a secret: whoever has it can post.",
+        description="Url of the webhook. It is a secret, because it allows posting.",
         examples=[{"env": "SLACK_URL"}],
     )
     timeout: Timeout = Field(
@@ -70,10 +65,8 @@ class SlackTarget(BaseModel):
     )
 
 
-class SmtpServer(BaseModel):
-    """The mail server that takes the message."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class SmtpServer(StrictModel):
+    """The mail server that accepts the message."""
 
     host: Host = Field(description="Name or address of the server.", examples=["smtp.example.com"])
     port: Port | None = Field(
@@ -81,10 +74,10 @@ class SmtpServer(BaseModel):
     )
     security: Literal["starttls", "tls", "none"] = Field(
         "starttls",
-        description="How the connection is encrypted; starttls and tls are required, never merely tried.",
+        description="Encryption of the connection; starttls and tls are required, never optional.",
         examples=["starttls"],
     )
-    username: TextOrSecret | None = Field(None, description="Who logs in.", examples=["tocsin"])
+    username: TextOrSecret | None = Field(None, description="User name for the login.", examples=["tocsin"])
     password: Secret | None = Field(
         None, description="The password, as a reference.", examples=[{"env": "SMTP_PASSWORD"}]
     )
@@ -92,37 +85,32 @@ class SmtpServer(BaseModel):
     @model_validator(mode="after")
     def _logs_in_safely(self) -> Self:
         if (self.username is None) != (self.password is None):
-            raise PydanticCustomError("one_of", "needs both 'username' and 'password', or none of them", {})
+            raise document_error("needs both 'username' and 'password', or none of them")
         if self.password is not None and self.security == "none":
-            raise PydanticCustomError(
-                "one_of",
-                "has a '{at_key}' and 'security: none': a password is not sent unencrypted, use starttls or tls",
-                {"at_key": "password"},
+            raise document_error(
+                "has a 'password' and 'security: none': a password is not sent unencrypted, use starttls or tls",
+                "password",
             )
         return self
 
 
-class EmailTarget(BaseModel):
-    """Receives mail, as text and HTML."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class EmailTarget(StrictModel):
+    """Recipients of mail, as text and HTML."""
 
     smtp: SmtpServer = Field(description="The mail server.", examples=[{"host": "smtp.example.com"}])
     from_: MailAddress = Field(
-        alias="from", description="Whom the mail comes from.", examples=["Tocsin <tocsin@example.com>"]
+        alias="from", description="Sender of the mail.", examples=["Tocsin <tocsin@example.com>"]
     )
     to: Annotated[tuple[MailAddress, ...], Field(strict=False, min_length=1, max_length=50)] = Field(
-        description="Who receives it.", examples=[["ops@example.com", "Ada <ada@example.com>"]]
+        description="Recipients of the mail.", examples=[["ops@example.com", "Ada <ada@example.com>"]]
     )
     timeout: Timeout = Field(
         timedelta(seconds=20), description="Longest time for the whole delivery.", examples=["20s"]
     )
 
 
-class AppriseTarget(BaseModel):
+class AppriseTarget(StrictModel):
     """Any other service, by its apprise url (needs the extra `tocsin[apprise]`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     url: Secret = Field(
         description="The apprise url, which holds credentials.", examples=[{"env": "TELEGRAM_URL"}]

@@ -1,11 +1,12 @@
-"""Durations as people write them: `90s`, `1h30m`, `1w2d`, `PT10M`.
+"""Durations as authors write them: `90s`, `1h30m`, `1w2d`, `PT10M`.
 
-Guarantee: a duration is a string with units, and every accepted text has one meaning. Fields are whole
-numbers, in falling order, at most once each; the total is at most 3660 days. `format_duration` gives the
-shortest such text, and parsing it gives the same duration back.
+Guarantee: a duration is a text with units, and every accepted text has one meaning. Its parts are
+whole numbers, from the largest unit to the smallest, each at most once; the total is at most 3660
+days. `format_duration` returns the shortest such text, and parsing it returns the same duration.
 
-Why our own: the common parsers disagree on `10:00` (ten hours or ten minutes), read a bare `10` as
-seconds and `true` as one second. Months and years have no fixed length, so they are refused.
+Why a parser of our own: the common parsers disagree on `10:00` (ten hours or ten minutes), read a
+bare `10` as seconds and `true` as one second. Months and years have no fixed length, so they are
+rejected.
 
 On failure: `InvalidInput`, which pydantic models report as an ordinary validation error.
 """
@@ -16,10 +17,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
+from schemas.values.pydantic_check import pydantic_check
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import MICROSECOND
 
-LONGEST = timedelta(days=3660)
+MAX_DURATION = timedelta(days=3660)
 
 _MAX_CHARACTERS = 32
 _UNITS = (("w", "weeks"), ("d", "days"), ("h", "hours"), ("m", "minutes"), ("s", "seconds"))
@@ -53,7 +55,7 @@ def parse_duration(text: object) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The canonical text; parts below a millisecond cannot be written and are refused."""
+    """The canonical text. `InvalidInput` for a duration with parts below a millisecond."""
     microseconds = duration // MICROSECOND
     if microseconds < 0 or microseconds % 1000:
         raise InvalidInput(
@@ -71,7 +73,7 @@ def format_duration(duration: timedelta) -> str:
 def _within_limit(duration: timedelta, text: str) -> timedelta:
     if duration < timedelta(0):
         raise InvalidInput(f"the duration {text!r} is negative: {_EXAMPLES}")
-    if duration > LONGEST:
+    if duration > MAX_DURATION:
         raise InvalidInput(f"the duration {text!r} is too long: the longest is 3660d")
     return duration
 
@@ -93,14 +95,6 @@ def _hint(text: str) -> str:
     return f"{_EXAMPLES} (units w, d, h, m, s, ms, in this order)"
 
 
-def _validated(value: object) -> timedelta:
-    # pydantic turns ValueError into a located validation error; ours must not escape it.
-    try:
-        return parse_duration(value)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-
-
 DURATION_PATTERN = (
     r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"
     r"|^P([0-9]+W)?([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?$"
@@ -108,7 +102,7 @@ DURATION_PATTERN = (
 
 Duration = Annotated[
     timedelta,
-    BeforeValidator(_validated),
+    BeforeValidator(pydantic_check(parse_duration)),
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema(
         {

@@ -1,7 +1,7 @@
 """Headers that authors add to requests.
 
-Guarantee: a name is a token of HTTP and not one that Tocsin or HTTP itself sets; a value has no character that
-ends a line. So no value, written or resolved, adds a header or a request.
+Guarantee: a name is a token of HTTP and not a header that Tocsin or HTTP itself sets. A value has
+no character that ends a line, so no value, literal or resolved, can add a header or a request.
 """
 
 import re
@@ -9,12 +9,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from schemas.values.pydantic_check import pydantic_check
 from schemas.values.secret import SecretRef, TextOrSecret
 from tocsin.core.errors import InvalidInput
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VALUE = re.compile(r"[\x20-\x7e\x80-\xff]{0,8000}")
-_OURS = frozenset(
+_RESERVED = frozenset(
     (
         *("host", "connection", "content-length", "content-type", "transfer-encoding", "te", "trailer"),
         *("upgrade", "expect", "keep-alive", "proxy-authorization", "proxy-connection", "idempotency-key"),
@@ -24,7 +25,7 @@ _OURS = frozenset(
 
 
 def check_header_value(name: str, value: str) -> str:
-    """The message names the header and never shows the value."""
+    """Check a value. The error names the header and never shows the value."""
     if not _VALUE.fullmatch(value):
         raise InvalidInput(
             f"the header '{name}' has a value that cannot be sent",
@@ -33,22 +34,21 @@ def check_header_value(name: str, value: str) -> str:
     return value
 
 
-def _headers(headers: dict[str, SecretRef | str]) -> dict[str, SecretRef | str]:
+def _check_headers(headers: dict[str, SecretRef | str]) -> dict[str, SecretRef | str]:
     seen: set[str] = set()
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name[:80]!r} is not the name of a header")
-        if name.lower() in _OURS:
+        if name.lower() in _RESERVED:
             raise ValueError(f"the header '{name}' is set by tocsin: leave it out")
         if name.lower() in seen:
             raise ValueError(f"the header '{name}' is given twice")
         seen.add(name.lower())
         if isinstance(value, str):
-            try:
-                check_header_value(name, value)
-            except InvalidInput as error:
-                raise ValueError(str(error)) from None
+            check_header_value(name, value)
     return headers
 
 
-Headers = Annotated[dict[str, TextOrSecret], AfterValidator(_headers), Field(max_length=50)]
+Headers = Annotated[
+    dict[str, TextOrSecret], AfterValidator(pydantic_check(_check_headers)), Field(max_length=50)
+]

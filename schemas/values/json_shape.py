@@ -1,13 +1,13 @@
-"""The shape that event data must have before anything reads it.
+"""Checks that data is plain JSON.
 
-Guarantee: a value that passes is plain JSON: null, booleans, 64-bit integers, finite numbers, texts
-without NUL or lone surrogates, lists, and objects with text keys, nested at most 64 deep.
+Guarantee: a value that passes has null, booleans, 64-bit integers, finite numbers, texts without
+NUL or lone surrogates, lists, and objects with text keys, nested at most 64 deep.
 
-Why each: the expression engine cuts a text at NUL (so "ab\\0c" would equal "ab"), raises on a
-lone surrogate, crashes the process on data some thousands of levels deep, and treats a whole object as an
-error when one of its numbers does not fit in 64 bits. Postgres refuses NUL in jsonb as well.
+Why each: the expression engine cuts a text at NUL (so "ab\\0c" would equal "ab"), raises on a lone
+surrogate, crashes the process on data some thousands of levels deep, and treats a whole object as
+an error if one of its numbers does not fit in 64 bits. Postgres rejects NUL in jsonb as well.
 
-On failure: `InvalidInput` that names the path of the first offending value.
+On failure: `InvalidInput` with the path of the first wrong value.
 """
 
 import math
@@ -22,7 +22,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def check_json_shape(value: object, path: str = "payload") -> None:
-    # An explicit stack: the depth of hostile data must not become the depth of our own calls.
+    # An explicit stack, so that hostile data cannot exhaust the call stack.
     pending: list[tuple[object, str, int]] = [(value, path, 1)]
     while pending:
         item, where, depth = pending.pop()
@@ -35,7 +35,7 @@ def check_json_shape(value: object, path: str = "payload") -> None:
                 pending.append((member, f"{where}.{key}", depth + 1))
         elif isinstance(item, list):
             _check_depth(where, depth)
-            pending.extend((member, f"{where}[{place}]", depth + 1) for place, member in enumerate(item))
+            pending.extend((member, f"{where}[{index}]", depth + 1) for index, member in enumerate(item))
         else:
             _check_scalar(item, where)
 
@@ -63,9 +63,9 @@ def _check_scalar(item: object, where: str) -> None:
 
 
 def _check_text(text: str, where: str) -> None:
-    found = _UNSTORABLE.search(text)
-    if found:
+    match = _UNSTORABLE.search(text)
+    if match:
         raise InvalidInput(
-            f"{where} holds the character U+{ord(found.group()):04X}",
+            f"{where} holds the character U+{ord(match.group()):04X}",
             remedy="leave out NUL and lone surrogates",
         )

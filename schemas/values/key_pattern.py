@@ -1,12 +1,14 @@
-"""Keys of datapoints, and patterns over them.
+"""Keys of datapoints, and patterns that match them.
 
-Guarantee: a key is 1 to 16 parts joined by dots, 255 characters at most; a part is any text without dots, white
-space, `*`, `>` and control characters. In a pattern, a part may be `*` (exactly one part, whatever it is) or `**`
-(one part or more). A pattern without either is a key and covers that key alone.
+Guarantee: a key has 1 to 16 parts joined by dots, 255 characters at most. A part is a text without
+dots, white space, `*`, `>` and control characters. In a pattern, a part may be `*` (any one part)
+or `**` (one part or more). A pattern without either is a key and matches that key only.
 
-Why whole parts only: `dsp.t*` would need a search through every key; whole parts are looked up.
+Why wildcards stand for whole parts: `dsp.t*` would need a search through every key; whole parts are
+looked up.
 
-On failure: an ordinary pydantic validation error, which the loader places in the file.
+On failure: an ordinary pydantic validation error, to which the loader adds the position in the
+file.
 """
 
 from __future__ import annotations
@@ -43,13 +45,14 @@ def covers(pattern: str, key: str) -> bool:
     return pattern == key if "*" not in pattern else _covers(pattern.split("."), key.split("."))
 
 
-def overlap(one: str, other: str) -> bool:
-    """Whether some key is covered by both patterns."""
-    return _overlap(one.split("."), other.split("."))
+def overlap(pattern: str, other: str) -> bool:
+    """Whether both patterns match a common key."""
+    return _overlap(pattern.split("."), other.split("."))
 
 
 def specificity(pattern: str) -> tuple[int, ...]:
-    """Sorts the pattern that says more before the one that says less: part by part, text, `*`, `**`."""
+    """Sort key that puts the more specific pattern first: part by part, text before `*` before
+    `**`."""
     return tuple(_WILDCARDS.index(part) + 1 if part in _WILDCARDS else 0 for part in pattern.split("."))
 
 
@@ -72,17 +75,17 @@ def _covers(pattern: list[str], key: list[str]) -> bool:
     return _covers(pattern[1:], key[1:])
 
 
-def _overlap(one: list[str], other: list[str]) -> bool:
-    if not one or not other:
-        return not one and not other
-    first, second = one[0], other[0]
+def _overlap(pattern: list[str], other: list[str]) -> bool:
+    if not pattern or not other:
+        return not pattern and not other
+    first, second = pattern[0], other[0]
     if first not in _WILDCARDS and second not in _WILDCARDS and first != second:
         return False
-    if first == "**" and _overlap(one, other[1:]):
+    if first == "**" and _overlap(pattern, other[1:]):
         return True
-    if second == "**" and _overlap(one[1:], other):
+    if second == "**" and _overlap(pattern[1:], other):
         return True
-    return _overlap(one[1:], other[1:])
+    return _overlap(pattern[1:], other[1:])
 
 
 Key = Annotated[str, Field(min_length=1), AfterValidator(check_key)]

@@ -1,7 +1,7 @@
 """Mail addresses: `ops@example.com` or `Operations <ops@example.com>`.
 
-Guarantee: an accepted address is one mailbox, without line breaks and other control characters, so that it
-can neither add a header nor a command to a conversation with a mail server.
+Guarantee: an accepted address is one mailbox without control characters, so it can add neither a
+header nor an SMTP command.
 """
 
 import re
@@ -27,19 +27,19 @@ class Mailbox(NamedTuple):
 
 
 def parse_mailbox(text: str) -> Mailbox:
-    """ValueError when the text is not one address."""
+    """`ValueError` if the text is not one address."""
     named = _NAMED.fullmatch(text)
-    found = _MAILBOX.fullmatch(named["mailbox"] if named else text)
-    if found is None or found["local"].strip(".") != found["local"] or ".." in text or "=?" in text:
+    mailbox = _MAILBOX.fullmatch(named["mailbox"] if named else text)
+    if mailbox is None or mailbox["local"].strip(".") != mailbox["local"] or ".." in text or "=?" in text:
         raise ValueError(
             f"{text[:80]!r} is not a mail address: write ops@example.com or Name <ops@example.com>"
         )
-    return Mailbox(named["name"].strip() if named else "", found["local"], found["domain"])
+    return Mailbox(named["name"].strip() if named else "", mailbox["local"], mailbox["domain"])
 
 
-def _checked(text: str) -> str:
+def _check_address(text: str) -> str:
     parse_mailbox(text)
     return text
 
 
-MailAddress = Annotated[str, Field(max_length=320), AfterValidator(_checked)]
+MailAddress = Annotated[str, Field(max_length=320), AfterValidator(_check_address)]

@@ -1,9 +1,10 @@
-"""The texts that name things: schedules, rules, actions, event types and owners.
+"""Names of documents and event types, and owners.
 
-Guarantee: a name is 1 to 128 of `A-Z a-z 0-9 _ -`, so that it is one token of a subject without any
-encoding. An owner is any text of at most 128 characters without NUL; it is encoded where it becomes a token.
+Guarantee: a name has 1 to 128 of `A-Z a-z 0-9 _ -`, so it is one token of a subject without
+encoding. An owner is any text of at most 128 characters without NUL; it is encoded in a subject.
 
-On failure: an ordinary pydantic validation error, which the loader places in the file.
+On failure: an ordinary pydantic validation error, to which the loader adds the position in the
+file.
 """
 
 from typing import Annotated
@@ -14,7 +15,7 @@ from schemas.values.rule_ref import ALARM_RULE_PATTERN
 
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,128}$"
 EVENT_TYPE_PATTERN = r"^[A-Za-z0-9_*-]{1,128}$"
-"""Or some of them: `*` stands for any letters."""
+"""A name, or a pattern in which `*` stands for any characters."""
 TIME_OF_DAY_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 HINTS = {
@@ -25,11 +26,11 @@ HINTS = {
 }
 
 
-def without_nul(text: str) -> str:
+def check_storable(text: str) -> str:
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(f"{text!r} cannot be stored: leave out NUL and lone surrogates")
     return text
 
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Owner = Annotated[str, Field(max_length=128), AfterValidator(without_nul)]
+Owner = Annotated[str, Field(max_length=128), AfterValidator(check_storable)]

@@ -7,8 +7,9 @@
 | `notify:hot:ops` | the `notify` of a rule that started a delivery; the name is the rule and the channel |
 | `stale:load` | a datapoint_type with `on_stale: alarm` |
 
-Guarantee: parsing the text of a reference gives the same reference. Names of documents have no colon, so
-no document can have the text of another kind as its name. Columns, events and SQL use the text.
+Guarantee: parsing the text of a reference gives the same reference. Names of documents have no
+colon, so no document can have the text of another kind as its name. Columns, events and SQL use the
+text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Secrets in documents: always a reference, `{env: NAME}` or `{file: /path}`, never the value.
 
-Guarantee: a document, and so everything that is stored, shown or compared, holds only where the secret is
-found. A text in its place is refused, and the message does not repeat it. Tocsin's own settings cannot be
+Guarantee: a document, and so everything that is stored, shown or compared, has only the reference.
+A plain text in its place is an error whose message does not repeat it. Settings of Tocsin cannot be
 referred to: one of them is the address of the database, with its password.
 """
 
@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_serializer
 
-HOW = "write {env: NAME} or {file: /path}, where the worker finds it"
+REFERENCE_HINT = "write {env: NAME} or {file: /path}, where the worker finds it"
 
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _MAX_PATH = 4_096
 _SCHEMA: dict[str, Any] = {
     "title": "SecretRef",
-    "description": "Where the worker finds a secret: a variable of its environment, or a file.",
+    "description": "Reference to a secret: a variable in the environment of the worker, or a file.",
     "oneOf": [
         {
             "type": "object",
@@ -36,7 +36,7 @@ _SCHEMA: dict[str, Any] = {
 
 
 class SecretRef(BaseModel):
-    """Where a secret is found. Make one with `secret_ref`, which says what is wrong."""
+    """A reference to a secret. `secret_ref` makes one and explains errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
@@ -44,7 +44,7 @@ class SecretRef(BaseModel):
     file: str | None = None
 
     @model_serializer
-    def _as_written(self) -> dict[str, str]:
+    def _dump_present(self) -> dict[str, str]:
         return {"env": self.env} if self.env is not None else {"file": str(self.file)}
 
     def __str__(self) -> str:
@@ -52,13 +52,13 @@ class SecretRef(BaseModel):
 
 
 def secret_ref(value: object) -> SecretRef:
-    """ValueError, without the value, when it is not a reference."""
+    """`ValueError`, without the value, if it is not a reference."""
     if isinstance(value, SecretRef):
         return value
     if not isinstance(value, dict):
-        raise ValueError(f"a secret is never written down: {HOW}")
+        raise ValueError(f"a secret is never written down: {REFERENCE_HINT}")
     if len(value) != 1 or not set(value) <= {"env", "file"}:
-        raise ValueError(f"a reference to a secret has one key: {HOW}")
+        raise ValueError(f"a reference to a secret has one key: {REFERENCE_HINT}")
     env, file = value.get("env"), value.get("file")
     if "env" in value:
         if not isinstance(env, str) or not _ENV.fullmatch(env):
@@ -77,7 +77,7 @@ def _text_or_ref(value: object) -> object:
         return value
     if isinstance(value, dict | SecretRef):
         return secret_ref(value)
-    raise ValueError(f"must be a text or a reference to a secret: {HOW}")
+    raise ValueError(f"must be a text or a reference to a secret: {REFERENCE_HINT}")
 
 
 Secret = Annotated[SecretRef, BeforeValidator(secret_ref), WithJsonSchema(_SCHEMA)]

@@ -1,10 +1,10 @@
-"""Which texts of a document are templates, and what they may name.
+"""Types of the texts in documents that are templates, with the names that they may use.
 
-Guarantee: a field with one of these types is checked by the loader: its syntax, its filters and its
-names, with the place in the file. The schema itself does not know the language.
+Guarantee: the loader checks a field with one of these types: its syntax, its filters and its names,
+with the position in the file. The schemas do not know the language.
 
-Why a mark and not a validator: the language needs timezones, which lie above the schemas, and a mistake in
-a template has a line and a column of its own inside the value.
+Why a mark and not a validator: the language needs timezones, which are in a higher layer than the
+schemas, and a mistake in a template has its own line and column inside the value.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from schemas.fields import EVENT_FIELDS, MESSAGE_FIELDS, PAYLOAD_FIELD, STEP_NAMES
 from schemas.values.json_shape import check_json_shape
-from tocsin.core.errors import InvalidInput
+from schemas.values.pydantic_check import pydantic_check
 
 MAX_TEMPLATE_LENGTH = 20_000
 
@@ -23,19 +23,16 @@ MAX_TEMPLATE_LENGTH = 20_000
 class TemplateMark:
     part: Literal["text", "html", "subject"]
     names: tuple[str, ...] = (*EVENT_FIELDS, *STEP_NAMES)
-    """What is known when it is filled."""
+    """Names that have a value when it is filled."""
     with_parts: tuple[str, ...] = (PAYLOAD_FIELD, *STEP_NAMES)
-    """Those of the names that have parts, as in `payload.key`."""
+    """The names with parts, as in `payload.key`."""
 
 
 Json = TypeVar("Json", dict[str, JsonValue], list[JsonValue])
 
 
-def _plain_json(value: Json) -> Json:
-    try:
-        check_json_shape(value)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
+def _check_json(value: Json) -> Json:
+    check_json_shape(value)
     return value
 
 
@@ -45,6 +42,8 @@ SubjectTemplate = Annotated[str, TemplateMark("subject"), Field(min_length=1, ma
 MessageTemplate = Annotated[
     str, TemplateMark("text", MESSAGE_FIELDS, ("labels",)), Field(min_length=1, max_length=1_000)
 ]
-JsonTemplate = Annotated[dict[str, JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]
-ListTemplate = Annotated[list[JsonValue], TemplateMark("text"), AfterValidator(_plain_json)]
+JsonTemplate = Annotated[
+    dict[str, JsonValue], TemplateMark("text"), AfterValidator(pydantic_check(_check_json))
+]
+ListTemplate = Annotated[list[JsonValue], TemplateMark("text"), AfterValidator(pydantic_check(_check_json))]
 ValueTemplate = Annotated[str | int | float | bool, TemplateMark("text")]

@@ -1,9 +1,9 @@
-"""Addresses of web targets, as texts in documents.
+"""Urls, hosts and ports in documents.
 
-Guarantee: an accepted url is http or https, names a host, has no credentials in it and no character that
-could end a line. Where it leads is judged by the egress guard when it is used.
+Guarantee: an accepted url is http or https and has a host, no credentials and no character that
+could end a line. The egress guard checks its address when it is used.
 
-On failure: `InvalidInput` that shows the host at most, since a url may hold a secret in its path.
+On failure: `InvalidInput` that shows the host at most, since the path of a url may be a secret.
 """
 
 import re
@@ -12,17 +12,18 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from schemas.values.pydantic_check import pydantic_check
 from schemas.values.secret import SecretRef, TextOrSecret
 from tocsin.core.errors import InvalidInput
 
-MAX_URL = 2_000
+MAX_URL_LENGTH = 2_000
 _UNWANTED = re.compile(r"[\s\x00-\x1f\x7f<>\"\\^`{|}]")
 _HOST = re.compile(r"[^\s/?#@\[\]:\\]{1,253}")
 
 
 def check_url(url: str) -> str:
-    if len(url) > MAX_URL:
-        raise InvalidInput(f"the url is longer than {MAX_URL} characters, shorten it")
+    if len(url) > MAX_URL_LENGTH:
+        raise InvalidInput(f"the url is longer than {MAX_URL_LENGTH} characters", remedy="shorten it")
     if _UNWANTED.search(url):
         raise InvalidInput("the url has a space or another character that must be written as %XX")
     try:
@@ -50,22 +51,12 @@ def check_host(host: str) -> str:
     return host
 
 
-def _url(value: str | SecretRef) -> str | SecretRef:
-    try:
-        return check_url(value) if isinstance(value, str) else value
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
+def _check_text_or_secret(value: str | SecretRef) -> str | SecretRef:
+    return check_url(value) if isinstance(value, str) else value
 
 
-def _host(value: str) -> str:
-    try:
-        return check_host(value)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
+Url = Annotated[TextOrSecret, AfterValidator(pydantic_check(_check_text_or_secret))]
+"""A url, or a reference to one that is a secret."""
 
-
-Url = Annotated[TextOrSecret, AfterValidator(_url)]
-"""A url, or the reference to one that is itself a secret."""
-
-Host = Annotated[str, AfterValidator(_host)]
+Host = Annotated[str, AfterValidator(pydantic_check(check_host))]
 Port = Annotated[int, Field(ge=1, le=65_535)]

@@ -1,12 +1,12 @@
-"""Datapoints as producers send them: one, or a batch, as JSON on `datapoint.<owner>.<key...>`.
+"""Datapoints of producers: one, or a batch, as JSON on `datapoint.<owner>.<key...>`.
 
-Guarantee: what `read_datapoints` returns can be stored, judged and shown: keys are keys, values are finite numbers of
-at most 64 bits, short texts without NUL, or booleans, instants are aware and within bounds, labels are few and short.
-Everything else comes back as a sentence that names the place and the remedy; the good ones of a batch are not held
-up by the bad ones.
+Guarantee: datapoints that `read_datapoints` returns can be stored, evaluated and shown: keys are
+valid, values are finite numbers of at most 64 bits, short texts without NUL, or booleans, instants
+are aware and within bounds, labels are few and short. For every other datapoint it returns a
+sentence with the location and the remedy. A wrong datapoint of a batch does not affect the others.
 
-Why by hand: this is the hottest path of the house, and a producer deserves better sentences than those of a union type.
-The models are what is exported; a test holds the two equal.
+Why without pydantic: this is the busiest path of Tocsin, and the errors of a union type are hard to
+read. The models are for the exported schema; a test checks that both accept the same messages.
 """
 
 from __future__ import annotations
@@ -29,75 +29,77 @@ from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
 
-MOST_BYTES = 1024 * 1024
-MOST_DATAPOINTS = 10_000
-LONGEST_TEXT = 4_096
-MOST_LABELS = 32
-LONGEST_LABEL = 256
+MAX_BYTES = 1024 * 1024
+MAX_DATAPOINTS = 10_000
+MAX_TEXT_LENGTH = 4_096
+MAX_LABELS = 32
+MAX_LABEL_LENGTH = 256
 _INT = 2**63
-_SHOWN = 5
-_LONGEST_SHOWN = 80
+_MAX_PROBLEMS = 5
+_MAX_SHOWN_LENGTH = 80
 _NO_LABELS: dict[str, str] = {}
-_ONE = frozenset({"value", "ts", "labels"})
-_OF_BATCH = frozenset({"key", "value", "ts", "labels"})
+_FIELDS = frozenset({"value", "ts", "labels"})
+_BATCH_FIELDS = frozenset({"key", "value", "ts", "labels"})
 
-Label = Annotated[str, Field(max_length=LONGEST_LABEL)]
+Label = Annotated[str, Field(max_length=MAX_LABEL_LENGTH)]
 
 
 class _Datapoint(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     value: (
-        Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=LONGEST_TEXT)] | bool
+        Annotated[float, Field(allow_inf_nan=False)]
+        | Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
+        | bool
     ) = Field(description="A finite number, a text or a boolean.")
     ts: AwareDatetime | None = Field(
-        None, description="When it was measured, by the producer's clock; without it, when it arrives."
+        None, description="Instant of the measurement, by the clock of the producer; by default its arrival."
     )
-    labels: Annotated[dict[Label, Label], Field(max_length=MOST_LABELS)] | None = Field(
-        None, description="What the value is about, beyond owner and key."
+    labels: Annotated[dict[Label, Label], Field(max_length=MAX_LABELS)] | None = Field(
+        None, description="Labels of the value, in addition to owner and key."
     )
 
 
 class OneDatapoint(_Datapoint):
-    """A value of the series that the subject names."""
+    """A datapoint of the series in the subject."""
 
 
 class KeyedDatapoint(_Datapoint):
-    """A value in a batch."""
+    """A datapoint in a batch."""
 
-    key: Key = Field(default="", description="Its series; without it, the one that the subject names.")
+    key: Key = Field(default="", description="Key of the series; by default the key in the subject.")
 
 
 class DatapointBatch(BaseModel):
-    """Values of one owner. On a subject whose key is `_`, each names its own."""
+    """Datapoints of one owner. On a subject with the key `_`, each has its own key."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    batch: Annotated[list[KeyedDatapoint], Field(min_length=1, max_length=MOST_DATAPOINTS)]
+    batch: Annotated[list[KeyedDatapoint], Field(min_length=1, max_length=MAX_DATAPOINTS)]
 
 
 class DatapointMessage(RootModel[OneDatapoint | DatapointBatch]):
-    """The body of a message on `datapoint.<owner>.<key...>`."""
+    """A message on `datapoint.<owner>.<key...>`."""
 
 
 class Series(NamedTuple):
     owner: str
     key: str
-    """Empty where the subject names none."""
+    """Empty if the subject has none."""
 
 
-class Read(NamedTuple):
-    """A datapoint of a message; `place` is its number in it."""
+class ReceivedDatapoint(NamedTuple):
+    """A datapoint of a message; `number` is its position in it."""
 
-    place: int
+    number: int
     key: str
     value: Value
     ts: datetime
     labels: dict[str, str]
 
 
-class Bounds(NamedTuple):
-    """How far `ts` may lie from the arrival."""
+class TimestampBounds(NamedTuple):
+    """Largest differences between `ts` and the arrival."""
 
     past: timedelta
     future: timedelta
@@ -105,8 +107,8 @@ class Bounds(NamedTuple):
 
 @lru_cache(maxsize=200_000)
 def series_of(owner_token: str, key_tokens: str) -> Series:
-    """The inverse of the subject. `ValueError` for tokens that we would have written otherwise: two spellings of one
-    owner would be two partitions."""
+    """The series of a subject. `ValueError` for tokens that are not in Tocsin's encoding: two
+    encodings of one owner would be in two partitions."""
     owner = text_of(owner_token)
     if token(owner) != owner_token or len(owner) > 128 or "\0" in owner:
         raise ValueError(f"the owner {owner_token[:200]!r} is not encoded as tocsin does it, or is too long")
@@ -117,20 +119,20 @@ def series_of(owner_token: str, key_tokens: str) -> Series:
 
 
 def read_datapoints(
-    key: str, body: bytes, arrived_at: datetime, bounds: Bounds
-) -> tuple[list[Read], list[str]]:
-    """The datapoints of a message, and what is wrong with the others."""
+    key: str, body: bytes, arrived_at: datetime, bounds: TimestampBounds
+) -> tuple[list[ReceivedDatapoint], list[str]]:
+    """The datapoints of a message, and the problems of the others."""
     try:
         entries, fields = _entries(body)
     except ValueError as error:
         return [], [str(error)]
     earliest, latest = arrived_at - bounds.past, arrived_at + bounds.future
-    found: list[Read] = []
+    datapoints: list[ReceivedDatapoint] = []
     problems: list[str] = []
-    for place, entry in enumerate(entries):
+    for number, entry in enumerate(entries):
         try:
             if type(entry) is not dict or not entry.keys() <= fields:
-                raise ValueError(_unknown(entry, fields))
+                raise ValueError(_unknown_key(entry, fields))
             value: Any = entry.get("value")
             if type(value) is not float or not isfinite(value):
                 _check_value(value)
@@ -138,19 +140,19 @@ def read_datapoints(
             if (text := entry.get("ts")) is not None:
                 ts = _instant(text)
                 if not earliest <= ts <= latest:
-                    raise ValueError(_outside(ts, arrived_at, bounds))
+                    raise ValueError(_out_of_bounds(ts, arrived_at, bounds))
             if (labels := entry.get("labels")) is not None:
                 _check_labels(labels)
             if (own := entry.get("key", key)) is not key and type(own) is not str:
                 raise ValueError(f"key is {_shown(own)}: send a text")
-            found.append(Read(place, _observed(own), value, ts, labels or _NO_LABELS))
+            datapoints.append(ReceivedDatapoint(number, _producer_key(own), value, ts, labels or _NO_LABELS))
         except ValueError as error:
-            problems.append(f"[{place}] {error}" if len(entries) > 1 else str(error))
-    return found, problems
+            problems.append(f"[{number}] {error}" if len(entries) > 1 else str(error))
+    return datapoints, problems
 
 
 def check_datapoint(owner: str, fields: dict[str, Any]) -> None:
-    """What a producer can know before it sends: `InvalidInput` for a datapoint that no worker would take."""
+    """Check a datapoint before it is sent. `InvalidInput` for one that a worker would reject."""
     try:
         if len(owner) > 128 or "\0" in owner:
             raise ValueError(
@@ -161,21 +163,21 @@ def check_datapoint(owner: str, fields: dict[str, Any]) -> None:
             _check_value(value)
         if "labels" in fields:
             _check_labels(fields["labels"])
-        _observed(fields["key"])
+        _producer_key(fields["key"])
     except ValueError as error:
         raise InvalidInput(str(error)) from None
 
 
-def summary(problems: Sequence[str], count: int) -> str:
-    """One sentence about the datapoints of a message that were set aside, of `count`."""
-    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-    shown = "; ".join(problems[:_SHOWN]) + more
-    return shown if count <= 1 else f"{len(problems)} of {count} datapoints were set aside: {shown}"
+def problem_summary(problems: Sequence[str], count: int) -> str:
+    """One sentence about the rejected datapoints of a message with `count` datapoints."""
+    more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
+    shown = "; ".join(problems[:_MAX_PROBLEMS]) + more
+    return shown if count <= 1 else f"{len(problems)} of {count} datapoints were rejected: {shown}"
 
 
 def _entries(body: bytes) -> tuple[list[Any], frozenset[str]]:
-    if len(body) > MOST_BYTES:
-        raise ValueError(f"the body has {len(body)} bytes: send at most {MOST_BYTES} in one message")
+    if len(body) > MAX_BYTES:
+        raise ValueError(f"the body has {len(body)} bytes: send at most {MAX_BYTES} in one message")
     try:
         parsed = from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
@@ -185,21 +187,21 @@ def _entries(body: bytes) -> tuple[list[Any], frozenset[str]]:
     if type(parsed) is not dict:
         raise ValueError('the body is not an object: send {"value": ...} or {"batch": [...]}')
     if "batch" not in parsed:
-        return [parsed], _ONE
+        return [parsed], _FIELDS
     batch = parsed["batch"]
     if len(parsed) > 1 or type(batch) is not list:
         raise ValueError(
             'a body with "batch" holds a list and nothing else: give each datapoint its own "ts"'
         )
-    if not 0 < len(batch) <= MOST_DATAPOINTS:
-        raise ValueError(f"the batch has {len(batch)} datapoints: send 1 to {MOST_DATAPOINTS}")
-    return batch, _OF_BATCH
+    if not 0 < len(batch) <= MAX_DATAPOINTS:
+        raise ValueError(f"the batch has {len(batch)} datapoints: send 1 to {MAX_DATAPOINTS}")
+    return batch, _BATCH_FIELDS
 
 
-def _unknown(entry: object, fields: frozenset[str]) -> str:
+def _unknown_key(entry: object, fields: frozenset[str]) -> str:
     if not isinstance(entry, dict):
         return f"{_shown(entry)} is not a datapoint: send an object with a value"
-    others = ", ".join(map(_shown, sorted(entry.keys() - fields)[:_SHOWN]))
+    others = ", ".join(map(_shown, sorted(entry.keys() - fields)[:_MAX_PROBLEMS]))
     return f"unknown key {others}: use {', '.join(sorted(fields))}"
 
 
@@ -210,8 +212,8 @@ def _check_value(value: object) -> None:
         if not -_INT <= value < _INT:
             raise ValueError("the value is an integer beyond 64 bits: send it as a text")
     elif isinstance(value, str):
-        if len(value) > LONGEST_TEXT:
-            raise ValueError(f"the value has {len(value)} characters: send at most {LONGEST_TEXT}")
+        if len(value) > MAX_TEXT_LENGTH:
+            raise ValueError(f"the value has {len(value)} characters: send at most {MAX_TEXT_LENGTH}")
         if "\0" in value:
             raise ValueError("the value holds the character NUL: leave it out")
     else:
@@ -224,11 +226,11 @@ def _instant(text: object) -> datetime:
         if instant.tzinfo is None:
             raise ValueError
     except (ValueError, TypeError):
-        raise ValueError(f"ts {_shown(text)} is no instant: write 2026-03-02T08:00:00Z") from None
+        raise ValueError(f"ts {_shown(text)} is not an instant: write 2026-03-02T08:00:00Z") from None
     return instant
 
 
-def _outside(ts: datetime, arrived_at: datetime, bounds: Bounds) -> str:
+def _out_of_bounds(ts: datetime, arrived_at: datetime, bounds: TimestampBounds) -> str:
     if ts > arrived_at:
         return (
             f"ts {ts.isoformat()} lies more than {format_duration(bounds.future)} after its arrival: "
@@ -243,22 +245,25 @@ def _outside(ts: datetime, arrived_at: datetime, bounds: Bounds) -> str:
 def _check_labels(labels: object) -> None:
     if not isinstance(labels, dict):
         raise ValueError(f"labels is {_shown(labels)}: send an object of texts")
-    if len(labels) > MOST_LABELS:
-        raise ValueError(f"there are {len(labels)} labels: send at most {MOST_LABELS}")
+    if len(labels) > MAX_LABELS:
+        raise ValueError(f"there are {len(labels)} labels: send at most {MAX_LABELS}")
     for name, label in labels.items():
         if not isinstance(label, str):
             raise ValueError(f"the label {_shown(name)} is {_shown(label)}: send a text")
-        if len(name) > LONGEST_LABEL or len(label) > LONGEST_LABEL:
-            raise ValueError(f"the label {_shown(name)} is too long: use at most {LONGEST_LABEL} characters")
+        if len(name) > MAX_LABEL_LENGTH or len(label) > MAX_LABEL_LENGTH:
+            raise ValueError(
+                f"the label {_shown(name)} is too long: use at most {MAX_LABEL_LENGTH} characters"
+            )
         if "\0" in name or "\0" in label:
             raise ValueError(f"the label {_shown(name)} holds the character NUL: leave it out")
 
 
 @lru_cache(maxsize=200_000)
-def _observed(key: str) -> str:
-    """A key that producers may send: a health that anybody can say would end alarms that are true."""
+def _producer_key(key: str) -> str:
+    """Check a key of a producer. A health that producers could send would resolve alarms that are
+    still valid."""
     if key == HEALTH_KEY:
-        raise ValueError(f"{key!r} is what tocsin itself says of a system: send it under another key")
+        raise ValueError(f"{key!r} is reserved for the health of systems: send it under another key")
     return _key(key)
 
 
@@ -271,4 +276,4 @@ def _key(key: str) -> str:
 
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]}..."

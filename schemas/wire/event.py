@@ -1,7 +1,8 @@
-"""An event as it crosses to JetStream: CloudEvents 1.0, structured JSON, our fields as extension attributes.
+"""An event on JetStream: CloudEvents 1.0, structured JSON, with our fields as extension attributes.
 
-Guarantee: the body's `id` is the row's id and `seq` its place in commit order, which is also its sequence
-in the stream. Attributes without a value are left out. Fields are only ever added within `v1`.
+Guarantee: `id` is the id of the row, and `seq` its position in commit order, which is also its
+sequence in the stream. Attributes without a value are left out. Within `v1`, fields are added and
+never removed.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class EventRow(NamedTuple):
         return event_subject(prefix, self.origin, self.type, name, self.owner)
 
     def body(self, source: str) -> bytes:
-        """Put together by hand, which takes 4 us; a dictionary and `json.dumps` take 10, half of all that publishing
-        a record costs."""
+        """The body as JSON. Joined by hand in 4 us; a dictionary and `json.dumps` take 10 us, half
+        of the cost of publishing a record."""
         required = (
             f'{{"specversion":"1.0","id":"{self.id}","source":{_quoted(source)},"type":{_quoted(self.type)},'
             f'"time":"{instant_text(self.ts)}","datacontenttype":"application/json","seq":{self.seq},'
@@ -75,31 +76,33 @@ class EventRow(NamedTuple):
 
 
 class Event(BaseModel):
-    """What a consumer reads; the JSON Schema of the stream is made from it."""
+    """A message on `event.>`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     specversion: Literal["1.0"]
     id: UUID = Field(
-        description="Same as the row's id in the table `event`; derived from the occurrence for fires."
+        description="Id of the row in the table `event`; that of a fire is derived from its occurrence."
     )
-    source: str = Field(description="`tocsin/` and the namespace that published it.")
-    type: str = Field(description="What happened, in the past tense, such as `schedule-fired`.")
-    time: datetime = Field(description="Nominal time: the instant the event is for.")
+    source: str = Field(description="`tocsin/` and the namespace of the instance.")
+    type: str = Field(description="Type of the event, in the past tense, such as `schedule-fired`.")
+    time: datetime = Field(description="Nominal time of the event.")
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
     origin: Origin
-    recordedat: datetime = Field(description="When it was committed, by the database's clock.")
-    correlationid: UUID = Field(description="Shared by everything that one cause led to.")
+    recordedat: datetime = Field(description="Instant of the commit, by the clock of the database.")
+    correlationid: UUID = Field(description="The same for all records with one cause.")
     schedule: str = ""
     rule: str = ""
     action: str = ""
     owner: str = ""
-    fireat: datetime | None = Field(None, description="When the fire was due: nominal time and spread.")
+    fireat: datetime | None = Field(
+        None, description="Instant at which the fire was due: nominal time and spread."
+    )
     alarmid: UUID | None = None
     severity: int | None = None
     sourceeventid: UUID | None = None
-    data: dict[str, JsonValue] = Field(description="The payload, verbatim.")
+    data: dict[str, JsonValue] = Field(description="The payload.")
 
     def facts(self) -> dict[str, Any]:
         columns = {

@@ -1,4 +1,4 @@
-"""A step of an action as it crosses to JetStream, in the same stream as the events."""
+"""A step of a run on JetStream, in the same stream as the events."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StepRow(NamedTuple):
 
 
 class ActionStep(BaseModel):
-    """What a consumer of `action.>` reads; the JSON Schema is made from it."""
+    """A message on `action.>`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -65,15 +65,17 @@ class ActionStep(BaseModel):
     id: UUID
     source: str
     type: str = Field(description="`action-step-` and the state.")
-    time: datetime = Field(description="When the step reached this state, by the database's clock.")
+    time: datetime = Field(
+        description="Instant at which the step reached this state, by the clock of the database."
+    )
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
     correlationid: UUID
     action: str = Field(description="Name of the action.")
-    actionid: UUID = Field(description="This run of the action.")
+    actionid: UUID = Field(description="Id of the run.")
     step: int
     attempt: int
     state: Literal["due", "waiting", "completed", "failed", "timed_out", "cancelled", "skipped"]
     owner: str = ""
-    sourceeventid: UUID | None = Field(None, description="The event that started the action.")
-    data: dict[str, JsonValue] = Field(description="The step's result.")
+    sourceeventid: UUID | None = Field(None, description="Id of the event that started the run.")
+    data: dict[str, JsonValue] = Field(description="Result of the step.")

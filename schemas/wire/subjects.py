@@ -1,8 +1,8 @@
-"""Subjects: the addresses of records in JetStream, safe whatever an owner or a name contains.
+"""Subjects of records in JetStream.
 
-Guarantee: one text gives one token, two texts never the same one: bytes outside `[A-Za-z0-9_-]` become `%XX`,
-and the empty text is `_`. So no name can add a level, a wildcard or a space to a subject. A text that is `_`
-itself is encoded, to stay apart from the empty one.
+Guarantee: each text has one token, and no two texts have the same one: bytes outside
+`[A-Za-z0-9_-]` become `%XX`, and the empty text is `_`. So no owner and no name can add a level, a
+wildcard or a space to a subject. The text `_` itself is encoded, to differ from the empty text.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ def action_subject(prefix: str, name: str) -> str:
 
 
 def series_tokens(key: str) -> str:
-    """The levels of a key: its dots are levels of the subject, whatever else is in it is encoded."""
+    """The levels of a key: its dots separate levels of the subject, other characters are
+    encoded."""
     return ".".join(token(part) for part in key.split("."))
 
 
 def datapoint_subject(prefix: str, owner: str, key: str) -> str:
-    """Where producers send; an empty key is `_`, for a batch in which each datapoint names its own."""
+    """The subject of producers. An empty key is `_`, for a batch in which each datapoint has its
+    own key."""
     return f"{prefix}.datapoint.{token(owner)}.{series_tokens(key)}"
 
 
@@ -55,7 +57,7 @@ def calculated_subject(prefix: str, verdict: str, owner: str, key: str) -> str:
 
 
 def report_subject(prefix: str, action_id: UUID, step: int) -> str:
-    """Where whoever took a dispatched message says what came of it."""
+    """The subject of reports about a dispatched message."""
     return f"{prefix}.report.{action_id}.{step}"
 
 

@@ -1,8 +1,9 @@
-"""A tombstone: what stands in the stream at the sequence of a record that cannot be sent, or that is gone.
+"""A tombstone: a message that fills the sequence of a record that cannot be published or was lost.
 
-Guarantee: it has the record's seq and says why. So one row that is too large, or that cannot be read,
-neither stops the log nor leaves a hole in it: the record itself stays in its table, under the same id. The
-tombstones of a recorded gap of the log (`kind` is `gap`) have ids of their own, which follow from the seq.
+Guarantee: it has the seq of the record and the reason. So a row that is too large or cannot be read
+neither stops the publisher nor leaves a gap in the stream; the record itself stays in its table,
+with the same id. The tombstones of a recorded gap of the log (`kind` is `gap`) have ids that are
+derived from the seq.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from schemas.wire.subjects import tombstone_subject
 from tocsin.core.instant import instant_text
 
 Kind = Literal["event", "action-step", "calculated-datapoint"]
-_GAPS = UUID("4d3c35d2-53a8-5b0e-9f0d-2f0a5c1f6f3b")
+_GAP_IDS = UUID("4d3c35d2-53a8-5b0e-9f0d-2f0a5c1f6f3b")
 
 
 class TombstoneRow(NamedTuple):
-    """In the place of a record that the table has."""
+    """A tombstone for a record that is in its table."""
 
     seq: int
     id: UUID
@@ -39,7 +40,7 @@ class TombstoneRow(NamedTuple):
 
 
 class GapRow(NamedTuple):
-    """In the place of a record that the table has no longer, or never had."""
+    """A tombstone for a record that is not in its table."""
 
     seq: int
     from_seq: int
@@ -49,7 +50,7 @@ class GapRow(NamedTuple):
 
     @property
     def id(self) -> UUID:
-        return uuid5(_GAPS, str(self.seq))
+        return uuid5(_GAP_IDS, str(self.seq))
 
     def subject(self, prefix: str) -> str:
         return tombstone_subject(prefix, "gap")
@@ -80,24 +81,25 @@ def _body(
 class TombstoneData(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    reason: str = Field(description="Why the record could not be sent, or why it is gone.")
-    from_seq: int | None = Field(None, description="Of a gap: its first seq.")
-    until_seq: int | None = Field(None, description="Of a gap: its last seq.")
+    reason: str = Field(description="Why the record could not be published, or why it was lost.")
+    from_seq: int | None = Field(None, description="First seq of a gap.")
+    until_seq: int | None = Field(None, description="Last seq of a gap.")
 
 
 class Tombstone(BaseModel):
-    """What a consumer of `tombstone.>` reads; the JSON Schema is made from it."""
+    """A message on `tombstone.>`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     specversion: Literal["1.0"]
-    id: UUID = Field(description="Id of the record in its table; of a gap, one that follows from the seq.")
+    id: UUID = Field(description="Id of the record in its table; that of a gap is derived from the seq.")
     source: str
     type: Literal["record-unsendable", "record-missing"]
     time: datetime | None = Field(
-        None, description="When the record was committed, if that can be read; when the gap was recorded."
+        None,
+        description="Instant of the commit, if it can be read; for a gap, the instant at which it was recorded.",
     )
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
-    kind: Literal[Kind, "gap"] = Field(description="Which table has the record; `gap` if none.")
+    kind: Literal[Kind, "gap"] = Field(description="Kind of the record; `gap` if it is in no table.")
     data: TombstoneData

@@ -67,8 +67,7 @@ def datapoints_are_series(tocsin: CommandLine) -> None:
     assert "--lable" in refused.err
     health = tocsin("send", "cooling", "system.health", "ok", exit_code=1).err
     assert (
-        health
-        == "tocsin: 'system.health' is what tocsin itself says of a system: send it under another key\n"
+        health == "tocsin: 'system.health' is reserved for the health of systems: send it under another key\n"
     )
 
     eventually_sync(lambda: len(tocsin("series", "--json").json) == 3, "three series are listed", within=30)

@@ -80,7 +80,7 @@ def test_a_body_is_read_as_what_its_subject_says() -> None:
         (
             "p.v1.event.caused.t._._",
             b'{"specversion": "1.0"}',
-            "the body is not a valid event: id is missing: give it",
+            "the body is not a valid event: id is missing: add it",
         ),
         ("p.v1.action.x", b"[]", "the body is not a valid action"),
         ("p.v1.fresh.x", b"{}", "'p.v1.fresh.x' is not a subject of records that this version knows"),

@@ -35,7 +35,7 @@ def test_every_key_of_every_part_is_there_with_its_meaning(kind: str) -> None:
 def test_a_row_says_type_default_and_example() -> None:
     page = page_of("schedule").splitlines()
     assert (
-        "| `max_catch_up` | whole number | `100` | At most this many fires for `catch_up: all`. Such as `100` |"
+        "| `max_catch_up` | whole number | `100` | Largest number of fires for `catch_up: all`. Example: `100` |"
         in page
     )
     assert "| `enabled` | true or false | `true` | false pauses the schedule. |" in page

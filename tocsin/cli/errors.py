@@ -49,11 +49,11 @@ def usage_message(error: typer.BadParameter) -> str:
     """The message of pydantic, which typer reads values with, in the words of our other errors."""
     from pydantic import ValidationError
 
-    from schemas.refusals import fault
+    from schemas.error_text import fault_text
 
     if not isinstance(error.__cause__, ValidationError):
         return error.message
-    return fault(error.__cause__.errors(include_url=False)[0]).lstrip(": ")
+    return fault_text(error.__cause__.errors(include_url=False)[0]).lstrip(": ")
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:

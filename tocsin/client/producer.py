@@ -33,7 +33,7 @@ from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 
-from schemas.wire.datapoint import MOST_BYTES, Value, check_datapoint
+from schemas.wire.datapoint import MAX_BYTES, Value, check_datapoint
 from schemas.wire.ingest_event import read_ingest_event
 from schemas.wire.subjects import datapoint_subject
 from tocsin.core.bus import connect_bus
@@ -173,7 +173,7 @@ class Producer:
     def _batch(self, waiting: deque[bytes]) -> list[bytes]:
         """The first waiting datapoints that fit in one message."""
         assert self._bus is not None
-        space = min(MOST_BYTES, self._bus.max_payload) - _ENVELOPE
+        space = min(MAX_BYTES, self._bus.max_payload) - _ENVELOPE
         entries: list[bytes] = []
         for entry in waiting:
             space -= len(entry) + 1

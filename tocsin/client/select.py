@@ -17,7 +17,7 @@ from typing import Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.refusals import refusal
+from schemas.error_text import error_text
 from schemas.wire.calculated import CalculatedDatapoint
 from schemas.wire.event import Event, Origin
 from schemas.wire.step import ActionStep
@@ -62,7 +62,7 @@ class Select(Generic[R]):
         except KeyError:
             raise Unreadable(f"{subject!r} is not a subject of records that this version knows") from None
         except ValidationError as error:
-            raise Unreadable(f"the body is not a valid {kind}: {refusal(error, 'it')}") from None
+            raise Unreadable(f"the body is not a valid {kind}: {error_text(error, 'it')}") from None
         return record
 
 

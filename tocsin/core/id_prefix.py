@@ -1,7 +1,7 @@
 """Rows looked up by an id, or by its first characters, as an operator writes it.
 
-Guarantee: four hexadecimal digits suffice, as long as they name one row. Upper case and hyphens do not
-matter.
+Guarantee: four hexadecimal digits suffice, as long as they name one row. Upper case and hyphens do
+not matter.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class IdPrefix(NamedTuple):
     """The command that lists all of them."""
 
     def bounds(self) -> dict[str, UUID]:
-        """`first` and `last` of the ids with this prefix, as parameters of a statement. `InvalidInput` if
-        the text cannot be the beginning of an id."""
+        """`first` and `last` of the ids with this prefix, as parameters of a statement.
+        `InvalidInput` if the text cannot be the beginning of an id."""
         digits = self.text.lower().replace("-", "")
         if not _DIGITS.fullmatch(digits):
             raise InvalidInput(
@@ -37,7 +37,8 @@ class IdPrefix(NamedTuple):
         return {"first": UUID(digits.ljust(32, "0")), "last": UUID(digits.ljust(32, "f"))}
 
     def only(self, rows: Sequence[Row]) -> Row:
-        """The row with this prefix. `Refused` if there is none, `InvalidInput` if there are several."""
+        """The row with this prefix. `Refused` if there is none, `InvalidInput` if there are
+        several."""
         if not rows:
             raise Refused(f"there is no {self.noun} {self.text!r}", remedy=f"`{self.command}` lists them")
         if len(rows) > 1:

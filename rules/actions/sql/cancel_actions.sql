@@ -1,5 +1,5 @@
--- Cancel these runs, in key order; returns the steps that were active. A run that has ended is left alone and not
--- returned.
+-- Cancel these runs, in key order; returns the steps that were active. A run that has ended is left
+-- alone and not returned.
 with locked as (
     select a.id, a.active, d.reason
     from unnest(%(ids)s::uuid[], %(reasons)s::text[]) as d (id, reason)

@@ -1,4 +1,5 @@
--- Number of runs of each rule in each state, and the average duration of completed runs. Locks nothing.
+-- Number of runs of each rule in each state, and the average duration of completed runs. Locks
+-- nothing.
 select a.action_rule as rule, a.name, a.state, count(*) as count,
        avg(extract(epoch from a.ended_at - a.started_at)) filter (where a.state = 'completed') as average_s
 from tocsin.action a

@@ -1,5 +1,5 @@
--- Active runs of these alarms, whose timers are removed. `notify:` is a text form of schemas/values/rule_ref.py; see
--- lock_actions_of_alarms. Locks nothing. Index: action_of_alarm.
+-- Active runs of these alarms, whose timers are removed. `notify:` is a text form of
+-- schemas/values/rule_ref.py; see lock_actions_of_alarms. Locks nothing. Index: action_of_alarm.
 select a.id
 from tocsin.action a
 where a.alarm_id = any(%(alarms)s::uuid[])

@@ -1,4 +1,5 @@
--- Queues without an active run: no transaction is left that would begin the next one. Locks nothing. Index: action_queued.
+-- Queues without an active run: no transaction is left that would begin the next one. Locks
+-- nothing. Index: action_queued.
 select distinct q.action_rule, q.group_key
 from tocsin.action q
 where q.state = 'queued'

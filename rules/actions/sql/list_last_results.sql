@@ -1,5 +1,5 @@
--- The newest run of the own action of each schedule. `schedule:` is a text form of schemas/values/rule_ref.py. Locks
--- nothing. Index: action_of_rule.
+-- The newest run of the own action of each schedule. `schedule:` is a text form of
+-- schemas/values/rule_ref.py. Locks nothing. Index: action_of_rule.
 select d.owner, d.name as schedule, l.*
 from unnest(%(owners)s::text[], %(names)s::text[]) as d (owner, name)
 cross join lateral (

@@ -1,5 +1,5 @@
--- Events after one seq and up to another, newest first, and how many there are of each type among the newest 10,000.
--- Locks nothing. Index: event's key.
+-- Events after one seq and up to another, newest first, and how many there are of each type among
+-- the newest 10,000. Locks nothing. Index: event's key.
 with newest as (
     select e.*
     from tocsin.event e

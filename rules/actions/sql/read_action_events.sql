@@ -1,4 +1,5 @@
--- The events of a run, oldest first: one, or those of its group. Locks nothing. Index: action_event_of, event's key.
+-- The events of a run, oldest first: one, or those of its group. Locks nothing. Index:
+-- action_event_of, event's key.
 select e.seq, e.id, e.ts, e.recorded_at, e.origin, e.type, e.schedule, e.rule, e.action, e.owner, e.severity,
        e.correlation_id, e.payload
 from tocsin.action_event l

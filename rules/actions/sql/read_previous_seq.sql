@@ -1,4 +1,5 @@
--- The event of the previous run of the same rule: later events are new. 0 for the first run. Index: action_of_rule.
+-- The event of the previous run of the same rule: later events are new. 0 for the first run. Index:
+-- action_of_rule.
 select coalesce((
     select a.event_seq
     from tocsin.action a

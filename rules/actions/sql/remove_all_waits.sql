@@ -1,5 +1,5 @@
--- Remove every timer of these runs, in key order. The statement waits for a fire that is being committed: its step is then
--- due, and is cancelled.
+-- Remove every timer of these runs, in key order. The statement waits for a fire that is being
+-- committed: its step is then due, and is cancelled.
 with locked as (
     select t.kind, t.ref, t.key
     from tocsin.timer t

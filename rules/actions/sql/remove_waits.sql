@@ -1,5 +1,6 @@
--- Remove timers of one run, in key order: of the given steps, or all of them. The statement waits for a fire that is being
--- committed: the caller then finds that the version of the run has changed.
+-- Remove timers of one run, in key order: of the given steps, or all of them. The statement waits
+-- for a fire that is being committed: the caller then finds that the version of the run has
+-- changed.
 with locked as (
     select t.kind, t.ref, t.key
     from tocsin.timer t

@@ -1,5 +1,5 @@
--- Begin the oldest queued run of each (rule, group) without an active run. A row that another transaction has locked is
--- skipped: that transaction begins it. Index: action_queued.
+-- Begin the oldest queued run of each (rule, group) without an active run. A row that another
+-- transaction has locked is skipped: that transaction begins it. Index: action_queued.
 with turns as (
     select distinct d.action_rule, d.group_key
     from unnest(%(rules)s::text[], %(groups)s::text[]) as d (action_rule, group_key)

@@ -1,5 +1,5 @@
--- Write a run after a step. No row: the run was cancelled, has ended, or another step of it was committed first; the caller
--- rolls back and reads it again.
+-- Write a run after a step. No row: the run was cancelled, has ended, or another step of it was
+-- committed first; the caller rolls back and reads it again.
 update tocsin.action a
 set active = %(active)s, answers = a.answers || %(answers)s, version = a.version + 1, state = %(state)s,
     ended_at = case when %(state)s <> 'running' then tocsin.instant() end,

@@ -1,14 +1,15 @@
 """Performs steps, one function per kind.
 
 Guarantee: a function takes a `DueStep` and returns an `Outcome`; it commits nothing. An error that
-another attempt may cure is `Failed`; one that would occur again is `Failed(permanent=True)` or raised as
-`InvalidInput`. Failures of Tocsin's own servers (`Unreachable`, NATS disconnected) are raised: the step
-is delivered again, and no attempt is counted.
+another attempt may cure is `Failed`; one that would occur again is `Failed(permanent=True)` or
+raised as `InvalidInput`. Failures of Tocsin's own servers (`Unreachable`, NATS disconnected) are
+raised: the step is delivered again, and no attempt is counted.
 
-Why two tables: local steps need no server, so rule tests and backtests call the same functions. Remote
-steps take a `StepContext` as well.
+Why two tables: local steps need no server, so rule tests and backtests call the same functions.
+Remote steps take a `StepContext` as well.
 
-To add a kind: a model in `schemas/documents/runbook`, a function here, an entry in `LOCAL` or `REMOTE`.
+To add a kind: a model in `schemas/documents/runbook`, a function here, an entry in `LOCAL` or
+`REMOTE`.
 """
 
 from __future__ import annotations

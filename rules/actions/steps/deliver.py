@@ -1,8 +1,8 @@
 """Steps `webhook`, `slack`, `email`, `apprise` and `channel`: send a message to an outside service.
 
-Guarantee: the message passes the egress guard and carries the step's idempotency key. A rejection that
-would be repeated is a permanent failure. Any other failure is retried, and not before the time that the
-service asked for.
+Guarantee: the message passes the egress guard and carries the step's idempotency key. A rejection
+that would be repeated is a permanent failure. Any other failure is retried, and not before the time
+that the service asked for.
 """
 
 from __future__ import annotations

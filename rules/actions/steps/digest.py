@@ -1,7 +1,8 @@
-"""Step `digest`: list open alarms, events and stale series, and send the list or keep it as an answer.
+"""Step `digest`: list open alarms, events and stale series, and send the list or keep it as an
+answer.
 
-Guarantee: alarms and series are listed as of this moment; events are those since the previous run of the
-same rule. `counts` has the totals, the lists have at most `limit` rows each.
+Guarantee: alarms and series are listed as of this moment; events are those since the previous run
+of the same rule. `counts` has the totals, the lists have at most `limit` rows each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Builds the message of a digest: the texts of its document, and defaults for those it does not give. Pure.
+"""Builds the message of a digest: the texts of its document, and defaults for those it does not
+give. Pure.
 
 The default has the counts in the subject and one list for each query.
 """

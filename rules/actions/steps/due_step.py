@@ -1,4 +1,5 @@
-"""One attempt of a step that is due: its run, its place in the runbook, and the names its texts may use. Pure."""
+"""One attempt of a step that is due: its run, its place in the runbook, and the names its texts may
+use. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Step `emit`: append an event, in the transaction that completes the step and therefore exactly once. Pure."""
+"""Step `emit`: append an event, in the transaction that completes the step and therefore exactly
+once. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Builds the message of a delivery step: the texts of its document, and defaults for those it does not give. Pure.
+"""Builds the message of a delivery step: the texts of its document, and defaults for those it does
+not give. Pure.
 
 Guarantee: the default for an alarm that opened or resolved is `rules.delivery.alarm_message`. The
 default for any other event is its type, its name and its owner, with its payload. A `text` of the
-document replaces the default text, HTML, blocks and payload, so that no target shows another message
-than the others.
+document replaces the default text, HTML, blocks and payload, so that no target shows another
+message than the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Step `probe`: check a service from outside, and write the result as datapoints.
 
-Guarantee: a service that does not answer is a result, not a failure of the step: `<key>` is false. A
-check that could not be made (an address that the egress guard rejects, a missing secret) fails the step
-and writes no datapoint.
+Guarantee: a service that does not answer is a result, not a failure of the step: `<key>` is false.
+A check that could not be made (an address that the egress guard rejects, a missing secret) fails
+the step and writes no datapoint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Steps `publish` and `dispatch`: publish a message on a NATS subject. `dispatch` also waits for a report.
+"""Steps `publish` and `dispatch`: publish a message on a NATS subject. `dispatch` also waits for a
+report.
 
-Guarantee: the step is completed after the server has received the message. Each attempt of a `publish`
-has the same `Nats-Msg-Id`, so that a stream stores one of them. Each attempt of a `dispatch` has its own,
-because the consumer must receive it again. The idempotency key is the same for all attempts of both.
+Guarantee: the step is completed after the server has received the message. Each attempt of a
+`publish` has the same `Nats-Msg-Id`, so that a stream stores one of them. Each attempt of a
+`dispatch` has its own, because the consumer must receive it again. The idempotency key is the same
+for all attempts of both.
 """
 
 from __future__ import annotations
@@ -75,15 +77,18 @@ async def _send(step: DueStep, context: StepContext, publish: PublishStep, heade
 
 
 async def flush(bus: Client, reconnects: int) -> None:
-    """Wait until the server has the message. `reconnects` is the number of reconnections before it was sent."""
+    """Wait until the server has the message. `reconnects` is the number of reconnections before it
+    was sent."""
     await bus.flush(timeout=FLUSH_TIMEOUT_S)
-    # A flush of nats-py without a connection returns as if it had succeeded: the message is only buffered.
+    # A flush of nats-py without a connection returns as if it had succeeded: the message is only
+    # buffered.
     if not bus.is_connected or bus.stats["reconnects"] != reconnects:
         raise Unreachable("the connection to nats was lost while publishing: the message may be lost with it")
 
 
 def _check_sendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
-    """Check what templates filled in: NATS would close the connection instead of rejecting the message."""
+    """Check what templates filled in: NATS would close the connection instead of rejecting the
+    message."""
     if len(subject) > _MAX_SUBJECT_LENGTH:
         raise InvalidInput(
             f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_MAX_SUBJECT_LENGTH} "

@@ -1,7 +1,7 @@
 """Step `record`: send one datapoint to the data stream, as a producer does.
 
-Guarantee: the step is completed after the data stream has stored the datapoint. Each attempt has the
-same `Nats-Msg-Id`, so the stream stores one of them.
+Guarantee: the step is completed after the data stream has stored the datapoint. Each attempt has
+the same `Nats-Msg-Id`, so the stream stores one of them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
--- Steps that wait for an event and began before the newest event of a batch, with the event that started their run. The
--- columns of the event are TRIGGER_FIELDS of rules/language/cel/steps.py. Locks nothing.
+-- Steps that wait for an event and began before the newest event of a batch, with the event that
+-- started their run. The columns of the event are TRIGGER_FIELDS of rules/language/cel/steps.py.
+-- Locks nothing.
 select w.action_id, w.step, w.attempt, w.condition, w.after_seq,
        e.id, e.type, e.owner, e.schedule, e.rule, e.correlation_id, e.payload
 from tocsin.action_wait w

@@ -1,6 +1,7 @@
--- Start each action once per (action_rule, event): an event that is dispatched again is linked already, and starts nothing
--- (I7). An event that joins a gathering run is linked to it and starts nothing either. Returns the new runs, in the order
--- of the events; the caller appends their first steps in the same transaction.
+-- Start each action once per (action_rule, event): an event that is dispatched again is linked
+-- already, and starts nothing (I7). An event that joins a gathering run is linked to it and starts
+-- nothing either. Returns the new runs, in the order of the events; the caller appends their first
+-- steps in the same transaction.
 with wanted as (
     select distinct on (d.action_rule, d.event_id) d.*
     from unnest(%(ids)s::uuid[], %(names)s::text[], %(rules)s::text[], %(groups)s::text[], %(states)s::text[],

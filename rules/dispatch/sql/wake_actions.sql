@@ -1,5 +1,6 @@
--- Make steps due whose event has arrived, in key order of their runs. A step that no longer waits for this attempt (its
--- timeout came first, or it was cancelled) is left alone and not returned. Its timer finds it due and does nothing.
+-- Make steps due whose event has arrived, in key order of their runs. A step that no longer waits
+-- for this attempt (its timeout came first, or it was cancelled) is left alone and not returned.
+-- Its timer finds it due and does nothing.
 with met as (
     select d.action_id, d.step, d.attempt, d.event_seq
     from unnest(%(ids)s::uuid[], %(steps)s::integer[], %(attempts)s::integer[], %(seqs)s::bigint[])

@@ -17,7 +17,8 @@ from rules.documents.load.problems import RuleProblem
 from rules.documents.load.yaml_tree import Path, YamlNode
 from schemas.documents import KINDS
 from schemas.documents.rule_test import RuleTestDocument
-from schemas.refusals import choices, fault
+from schemas.documents.strict_model import DOCUMENT_ERROR
+from schemas.error_text import choices_text, fault_text
 
 TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
 """The kinds in a file of rule tests."""
@@ -114,9 +115,9 @@ def _message(details: ErrorDetails, kind: str, where: str) -> str:
     describe = _MESSAGES.get(details["type"])
     if describe is not None:
         return describe(details, kind, where)
-    if details["type"] in ("one_of", "needs_rrule"):
+    if details["type"] == DOCUMENT_ERROR:
         return f"{f'{_dotted(path)!r} of ' if path else ''}{where} {details['msg']}"
-    return f"'{_dotted(path)}' of {where}{fault(details)}"
+    return f"'{_dotted(path)}' of {where}{fault_text(details)}"
 
 
 def _is_inside(path: Path, errors: Sequence[ErrorDetails]) -> bool:
@@ -171,16 +172,16 @@ def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
 
 
 def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
-    valid = [choice.strip("'") for choice in choices(details).replace(" or ", ", ").split(", ")]
+    valid = [choice.strip("'") for choice in choices_text(details).replace(" or ", ", ").split(", ")]
     near = difflib.get_close_matches(str(details["input"]), valid, n=1)
     hint = f", did you mean '{near[0]}'?" if near else ""
-    return f"'{_dotted(details['loc'])}' of {where}{fault(details)}{hint}"
+    return f"'{_dotted(details['loc'])}' of {where}{fault_text(details)}{hint}"
 
 
 def _bad_text(details: ErrorDetails, kind: str, where: str) -> str:
     """An invalid name cannot identify its document."""
     path = details["loc"]
-    return f"'{_dotted(path)}' of {kind if path == ('name',) else where}{fault(details)}"
+    return f"'{_dotted(path)}' of {kind if path == ('name',) else where}{fault_text(details)}"
 
 
 _MESSAGES: dict[str, Callable[[ErrorDetails, str, str], str]] = {

@@ -1,11 +1,11 @@
 """Conditions over events and series, in CEL: compiled and checked when a rule is loaded.
 
-Guarantee: a condition that compiles cannot crash, hang or exhaust the worker with any data, and its only
-results are match and no match. Mistakes that can be found without data are errors of the load, with their
-column.
+Guarantee: a condition that compiles cannot crash, hang or exhaust the worker with any data, and its
+only results are match and no match. Mistakes that can be found without data are errors of the load,
+with their column.
 
-Why a wrapper: the engine is the only one with a static type checker, and it is young. This package avoids
-every known defect of the pinned version, and a test covers each of them.
+Why a wrapper: the engine is the only one with a static type checker, and it is young. This package
+avoids every known defect of the pinned version, and a test covers each of them.
 """
 
 from rules.language.cel.condition import Condition, compile_event_condition

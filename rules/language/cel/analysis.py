@@ -1,12 +1,12 @@
 """Analyses the syntax tree of a condition, without evaluating it.
 
-Guarantee: `index_of` is sound: if it returns (variable, literal) pairs, the condition can only be true for an
-event whose variable equals one of the literals. It reads the conjunction at the top of the condition; for
-`||`, `!=`, `?:` and macros it returns None. A literal is only attributed to a variable of the event, never
-to the variable of a macro with the same name.
+Guarantee: `index_of` is sound: if it returns (variable, literal) pairs, the condition can only be
+true for an event whose variable equals one of the literals. It reads the conjunction at the top of
+the condition; for `||`, `!=`, `?:` and macros it returns None. A literal is only attributed to a
+variable of the event, never to the variable of a macro with the same name.
 
-Why when the rule is loaded: a misspelt schedule in a condition is no error to the engine. The rule would
-never match, without a message.
+Why when the rule is loaded: a misspelt schedule in a condition is no error to the engine. The rule
+would never match, without a message.
 """
 
 from collections.abc import Iterator
@@ -102,7 +102,8 @@ def _conjunction(node: AstNode) -> Iterator[AstNode]:
 
 
 def _equality(node: AstNode) -> tuple[str, list[AstNode]] | None:
-    """The event's text field and the literals, for `field == "x"`, `"x" == field`, `field in ["x", "y"]`."""
+    """The event's text field and the literals, for `field == "x"`, `"x" == field`, `field in ["x",
+    "y"]`."""
     if node.kind != CALL or node.name not in ("_==_", "@in", "in", "_in_") or len(node.children) != 2:
         return None
     left, right = node.children

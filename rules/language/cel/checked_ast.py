@@ -1,15 +1,15 @@
 """The syntax tree of a compiled condition, read from the engine's own serialised form.
 
-Guarantee: `decode` returns the tree that the engine evaluates, with the position of every node in the text
-and, if the condition was type-checked, its type. A node that the decoder does not know is kept as `OTHER`, so
-an analysis can miss a node but not misread one.
+Guarantee: `decode` returns the tree that the engine evaluates, with the position of every node in
+the text and, if the condition was type-checked, its type. A node that the decoder does not know is
+kept as `OTHER`, so an analysis can miss a node but not misread one.
 
-Why a decoder of our own: the engine offers no access to the tree, and its serialised form is protobuf with a
-handful of field numbers that the CEL specification fixes. Decoding takes about 0.1 ms per rule and needs no
-dependency.
+Why a decoder of our own: the engine offers no access to the tree, and its serialised form is
+protobuf with a handful of field numbers that the CEL specification fixes. Decoding takes about 0.1
+ms per rule and needs no dependency.
 
-On failure: bytes that are not the expected message raise `ValueError`: a defect, or another version of the
-engine.
+On failure: bytes that are not the expected message raise `ValueError`: a defect, or another version
+of the engine.
 """
 
 import struct
@@ -38,7 +38,8 @@ class AstNode:
 
 
 class Tree:
-    """A decoded condition. `offsets` and `dynamic` are decoded on demand: most conditions have no mistake."""
+    """A decoded condition. `offsets` and `dynamic` are decoded on demand: most conditions have no
+    mistake."""
 
     def __init__(self, root: AstNode, source: bytes, types: list[bytes]) -> None:
         self.root = root

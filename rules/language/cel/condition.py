@@ -1,16 +1,17 @@
 """Compiles a condition, and evaluates it.
 
-Guarantee: `compile_condition` returns a boolean expression over the variables of its environment, of bounded
-length and cost. Its regular expressions, timestamps, durations and timezones are valid, and its schedule
-names exist if the names are known. `matches` never raises: only `true` of the engine is a match. An
-evaluation error (a missing payload key, an exhausted budget) counts as no match.
+Guarantee: `compile_condition` returns a boolean expression over the variables of its environment,
+of bounded length and cost. Its regular expressions, timestamps, durations and timezones are valid,
+and its schedule names exist if the names are known. `matches` never raises: only `true` of the
+engine is a match. An evaluation error (a missing payload key, an exhausted budget) counts as no
+match.
 
 Why a boolean result is required: the engine returns errors as texts, and a null result corrupts the
 reference count of None. Why nesting is limited: two nested macros over one payload list are already
 quadratic; the engine's budget of 10,000 steps ends the rest.
 
-On failure: `ExpressionInvalid` with every error and its column. Evaluation errors are counted per condition
-and logged once, so that a rule that fails for every event does not fill the log.
+On failure: `ExpressionInvalid` with every error and its column. Evaluation errors are counted per
+condition and logged once, so that a rule that fails for every event does not fill the log.
 """
 
 import difflib
@@ -39,14 +40,15 @@ _RUN_TIME_HINTS = {
 }
 
 ConditionInput: TypeAlias = cel.Activation | dict[str, Any]
-"""An activation, which many conditions can share, or plain variables, which take three quarters of its time for a
-single condition."""
+"""An activation, which many conditions can share, or plain variables, which take three quarters of
+its time for a single condition."""
 
 _log = structlog.get_logger("rules.language.cel")
 
 
 class Condition:
-    """A compiled condition. `index`, if set, lists the only (variable, literal) pairs under which it can match."""
+    """A compiled condition. `index`, if set, lists the only (variable, literal) pairs under which
+    it can match."""
 
     __slots__ = ("_eval", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
 
@@ -91,7 +93,8 @@ class Condition:
 def compile_event_condition(
     text: str, *, rule: str = "", known_schedules: Set[str] | None = None
 ) -> Condition:
-    """Compile a condition over events. Schedule names are not checked if `known_schedules` is None."""
+    """Compile a condition over events. Schedule names are not checked if `known_schedules` is
+    None."""
     return compile_condition(event_environment(), EVENT_FIELDS, text, rule, known_schedules)
 
 

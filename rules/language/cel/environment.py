@@ -1,14 +1,16 @@
 """The variables and functions of conditions over events.
 
-Guarantee: all event conditions share one environment with a type for each variable, so a misspelt name or a
-comparison of a number with a text is an error when the rule is loaded. Concatenation of texts and lists and
-the macros that build lists are removed: with them, a short condition could allocate gigabytes. Timezone
-functions read the same tz data as the schedules.
+Guarantee: all event conditions share one environment with a type for each variable, so a misspelt
+name or a comparison of a number with a text is an error when the rule is loaded. Concatenation of
+texts and lists and the macros that build lists are removed: with them, a short condition could
+allocate gigabytes. Timezone functions read the same tz data as the schedules.
 
-Why `type` is declared in a container: the standard library has a plain `type`, and the engine rejects a
-second one. Names of the container come first, so conditions write `type` like any other field.
+Why `type` is declared in a container: the standard library has a plain `type`, and the engine
+rejects a second one. Names of the container come first, so conditions write `type` like any other
+field.
 
-On failure: `event_activation` raises `InvalidInput` for an event whose data is not plain JSON of bounded depth.
+On failure: `event_activation` raises `InvalidInput` for an event whose data is not plain JSON of
+bounded depth.
 """
 
 from collections.abc import Mapping
@@ -21,7 +23,8 @@ from schemas.fields import INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIE
 from schemas.values.json_shape import check_json_shape
 from schemas.values.severities import severities
 
-# Imported for its effect: it points TZDIR, which the engine reads once, to the tz data of this process.
+# Imported for its effect: it points TZDIR, which the engine reads once, to the tz data of this
+# process.
 from timers.recurrence import zones
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import EPOCH
@@ -47,7 +50,8 @@ _ENGINE_NAMES = {name: _TYPE_VARIABLE if name == "type" else name for name in ST
 
 @lru_cache(maxsize=1)
 def event_environment() -> cel.Env:
-    """The environment of all event conditions. It is shared, because building one takes milliseconds."""
+    """The environment of all event conditions. It is shared, because building one takes
+    milliseconds."""
     return safe_environment(event_variables(), container=CONTAINER)
 
 
@@ -74,7 +78,8 @@ def plain_name(identifier: str) -> str:
 
 
 def event_text(event: Mapping[str, object], field: str) -> str:
-    """A text field as conditions see it: "" if it is absent. The rule index reads it in the same way."""
+    """A text field as conditions see it: "" if it is absent. The rule index reads it in the same
+    way."""
     value = event.get(field)
     return "" if value is None else str(value)
 

@@ -1,7 +1,7 @@
 """Errors of a condition, each with its position in the text.
 
-The text of `ExpressionInvalid` has the line and column inside the condition. The loader uses `errors` instead,
-and adds the position of the condition in the file.
+The text of `ExpressionInvalid` has the line and column inside the condition. The loader uses
+`errors` instead, and adds the position of the condition in the file.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
 """Translates compile errors of the engine for authors of rules.
 
-Guarantee: every error keeps its position. The message about a common mistake has the correct form: of a
-misspelt name, a level in quotes, a text without quotes, `and` for `&&`, `=` for `==`.
+Guarantee: every error keeps its position. The message about a common mistake has the correct form:
+of a misspelt name, a level in quotes, a text without quotes, `and` for `&&`, `=` for `==`.
 
-Why only the first syntax error is reported: the others follow from it. Why the text is parsed again without
-type checks: the message of the engine names types only, and a good hint needs the operands.
+Why only the first syntax error is reported: the others follow from it. Why the text is parsed again
+without type checks: the message of the engine names types only, and a good hint needs the operands.
 
 On failure: an unknown error text is passed on unchanged.
 """
@@ -47,7 +47,8 @@ def explain(env: cel.Env, variables: Iterable[str], text: str, failure: str) -> 
         return [ExpressionError(1, 1, failure.strip().split("\n")[0])]
     removed = [error for error in errors if _names_removed_macro(error[2])]
     if removed:
-        # The engine also reports the variable of a removed macro as undeclared, which is no other mistake.
+        # The engine also reports the variable of a removed macro as undeclared, which is no other
+        # mistake.
         errors = removed[:1]
     elif "Syntax error" in errors[0][2]:
         errors = errors[:1]

@@ -1,11 +1,11 @@
 """Finds the rules that an event can match, without evaluating all of them.
 
-Guarantee: `candidates` has every rule that would match: a rule is left out only if its condition cannot be
-true for the event (see `analysis.index_of`). `matching` evaluates the candidates with one shared activation.
-Both keep the order of the rules.
+Guarantee: `candidates` has every rule that would match: a rule is left out only if its condition
+cannot be true for the event (see `analysis.index_of`). `matching` evaluates the candidates with one
+shared activation. Both keep the order of the rules.
 
-Why: of a thousand rules, nearly all name one schedule, rule or type. A few dictionary look-ups then replace a
-thousand evaluations.
+Why: of a thousand rules, nearly all name one schedule, rule or type. A few dictionary look-ups then
+replace a thousand evaluations.
 """
 
 from collections import defaultdict
@@ -37,7 +37,8 @@ class RuleIndex:
         return [self._names[number] for number in sorted(numbers)]
 
     def matching(self, event: Mapping[str, object]) -> list[str]:
-        """The rules whose condition is true. `InvalidInput` if the data of the event cannot be evaluated."""
+        """The rules whose condition is true. `InvalidInput` if the data of the event cannot be
+        evaluated."""
         candidates = self.candidates(event)
         if not candidates:
             return []

@@ -1,7 +1,7 @@
 """Checks literals that the engine reads only during evaluation.
 
-Guarantee: a literal that is a regular expression, timestamp, duration or timezone is evaluated when the rule
-is loaded. Without this check, a mistake in one of them would make every evaluation fail.
+Guarantee: a literal that is a regular expression, timestamp, duration or timezone is evaluated when
+the rule is loaded. Without this check, a mistake in one of them would make every evaluation fail.
 
 Why the engine makes the check: only it knows its own dialects (RE2, Go durations, its tz reader).
 """

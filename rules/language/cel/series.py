@@ -1,11 +1,14 @@
-"""Conditions over a series: `fire` and `clear` read its values, `where` reads its owner, key and labels.
+"""Conditions over a series: `fire` and `clear` read its values, `where` reads its owner, key and
+labels.
 
-Guarantee: `value` and `previous` have the type that the datapoint_type declares, so `value > "x"` is an error
-of the load if the type is number. Without a declared type they are checked only during evaluation. `rate` is
-the change per second since the previous datapoint. `age` is the time since the last datapoint: zero when one
-arrives, the deadline of the watchdog when the series becomes stale.
+Guarantee: `value` and `previous` have the type that the datapoint_type declares, so `value > "x"`
+is an error of the load if the type is number. Without a declared type they are checked only during
+evaluation. `rate` is the change per second since the previous datapoint. `age` is the time since
+the last datapoint: zero when one arrives, the deadline of the watchdog when the series becomes
+stale.
 
-Why only the variables that a condition reads are bound: binding is half of the cost of evaluating a datapoint.
+Why only the variables that a condition reads are bound: binding is half of the cost of evaluating a
+datapoint.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Conditions of steps: `when` of a `branch`, and `until_event` of a `wait`.
 
 Guarantee: a `branch` reads the event, the alarm as it is when the step is reached (`alarm.state`,
-`alarm.acknowledged`), and the `answers` of steps that have ended. A `wait` reads the new event, and the event
-that started its run as `trigger` (`owner == trigger.owner`). A misspelt field of either, and an answer that no
-step gives, is an error of the load.
+`alarm.acknowledged`), and the `answers` of steps that have ended. A `wait` reads the new event, and
+the event that started its run as `trigger` (`owner == trigger.owner`). A misspelt field of either,
+and an answer that no step gives, is an error of the load.
 
 Why dotted names and not maps: the engine then checks each field and its type.
 """

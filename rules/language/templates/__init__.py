@@ -1,14 +1,15 @@
 """Templates: Jinja2 over plain data, in a sandbox that is smaller than Jinja's own.
 
-Guarantee: a template reads the data it is given and nothing else. There are no methods, no attributes of
-Python objects, no macros and no includes; the only function is `range`. Work and output are bounded, so that
-no template and no payload can hang a worker or fill its memory. Syntax, names and filters are checked when
-the rule is loaded.
+Guarantee: a template reads the data it is given and nothing else. There are no methods, no
+attributes of Python objects, no macros and no includes; the only function is `range`. Work and
+output are bounded, so that no template and no payload can hang a worker or fill its memory. Syntax,
+names and filters are checked when the rule is loaded.
 
-Why so little of Jinja: its sandbox keeps a template from reaching out, but not from looping forever or from
-building a gigabyte. The rest can be bounded in a page of code.
+Why so little of Jinja: its sandbox keeps a template from reaching out, but not from looping forever
+or from building a gigabyte. The rest can be bounded in a page of code.
 
-On failure: `InvalidInput`, one sentence with the line. `check_template` returns every problem with its position.
+On failure: `InvalidInput`, one sentence with the line. `check_template` returns every problem with
+its position.
 """
 
 from rules.language.templates.checks import check_template

@@ -1,10 +1,10 @@
 """The budget of a rendering: its work is counted, and stopped at a limit.
 
-Guarantee: a rendering ends after 100,000 steps or one second of CPU, whichever comes first, and no text in it
-grows beyond a million characters.
+Guarantee: a rendering ends after 100,000 steps or one second of CPU, whichever comes first, and no
+text in it grows beyond a million characters.
 
-Why also the CPU time of the thread: a step over a large list costs more than one over a number. Why not
-elapsed time: a worker that is paused must not fail a correct template.
+Why also the CPU time of the thread: a step over a large list costs more than one over a number. Why
+not elapsed time: a worker that is paused must not fail a correct template.
 """
 
 import time

@@ -1,7 +1,8 @@
 """Checks a template without data, when a rule is loaded.
 
-Guarantee: a template that passes compiles and uses only names that will have a value. Each problem has its
-line and column inside the template. The message about a misspelt word suggests the nearest one that exists.
+Guarantee: a template that passes compiles and uses only names that will have a value. Each problem
+has its line and column inside the template. The message about a misspelt word suggests the nearest
+one that exists.
 """
 
 import difflib
@@ -21,7 +22,8 @@ _UNKNOWN_TAG = re.compile(r"unknown tag '(\w+)'")
 def check_template(
     source: str, names: Collection[str], *, scalars: Collection[str] = (), part: Part = "text"
 ) -> list[TemplateProblem]:
-    """Problems of a template. `names` have a value when it is filled; those in `scalars` have no parts."""
+    """Problems of a template. `names` have a value when it is filled; those in `scalars` have no
+    parts."""
     if len(source) > MAX_TEMPLATE_LENGTH:
         return [
             TemplateProblem(1, 1, f"the template is longer than {MAX_TEMPLATE_LENGTH} characters, shorten it")

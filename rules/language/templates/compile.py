@@ -1,8 +1,8 @@
 """Compiles templates.
 
-Guarantee: a compiled template has only accepted parts (`structure`), and counts its loops and its joined
-texts against the budget. A text that is one `{{ ... }}` and nothing else is compiled to its value, which
-keeps its JSON type.
+Guarantee: a compiled template has only accepted parts (`structure`), and counts its loops and its
+joined texts against the budget. A text that is one `{{ ... }}` and nothing else is compiled to its
+value, which keeps its JSON type.
 """
 
 from functools import lru_cache
@@ -37,7 +37,8 @@ def compiled(source: str, part: Part) -> Template:
 
 @lru_cache(maxsize=2048)
 def compiled_value(source: str) -> Template | None:
-    """A template that leaves the value of a text that is one `{{ ... }}` in the context; None for any other text."""
+    """A template that leaves the value of a text that is one `{{ ... }}` in the context; None for
+    any other text."""
     tree = parse(source)
     pieces = [piece for node in tree.body for piece in getattr(node, "nodes", (None,))]
     if len(pieces) != 1 or not isinstance(pieces[0], nodes.Expr) or isinstance(pieces[0], nodes.TemplateData):

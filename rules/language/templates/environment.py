@@ -1,8 +1,9 @@
 """The sandbox: Jinja's immutable sandbox with fewer features.
 
-Guarantee: `a.b` and `a["b"]` are look-ups in data (mappings, lists, texts), never attributes of Python
-objects, so a payload may have a key `items` or `__class__`, which is only data. Arithmetic is for numbers;
-`+` and `~` also join texts, within bounds. A missing value is an error that names its path.
+Guarantee: `a.b` and `a["b"]` are look-ups in data (mappings, lists, texts), never attributes of
+Python objects, so a payload may have a key `items` or `__class__`, which is only data. Arithmetic
+is for numbers; `+` and `~` also join texts, within bounds. A missing value is an error that names
+its path.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,8 +1,8 @@
 """Filters of templates: `{{ ts | local("Europe/London") }}`, `{{ payload.names | join(", ") }}`.
 
-Guarantee: every filter costs at least one step of the budget, more for a large value, and none makes a text
-beyond the limit. Filters of Jinja that take a width, a format or a function are left out or replaced, because
-one of them is enough to fill the memory: `center(10**9)`.
+Guarantee: every filter costs at least one step of the budget, more for a large value, and none
+makes a text beyond the limit. Filters of Jinja that take a width, a format or a function are left
+out or replaced, because one of them is enough to fill the memory: `center(10**9)`.
 """
 
 import re

@@ -2,8 +2,8 @@
 
 Guarantee: every token, and so every node and syntax error, has its line and column in the template.
 
-Why a subclass of int: Jinja passes the line number of a token on to nodes and errors unchanged. A number that
-also has a column reaches all of them without a second parser.
+Why a subclass of int: Jinja passes the line number of a token on to nodes and errors unchanged. A
+number that also has a column reaches all of them without a second parser.
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
 """Fills templates with data.
 
-Guarantee: the result is text that can be stored and sent (no NUL, no lone surrogates), or JSON. The data is
-not changed, and no value is read as a template. The same template and data give the same result: no clock is
-read, `now` is data.
+Guarantee: the result is text that can be stored and sent (no NUL, no lone surrogates), or JSON. The
+data is not changed, and no value is read as a template. The same template and data give the same
+result: no clock is read, `now` is data.
 
-On failure: `InvalidInput` with the line of the error. Every exception that Python raises inside an expression
-(a text compared with a number, a division by zero) is an error of the template.
+On failure: `InvalidInput` with the line of the error. Every exception that Python raises inside an
+expression (a text compared with a number, a division by zero) is an error of the template.
 """
 
 import re
@@ -34,12 +34,14 @@ def fill_html(template: str, data: Mapping[str, object]) -> str:
 
 
 def fill_subject(template: str, data: Mapping[str, object]) -> str:
-    """A NATS subject: each value becomes one token, so that no value can add a level or a wildcard."""
+    """A NATS subject: each value becomes one token, so that no value can add a level or a
+    wildcard."""
     return _render(template, data, "subject")
 
 
 def fill(template: object, data: Mapping[str, object]) -> Any:
-    """A JSON value with every text in it filled. A text that is one `{{ ... }}` becomes the value itself."""
+    """A JSON value with every text in it filled. A text that is one `{{ ... }}` becomes the value
+    itself."""
     if isinstance(template, dict):
         return {key: fill(member, data) for key, member in template.items()}
     if isinstance(template, list):

@@ -1,7 +1,8 @@
 """The parts of Jinja that a template may use.
 
-Guarantee: a template without a problem here has only parts that the sandbox bounds: output, `if`, `for` and
-`set`, known filters and tests, and no call but `range`. A template with another part is never compiled.
+Guarantee: a template without a problem here has only parts that the sandbox bounds: output, `if`,
+`for` and `set`, known filters and tests, and no call but `range`. A template with another part is
+never compiled.
 """
 
 import difflib
@@ -88,7 +89,8 @@ def _problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[TemplatePr
             yield problem_at(node.node.lineno, _no_call(node.node))
     elif isinstance(node, _LITERALS):
         is_target = getattr(node, "ctx", "load") == "store"
-        # A few lines could build a list of lists of lists that is larger than the memory when it is written.
+        # A few lines could build a list of lists of lists that is larger than the memory when it is
+        # written.
         if not is_target and not all(isinstance(part, _PARTS_OF_LITERALS) for part in all_nodes(node)):
             yield problem_at(node.lineno, "a list or mapping written in a template holds constants only")
     elif isinstance(node, nodes.Pow):

@@ -1,7 +1,7 @@
 """Text forms of values in templates: texts are unchanged, everything else is JSON.
 
-Guarantee: the same value gives the same text everywhere. Instants are UTC in ISO 8601 with `Z`, durations are
-written as in rules (`1h30m`), lists and mappings are JSON.
+Guarantee: the same value gives the same text everywhere. Instants are UTC in ISO 8601 with `Z`,
+durations are written as in rules (`1h30m`), lists and mappings are JSON.
 """
 
 import json

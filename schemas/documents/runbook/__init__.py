@@ -1,4 +1,4 @@
-"""The steps of an action, as documents.
+"""Models of the steps of an action.
 
 Guarantee: a step that exists is one response or one piece of flow (`wait`, `branch`, `parallel`),
 with its retry policy, its timeout and what a failure means. Names, channels, conditions and

@@ -1,20 +1,21 @@
 """Steps that send a message: to a target of their own, or through a channel.
 
-What is not given is made from what the action is about: the alarm, or the event.
+Texts that a step does not give have defaults about the alarm or the event of the run.
 """
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from schemas.documents.strict_model import StrictModel
 from schemas.documents.targets import AppriseTarget, EmailTarget, SlackTarget, WebhookTarget
 from schemas.values.names import Name
 from schemas.values.template_text import HtmlTemplate, JsonTemplate, ListTemplate, TextTemplate
 
 _TEXT = "Text of the message; `{{ ... }}` is filled from the event."
 _SUBJECT = "Subject, on one line."
-_HTML = "The same as HTML; values that are filled in are escaped."
-_BLOCKS = "Block Kit of Slack, instead of the text."
+_HTML = "Text of the message as HTML; values are escaped."
+_BLOCKS = "Blocks of Slack (Block Kit), instead of the text."
 _PAYLOAD = "JSON object to send; `{{ ... }}` in its texts is filled from the event."
 
 Subject = Annotated[TextTemplate, Field(min_length=1)]
@@ -23,7 +24,7 @@ Blocks = Annotated[ListTemplate, Field(min_length=1, max_length=50)]
 
 
 class WebhookStep(WebhookTarget):
-    """Sends JSON over HTTP, signed as Standard Webhooks if there is a secret to sign with."""
+    """Sends JSON over HTTP, signed as Standard Webhooks if there is a secret."""
 
     payload: JsonTemplate | None = Field(None, description=_PAYLOAD, examples=[{"alarm": "{{ alarm.id }}"}])
 
@@ -54,10 +55,8 @@ class AppriseStep(AppriseTarget):
     text: Text | None = Field(None, description=_TEXT, examples=["{{ alarm.message }}"])
 
 
-class ChannelStep(BaseModel):
-    """Sends through a channel, as it is configured when the step is performed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class ChannelStep(StrictModel):
+    """Sends through a channel, with its document at the time of the step."""
 
     name: Name = Field(description="Name of the channel.", examples=["ops"])
     subject: Subject | None = Field(None, description=_SUBJECT, examples=["{{ rule }} of {{ owner }}"])

@@ -1,10 +1,12 @@
-"""Steps that look at something: a service from outside, or what there is to tell."""
+"""Steps that read something: a service from outside (`probe`), or alarms, events and series
+(`digest`)."""
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from schemas.documents.probe import Probe
+from schemas.documents.strict_model import StrictModel
 from schemas.fields import EVENT_FIELDS, PAYLOAD_FIELD, STEP_NAMES
 from schemas.values.names import Name
 from schemas.values.template_text import MAX_TEMPLATE_LENGTH, TemplateMark, TextTemplate
@@ -21,8 +23,8 @@ DigestHtml = Annotated[str, TemplateMark("html", _NAMES, _WITH_PARTS), _Length]
 
 
 class ProbeStep(Probe):
-    """Looks at a service from outside, and writes what it found as datapoints: `<key>` (true or false) and
-    `<key>.latency_ms`."""
+    """Checks a service from outside, and writes the result as datapoints: `<key>` (true or false)
+    and `<key>.latency_ms`."""
 
     key: Annotated[TextTemplate, Field(min_length=1)] = Field(
         description="Key of the series; its dots are levels.", examples=["shop.up"]
@@ -32,22 +34,20 @@ class ProbeStep(Probe):
     )
 
 
-class DigestStep(BaseModel):
-    """Gathers what there is to tell, and sends it through a channel or keeps it as an answer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class DigestStep(StrictModel):
+    """Lists open alarms, events and stale series, and sends the list or keeps it as an answer."""
 
     queries: Annotated[tuple[Query, ...], Field(strict=False, min_length=1)] = Field(
         QUERIES,
-        description="What to look up: open alarms, events since the action ran last, series that are stale.",
+        description="Lists to read: open alarms, events since the previous run, stale series.",
         examples=[["open_alarms"]],
     )
     limit: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        100, description="At most this many rows of each; `counts` has all of them.", examples=[100]
+        100, description="Largest number of rows of each list; `counts` has the totals.", examples=[100]
     )
     channel: Name | None = Field(
         None,
-        description="Channel to send it through; without one, it is the step's answer.",
+        description="Channel to send it through; without one, it is the answer of the step.",
         examples=["ops"],
     )
     subject: DigestText | None = Field(
@@ -55,8 +55,8 @@ class DigestStep(BaseModel):
     )
     text: DigestText | None = Field(
         None,
-        description="Body as text, over `open_alarms`, `events`, `stale_series`, `counts` and all that steps know.",
-        examples=["{% for one in open_alarms %}{{ one.rule }} of {{ one.owner }}\n{% endfor %}"],
+        description="Body as text, over `open_alarms`, `events`, `stale_series`, `counts` and the names of all steps.",
+        examples=["{% for alarm in open_alarms %}{{ alarm.rule }} of {{ alarm.owner }}\n{% endfor %}"],
     )
     html: DigestHtml | None = Field(
         None, description="Body as HTML; values are escaped.", examples=["<b>{{ counts.open_alarms }}</b>"]

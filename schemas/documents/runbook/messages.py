@@ -1,21 +1,18 @@
-"""Steps that write a line, a message, an event or a datapoint."""
+"""Steps that write a log line, a NATS message, an event or a datapoint."""
 
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from schemas.documents.strict_model import StrictModel
 from schemas.values.duration import Duration
 from schemas.values.names import Name
 from schemas.values.template_text import JsonTemplate, SubjectTemplate, TextTemplate, ValueTemplate
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-
-class LogStep(BaseModel):
+class LogStep(StrictModel):
     """Writes one line to the log of the worker."""
-
-    model_config = _STRICT
 
     message: TextTemplate = Field(
         description="Text of the line; `{{ ... }}` is filled from the event.",
@@ -24,10 +21,8 @@ class LogStep(BaseModel):
     )
 
 
-class PublishStep(BaseModel):
+class PublishStep(StrictModel):
     """Publishes one message on a NATS subject."""
-
-    model_config = _STRICT
 
     subject: SubjectTemplate = Field(
         description="NATS subject; values from the event are encoded to one token each.",
@@ -41,37 +36,33 @@ class PublishStep(BaseModel):
 
 
 class DispatchStep(PublishStep):
-    """Publishes a message and waits until whoever took it reports `completed` or `failed`."""
+    """Publishes a message and waits until a service reports `completed` or `failed`."""
 
     within: Duration = Field(
         timedelta(minutes=5),
-        description="How long to wait for the report; after that the attempt is timed out.",
+        description="Longest time until the report; after it the attempt is timed out.",
         examples=["5m"],
     )
 
 
-class EmitStep(BaseModel):
-    """Appends one event to the log, exactly once, with the outcome of the step."""
-
-    model_config = _STRICT
+class EmitStep(StrictModel):
+    """Appends one event to the record log, exactly once, together with the outcome of the step."""
 
     type: Name = Field(description="Type of the event, in the past tense.", examples=["restart-requested"])
     owner: TextTemplate = Field(
         "{{ owner }}",
-        description="Whom it is about; the same as the event's by default.",
+        description="Owner of the event; by default the owner of the event that started the run.",
         examples=["plant-7"],
     )
     payload: JsonTemplate = Field(
         default_factory=dict,
-        description="JSON object it carries; `{{ ... }}` in its texts is filled from the event.",
+        description="Payload of the event, a JSON object; `{{ ... }}` in its texts is filled from the event.",
         examples=[{"service": "{{ payload.service }}"}],
     )
 
 
-class RecordStep(BaseModel):
-    """Writes one observed datapoint, such as the reset of a counter."""
-
-    model_config = _STRICT
+class RecordStep(StrictModel):
+    """Writes one datapoint, such as the reset of a counter."""
 
     key: Annotated[TextTemplate, Field(min_length=1)] = Field(
         description="Key of the series; its dots are levels.", examples=["sla.breaches"]

@@ -1,22 +1,21 @@
 """The `retry` key: number of attempts of a step, and the delays between them.
 
-Why five attempts with delays that double from ten seconds: a restart of the other side takes less time. Jitter is on by
-default, so that runs that failed together are not retried together.
+Why five attempts with delays that double from ten seconds: a restart of the other side takes less
+time. Jitter is on by default, so that runs that failed together are not retried together.
 """
 
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from schemas.documents.strict_model import StrictModel
 from schemas.values.duration import Duration
 
 
-class RetryPolicy(BaseModel):
-    """Attempts of a step. The delay before attempt n + 1 is `initial_interval` x `backoff`^(n - 1), at most
-    `max_interval`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class RetryPolicy(StrictModel):
+    """Attempts of a step. The delay before attempt n + 1 is `initial_interval` x `backoff`^(n - 1),
+    at most `max_interval`."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = Field(
         5, description="Number of attempts in all; with 1, the first failure is final.", examples=[5]

@@ -1,7 +1,7 @@
 """One step of a runbook: a response, or a piece of flow around other steps.
 
-Guarantee: exactly one of the kinds; what belongs to a response only (`retry`, `timeout`) is refused elsewhere,
-because it would mean nothing there. Stored documents leave out what was not given.
+Guarantee: exactly one of the kinds. `retry` and `timeout` belong to responses and are errors
+elsewhere, because they would have no effect. Stored documents leave out keys without a value.
 """
 
 from collections.abc import Iterator
@@ -9,14 +9,12 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.runbook.deliveries import AppriseStep, ChannelStep, EmailStep, SlackStep, WebhookStep
@@ -24,6 +22,7 @@ from schemas.documents.runbook.looks import DigestStep, ProbeStep
 from schemas.documents.runbook.messages import DispatchStep, EmitStep, LogStep, PublishStep, RecordStep
 from schemas.documents.runbook.retry import RetryPolicy
 from schemas.documents.runbook.wait import WaitStep
+from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.duration import Duration
 from schemas.values.names import Name
 
@@ -31,7 +30,7 @@ RESPONSES = (
     *("log", "publish", "dispatch", "emit", "record", "probe", "digest"),
     *("channel", "webhook", "slack", "email", "apprise"),
 )
-# Their targets have timeouts of their own, of a minute at most; this is the backstop.
+# Their targets have timeouts of their own, of a minute at most.
 _DELIVERIES = ("digest", "channel", "webhook", "slack", "email", "apprise", "probe")
 FLOW = ("wait", "branch", "parallel")
 DEFAULT_RETRY_POLICY = RetryPolicy.model_validate({})
@@ -43,10 +42,9 @@ MAX_BRANCHES = 20
 Path = tuple[str | int, ...]
 
 
-class Responses(BaseModel):
-    """What an action, or a step of it, can do."""
+class Responses(StrictModel):
+    """The responses of an action or of a step."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kinds: ClassVar[tuple[str, ...]] = RESPONSES
 
     log: LogStep | None = Field(
@@ -68,12 +66,12 @@ class Responses(BaseModel):
     )
     probe: ProbeStep | None = Field(
         None,
-        description="Look at a service from outside and write what was found as a datapoint.",
+        description="Check a service from outside and write the result as datapoints.",
         examples=[{"key": "shop.up", "http": {"url": "https://shop.example.com/health"}}],
     )
     digest: DigestStep | None = Field(
         None,
-        description="Gather open alarms, events and stale series, and send or keep them.",
+        description="List open alarms, events and stale series, and send or keep the list.",
         examples=[{"channel": "ops"}],
     )
     channel: ChannelStep | None = Field(
@@ -96,11 +94,11 @@ class Responses(BaseModel):
         None, description="Send to any other service.", examples=[{"url": {"env": "TELEGRAM_URL"}}]
     )
     retry: RetryPolicy | None = Field(
-        None, description="How often to try, and how long to wait in between.", examples=[{"attempts": 3}]
+        None, description="Number of attempts, and the delays between them.", examples=[{"attempts": 3}]
     )
     timeout: Duration | None = Field(
         None,
-        description="How long one attempt may take (default: 30s, for what goes over the network 75s).",
+        description="Longest time of one attempt (default: 30s, for steps that reach outside services 75s).",
         examples=["30s"],
     )
 
@@ -110,39 +108,25 @@ class Responses(BaseModel):
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
-        given = [key for key in self.kinds if getattr(self, key) is not None]
-        choice = ", ".join(self.kinds[:-1])
-        if not given:
-            raise PydanticCustomError(
-                "one_of", "needs one of {choice} or {last}", {"choice": choice, "last": self.kinds[-1]}
-            )
-        if len(given) > 1:
-            # `at_key` tells the loader which key of the file to point at.
-            raise PydanticCustomError(
-                "one_of",
-                "has both '{first}' and '{at_key}': keep one of them",
-                {"first": given[0], "at_key": given[1]},
-            )
+        present = [key for key in self.kinds if getattr(self, key) is not None]
+        if not present:
+            raise document_error(f"needs one of {', '.join(self.kinds[:-1])} or {self.kinds[-1]}")
+        if len(present) > 1:
+            raise document_error(f"has both '{present[0]}' and '{present[1]}': keep one of them", present[1])
         for key in ("retry", "timeout"):
-            if getattr(self, key) is not None and given[0] not in RESPONSES:
-                raise PydanticCustomError(
-                    "one_of",
-                    "has '{at_key}', which means nothing beside '{first}': remove it",
-                    {"at_key": key, "first": given[0]},
-                )
+            if getattr(self, key) is not None and present[0] not in RESPONSES:
+                raise document_error(f"has '{key}', which has no effect on '{present[0]}': remove it", key)
         return self
 
     @model_serializer(mode="wrap")
-    def _what_was_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump_present(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: value for key, value in dump(self).items() if value is not None}
 
 
-class BranchStep(BaseModel):
-    """Goes one of two ways, by a condition that is evaluated when the step is reached."""
+class BranchStep(StrictModel):
+    """Runs one of two lists of steps, by a condition that is evaluated when the step is reached."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, validate_by_name=True, serialize_by_alias=True
-    )
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     when: str = Field(
         description="CEL condition over the event, the `alarm` as it is now, and the `answers` of earlier steps.",
@@ -159,7 +143,7 @@ class BranchStep(BaseModel):
     @model_validator(mode="after")
     def _leads_somewhere(self) -> Self:
         if not self.then and not self.else_:
-            raise PydanticCustomError("one_of", "needs steps in 'then' or 'else'", {})
+            raise document_error("needs steps in 'then' or 'else'")
         return self
 
 
@@ -175,14 +159,16 @@ class StepDocument(Responses):
     )
     on_failure: Literal["stop", "continue"] = Field(
         "stop",
-        description="After the last attempt: end the action as failed, or go on with the next step.",
+        description="After the last failed attempt: end the run as failed, or continue with the next step.",
         examples=["continue"],
     )
     wait: WaitStep | None = Field(
         None, description="Let time pass, or wait for an event.", examples=[{"for": "10m"}]
     )
     branch: BranchStep | None = Field(
-        None, description="Go one of two ways.", examples=[{"when": "severity >= high", "then": []}]
+        None,
+        description="Run one of two lists of steps.",
+        examples=[{"when": "severity >= high", "then": []}],
     )
     parallel: "Branches | None" = Field(
         None,
@@ -196,7 +182,7 @@ class StepDocument(Responses):
 
     @property
     def attempt_timeout(self) -> timedelta:
-        """How long one attempt may take."""
+        """Longest time of one attempt."""
         return self.timeout or (DELIVERY_TIMEOUT if self.kind in _DELIVERIES else DEFAULT_TIMEOUT)
 
 
@@ -208,12 +194,12 @@ StepDocument.model_rebuild()
 
 
 def walk(steps: tuple[StepDocument, ...], path: Path = ("steps",)) -> Iterator[tuple[Path, StepDocument]]:
-    """Every step with its place in the document, in the order of the text."""
+    """Every step with its path in the document, in the order of the text."""
     for number, step in enumerate(steps):
-        place = (*path, number)
-        yield place, step
+        step_path = (*path, number)
+        yield step_path, step
         if step.branch is not None:
-            yield from walk(step.branch.then, (*place, "branch", "then"))
-            yield from walk(step.branch.else_, (*place, "branch", "else"))
+            yield from walk(step.branch.then, (*step_path, "branch", "then"))
+            yield from walk(step.branch.else_, (*step_path, "branch", "else"))
         for branch_number, branch in enumerate(step.parallel or ()):
-            yield from walk(branch, (*place, "parallel", branch_number))
+            yield from walk(branch, (*step_path, "parallel", branch_number))

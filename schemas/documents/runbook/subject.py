@@ -1,10 +1,10 @@
-"""Subjects that an action may publish to.
+"""Checks subjects that an action publishes to.
 
-Guarantee: `check_subject` refuses what is no NATS subject, and the names that Tocsin and NATS keep for themselves; the
-loader asks it for the fixed part of a subject, the worker for the whole.
+Guarantee: `check_subject` rejects texts that are no NATS subject, and subjects that Tocsin and NATS
+reserve. The loader checks the fixed part of a subject, the worker the whole subject.
 
-Why reserved subjects are refused: the record log's stream accepts one writer, and its sequence numbers
-are the proof that nothing was lost or sent twice.
+Why reserved subjects are rejected: the record stream accepts one writer, and its sequence numbers
+prove that no record was lost or sent twice.
 """
 
 import re
@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"[^\s.*>\x00-\x1f\x7f]+")
 
 
 def check_subject(subject: str) -> None:
-    """Refuses a subject that NATS would refuse, or that is not the user's to write."""
+    """`InvalidInput` for a subject that NATS would reject, or that is reserved."""
     for token in subject.split("."):
         if not _TOKEN.fullmatch(token):
             raise InvalidInput(

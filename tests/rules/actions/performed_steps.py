@@ -46,7 +46,8 @@ def step_context(settings: Settings, connection: Connection, bus: Client) -> Ste
 def after_the_effect(
     monkeypatch: pytest.MonkeyPatch, kind: str, meanwhile: Callable[[], Awaitable[Any]]
 ) -> None:
-    """Run `meanwhile` once, between the effect of a step of this kind and the commit of its outcome."""
+    """Run `meanwhile` once, between the effect of a step of this kind and the commit of its
+    outcome."""
     left = [meanwhile]
 
     async def slow(step: DueStep, context: StepContext) -> Outcome:

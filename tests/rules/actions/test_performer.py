@@ -1,4 +1,5 @@
-"""The performer as a service: several steps at once, slow ones kept, nothing lost and one key whoever is killed."""
+"""The performer as a service: several steps at once, slow ones kept, nothing lost and one key
+whoever is killed."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ async def test_a_slow_step_holds_up_no_other(settings: Settings, connection: Con
 async def test_a_step_that_takes_longer_than_the_ack_wait_stays_with_its_worker(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An ack wait that a machine that stalls for two seconds does not miss: it is told three times in each."""
+    """An ack wait that a machine that stalls for two seconds does not miss: it is told three times
+    in each."""
     go_on = asyncio.Event()
     told: list[Msg] = []
     original = Msg.in_progress

@@ -1,4 +1,5 @@
-"""Actions that take turns: the next begins when the one before it has ended, and none is forgotten."""
+"""Actions that take turns: the next begins when the one before it has ended, and none is
+forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Outcomes, cancels, fires, events and reports at the same moment: one wins, in both orders, nothing is half done."""
+"""Outcomes, cancels, fires, events and reports at the same moment: one wins, in both orders,
+nothing is half done."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ async def test_a_cancel_during_the_commit_of_an_outcome_waits_and_cancels_what_f
 async def test_a_step_that_begins_to_wait_while_it_is_cancelled_leaves_no_timer(
     instance: Instance, sessions: Sessions, watch: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cancel removes timers first: the one of a wait that commits after that is found, and it begins again."""
+    """The cancel removes timers first: the one of a wait that commits after that is found, and it
+    begins again."""
     await instance.runbook("- wait: {for: 1h}")
     other = await instance.with_its_time(await sessions("canceller"))
     cancelling: list[asyncio.Task[Any]] = []

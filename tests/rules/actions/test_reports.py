@@ -1,4 +1,5 @@
-"""Reports over NATS and in SQL: each counts once, and one that can never count becomes a dead letter."""
+"""Reports over NATS and in SQL: each counts once, and one that can never count becomes a dead
+letter."""
 
 from __future__ import annotations
 

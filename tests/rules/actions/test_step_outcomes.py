@@ -1,4 +1,5 @@
-"""A step that is due is done, its outcome is recorded once, and what can never succeed fails with its reason."""
+"""A step that is due is done, its outcome is recorded once, and what can never succeed fails with
+its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A real SMTP server (aiosmtpd) in the test's own loop: plain, STARTTLS or TLS, with or without a login."""
+"""A real SMTP server (aiosmtpd) in the test's own loop: plain, STARTTLS or TLS, with or without a
+login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A real HTTP server that does what it is told: answers, stalls, redirects, resets, never stops talking."""
+"""A real HTTP server that does what it is told: answers, stalls, redirects, resets, never stops
+talking."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ async def test_a_name_that_changes_its_address_changes_nothing(guard: Callable[.
         return ["192.0.2.1"] if asked == 1 else ["127.0.0.1"]
 
     async with receiver() as server:
-        # An address for documentation is allowed here to stand for a public one: nobody answers there.
+        # An address for documentation is allowed here to stand for a public one: nobody answers
+        # there.
         egress = guard(allow="192.0.2.1", resolve=rebinding)
         with pytest.raises(Unreachable):
             await request(egress, asking(f"http://rebinding.example:{server.port}/", timeout_s=0.3))

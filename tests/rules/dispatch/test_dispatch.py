@@ -1,4 +1,5 @@
-"""An action starts once per rule and event, however often and to however many workers the event comes (I7)."""
+"""An action starts once per rule and event, however often and to however many workers the event
+comes (I7)."""
 
 from __future__ import annotations
 

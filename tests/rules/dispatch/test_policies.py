@@ -1,4 +1,5 @@
-"""Limits, groups and overlaps on real rows: what is skipped is recorded, and races have one winner."""
+"""Limits, groups and overlaps on real rows: what is skipped is recorded, and races have one
+winner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An event wait ends with the first event after it that meets its condition, in the order of the log."""
+"""An event wait ends with the first event after it that meets its condition, in the order of the
+log."""
 
 from __future__ import annotations
 

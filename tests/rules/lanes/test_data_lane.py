@@ -68,7 +68,7 @@ async def test_bad_messages_are_set_aside_with_the_reason_and_hold_nothing_up(
         (
             "plant.a",
             {"batch": [{"value": 1}, {"value": "\0"}]},
-            "1 of 2 datapoints were set aside: [1] the value",
+            "1 of 2 datapoints were rejected: [1] the value",
         ),
         ("%41.a", {"value": 1}, "the owner '%41' is not encoded as tocsin does it"),
         ("plant.a", {"value": 1, "ts": "2000-01-01T00:00:00Z"}, "outside of the retention"),

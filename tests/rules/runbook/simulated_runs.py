@@ -1,4 +1,5 @@
-"""A runbook in virtual time: steps answer as the test says, timers fire when the clock gets there."""
+"""A runbook in virtual time: steps answer as the test says, timers fire when the clock gets
+there."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
 class Simulation:
-    """`answers` are the outcomes of a step by its name, in order; the last one stays. Without any, it is completed."""
+    """`answers` are the outcomes of a step by its name, in order; the last one stays. Without any,
+    it is completed."""
 
     def __init__(self, steps: str, start: datetime = START, **answers: Outcome | Sequence[Outcome]) -> None:
         document = ActionDocument.model_validate({"name": "test", "steps": yaml.safe_load(steps)})

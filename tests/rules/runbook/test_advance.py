@@ -1,4 +1,5 @@
-"""Every runbook ends, whatever happens and in whatever order; a parallel joins once; the state is plain JSON."""
+"""Every runbook ends, whatever happens and in whatever order; a parallel joins once; the state is
+plain JSON."""
 
 from __future__ import annotations
 

@@ -89,9 +89,9 @@ def test_an_owner_is_any_text_up_to_128_characters_without_nul() -> None:
     [
         ({"every": None}, "needs one of cron, rrule, every or at"),
         ({"cron": "@daily"}, "has both 'cron' and 'every'"),
-        ({"dtstart": "2026-01-01T00:00"}, "'dtstart', which belongs to 'rrule', beside 'every'"),
-        ({"exdates": ["2026-01-01T00:00"]}, "'exdates', which belongs to 'rrule', beside 'every'"),
-        ({"rdates": ["2026-01-01T00:00"]}, "'rdates', which belongs to 'rrule', beside 'every'"),
+        ({"dtstart": "2026-01-01T00:00"}, "'dtstart', which belongs to 'rrule', and 'every'"),
+        ({"exdates": ["2026-01-01T00:00"]}, "'exdates', which belongs to 'rrule', and 'every'"),
+        ({"rdates": ["2026-01-01T00:00"]}, "'rdates', which belongs to 'rrule', and 'every'"),
         ({"max_catch_up": 0}, "greater than or equal to 1"),
         ({"max_catch_up": 10_001}, "less than or equal to 10000"),
         ({"max_catch_up": True}, "valid integer"),

@@ -15,20 +15,20 @@ from pydantic import ValidationError
 
 from schemas.export import text_of
 from schemas.wire.datapoint import (
-    LONGEST_TEXT,
-    MOST_BYTES,
-    Bounds,
+    MAX_BYTES,
+    MAX_TEXT_LENGTH,
     DatapointMessage,
+    TimestampBounds,
     check_datapoint,
+    problem_summary,
     read_datapoints,
     series_of,
-    summary,
 )
 from schemas.wire.subjects import datapoint_subject
 from tocsin.core.errors import InvalidInput
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-BOUNDS = Bounds(timedelta(days=30), timedelta(minutes=5))
+BOUNDS = TimestampBounds(timedelta(days=30), timedelta(minutes=5))
 
 
 def read(body: Any, key: str = "temperature") -> tuple[list[tuple[Any, ...]], list[str]]:
@@ -73,7 +73,7 @@ def test_good_ones_of_a_batch_are_not_held_up_by_bad_ones() -> None:
         "[2] 7 is not a datapoint: send an object with a value",
         '[4] unknown key "valu": use key, labels, ts, value',
     ]
-    assert summary(problems, 5) == "3 of 5 datapoints were set aside: " + "; ".join(problems)
+    assert problem_summary(problems, 5) == "3 of 5 datapoints were rejected: " + "; ".join(problems)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_good_ones_of_a_batch_are_not_held_up_by_bad_ones() -> None:
         ({}, "the value is null"),
         ({"value": {}}, "the value is {}"),
         ({"value": [1]}, "the value is [1]"),
-        ({"value": "x" * (LONGEST_TEXT + 1)}, "4097 characters: send at most 4096"),
+        ({"value": "x" * (MAX_TEXT_LENGTH + 1)}, "4097 characters: send at most 4096"),
         ({"value": 1, "timestamp": 2}, 'unknown key "timestamp": use labels, ts, value'),
         ({"value": 1, "key": "a"}, 'unknown key "key"'),
         ({"value": 1, "batch": []}, 'a body with "batch" holds a list and nothing else'),
@@ -110,11 +110,11 @@ def test_good_ones_of_a_batch_are_not_held_up_by_bad_ones() -> None:
         ({"batch": [{"value": 1, "key": ""}]}, "no key: name it in the subject"),
         ({"batch": [{"value": 1, "key": "a b"}]}, "'a b' is not a key"),
         ({"batch": [{"value": 1, "key": "x" * 256}]}, "too long"),
-        ({"value": 1, "ts": 1772438400}, "ts 1772438400 is no instant: write 2026-03-02T08:00:00Z"),
-        ({"value": 1, "ts": "2026-03-02T08:00:00"}, "is no instant"),
-        ({"value": 1, "ts": "2026-03-02"}, "is no instant"),
-        ({"value": 1, "ts": "yesterday"}, "is no instant"),
-        ({"value": 1, "ts": {}}, "is no instant"),
+        ({"value": 1, "ts": 1772438400}, "ts 1772438400 is not an instant: write 2026-03-02T08:00:00Z"),
+        ({"value": 1, "ts": "2026-03-02T08:00:00"}, "is not an instant"),
+        ({"value": 1, "ts": "2026-03-02"}, "is not an instant"),
+        ({"value": 1, "ts": "yesterday"}, "is not an instant"),
+        ({"value": 1, "ts": {}}, "is not an instant"),
         ({"value": 1, "ts": "2026-03-02T08:05:00.001Z"}, "lies more than 5m after its arrival"),
         ({"value": 1, "ts": "9999-12-31T23:59:59-23:59"}, "after its arrival"),
         (
@@ -135,7 +135,7 @@ def test_what_cannot_be_taken_is_said_with_a_remedy(body: Any, said: str) -> Non
 
 
 def test_nobody_but_tocsin_says_the_health_of_a_system() -> None:
-    said = "'system.health' is what tocsin itself says of a system: send it under another key"
+    said = "'system.health' is reserved for the health of systems: send it under another key"
     assert refusal({"value": "ok"}, "system.health") == said
     found, problems = read({"batch": [{"key": "system.health", "value": "ok"}, {"value": 1}]})
     assert ([one[1] for one in found], problems) == (["temperature"], [f"[0] {said}"])
@@ -156,8 +156,8 @@ def test_a_subject_without_a_key_needs_keys_in_the_body() -> None:
 
 def test_a_long_list_of_problems_is_cut() -> None:
     problems = [f"[{number}] bad" for number in range(9)]
-    assert summary(problems, 20).endswith("[4] bad; and 4 more")
-    assert summary(["bad"], 1) == "bad"
+    assert problem_summary(problems, 20).endswith("[4] bad; and 4 more")
+    assert problem_summary(["bad"], 1) == "bad"
 
 
 letters = st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp"), exclude_characters=".*>")
@@ -258,5 +258,5 @@ def test_a_producer_is_told_before_it_sends() -> None:
 
 def test_the_largest_body_is_still_read() -> None:
     filler = "x" * 4_000
-    batch = [{"value": filler}] * (MOST_BYTES // 4_100)
+    batch = [{"value": filler}] * (MAX_BYTES // 4_100)
     assert len(read({"batch": batch})[0]) == len(batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime
 
-from schemas.wire.dead_letter import LONGEST_BODY, dead_letter
+from schemas.wire.dead_letter import MAX_BODY_BYTES, dead_letter
 
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -22,9 +22,9 @@ def test_other_bytes_are_base64() -> None:
 
 
 def test_of_a_long_body_the_beginning_is_kept_even_if_the_cut_splits_a_character() -> None:
-    letter = dead_letter("because", "a.b", T0, b"x" + "é".encode() * LONGEST_BODY)
-    assert (letter.encoding, letter.size) == ("text", 2 * LONGEST_BODY + 1)
-    assert letter.body == "x" + "é" * (LONGEST_BODY // 2 - 1)
+    letter = dead_letter("because", "a.b", T0, b"x" + "é".encode() * MAX_BODY_BYTES)
+    assert (letter.encoding, letter.size) == ("text", 2 * MAX_BODY_BYTES + 1)
+    assert letter.body == "x" + "é" * (MAX_BODY_BYTES // 2 - 1)
 
 
 def test_half_a_character_at_the_end_of_a_short_body_is_no_text() -> None:

@@ -1,4 +1,5 @@
-"""An event's body is CloudEvents, fits the exported schema, and carries the payload as it was stored."""
+"""An event's body is CloudEvents, fits the exported schema, and carries the payload as it was
+stored."""
 
 from __future__ import annotations
 

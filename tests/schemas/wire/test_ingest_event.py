@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from schemas.wire.ingest_event import MOST_BYTES, read_ingest_event
+from schemas.wire.ingest_event import MAX_BYTES, read_ingest_event
 from tocsin.core.errors import InvalidInput
 
 LEAST: dict[str, Any] = {"id": "order-17", "type": "order-shipped"}
@@ -63,7 +63,7 @@ def nested(depth: int) -> dict[str, Any]:
         (b'{"id": "a", "type": "b", "payload": {"x": "\\ud800"}}', "the body is not JSON ("),
         (b'{"id": "a", "type": "b", "payload": {"x": NaN}}', "not JSON: send a finite number"),
         (b'{"a":' * 40_000, "recursion limit"),
-        (b" " * (MOST_BYTES + 1), "bytes: send at most 229376"),
+        (b" " * (MAX_BYTES + 1), "bytes: send at most 229376"),
         (body(payload=nested(70)), "nested more than 64 deep"),
         (body(payload={"n": 2**63}), "beyond 64 bits"),
         (body(payload=[]), "payload must be an object, not []"),
@@ -79,11 +79,11 @@ def nested(depth: int) -> dict[str, Any]:
             "ts must be an instant with its offset, such as 2026-03-07T00:00Z, not",
         ),
         (body(ts=17), "ts must be an instant with its offset, such as 2026-03-07T00:00Z, not 17"),
-        (body(ts="0001-01-01T00:00:00Z"), "not of our time"),
+        (body(ts="0001-01-01T00:00:00Z"), "is not plausible"),
         (body(severity="hihg"), "unknown severity 'hihg', did you mean 'high'?"),
         (body(correlation_id="x"), "correlation_id must be a UUID, such as"),
-        (body(extra=1), "extra is no key that is known here: leave it out"),
-        (b'{"type": "b"}', "id is missing: give it"),
+        (body(extra=1), "extra is an unknown key: remove it"),
+        (b'{"type": "b"}', "id is missing: add it"),
     ],
     ids=lambda value: str(value)[:50],
 )

@@ -194,12 +194,12 @@ def _document(values: Row) -> ScheduleDocument:
 
 
 def _problem(problem: Any) -> str:
-    from schemas.refusals import fault
+    from schemas.error_text import fault_text
 
     place = ".".join(str(part) for part in problem["loc"])
     if not place:
         return f"the schedule {problem['msg'].removeprefix('Value error, ')}"
-    return (place if place == "name" else f"--{place.replace('_', '-')}") + fault(problem)
+    return (place if place == "name" else f"--{place.replace('_', '-')}") + fault_text(problem)
 
 
 async def _refuse_unknown_action(connection: Connection, document: ScheduleDocument) -> None:

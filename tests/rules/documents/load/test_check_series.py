@@ -67,7 +67,7 @@ OVER = "datapoint: dsp.temperature"
         ),
         (
             ["event: down"],
-            "3:3: event_rule 'hot' would never resolve: add 'clear', and let 'event' match what",
+            "3:3: event_rule 'hot' would never resolve: add 'clear', and let 'event' match the event",
         ),
         (
             ["event: down", "clear: 'true'", "window: {over: 1m, reduce: avg}"],

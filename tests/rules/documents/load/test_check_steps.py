@@ -58,7 +58,7 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
         ),
         (
             ("- {wait: {for: 1s}, retry: {attempts: 2}}",),
-            "4:25: 'steps.0' of action 'a' has 'retry', which means nothing beside 'wait': remove it",
+            "4:25: 'steps.0' of action 'a' has 'retry', which has no effect on 'wait': remove it",
         ),
         (("- {wait: {}}",), "4:14: 'steps.0.wait' of action 'a' needs one of for, until or until_event"),
         (
@@ -71,7 +71,7 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
         ),
         (
             ("- {wait: {for: 1s, timeout: 1h, on_timeout: stop}}",),
-            "4:24: 'steps.0.wait' of action 'a' has 'timeout', which belongs to 'until_event', beside 'for': remove it",
+            "4:24: 'steps.0.wait' of action 'a' has 'timeout', which belongs to 'until_event', and 'for': remove",
         ),
         (
             ("- {wait: {until: '08:00', tz: Europe/Lodnon}}",),

@@ -116,7 +116,7 @@ def test_a_former_key_means_nothing_where_its_new_name_is_unknown() -> None:
         ),
         (
             "schedule:\n  name: s\n  exdates: ['2026-01-01T00:00']\n  every: 5s",
-            "3:3: schedule 's' has 'exdates', which belongs to 'rrule', beside 'every': remove it",
+            "3:3: schedule 's' has 'exdates', which belongs to 'rrule', and 'every': remove 'exdates'",
         ),
         (
             "schedule: {name: a b, every: 5s}",

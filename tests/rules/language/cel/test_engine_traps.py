@@ -106,7 +106,8 @@ def test_type_is_a_field_of_the_event_although_the_language_has_a_type_function(
 
 
 def test_timezone_functions_read_the_tz_data_of_this_process_not_of_the_host() -> None:
-    # The wheel's release keeps Vancouver on permanent daylight time from 2026; older host data does not.
+    # The wheel's release keeps Vancouver on permanent daylight time from 2026; older host data does
+    # not.
     script = (
         "from tests.rules.language.cel.events import is_match\n"
         "assert is_match('ts.getHours(\"America/Vancouver\") == 5')\n"

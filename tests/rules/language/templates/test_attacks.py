@@ -1,4 +1,5 @@
-"""Templates and payloads written to break out or to break down: each ends soon, as an error or as plain text."""
+"""Templates and payloads written to break out or to break down: each ends soon, as an error or as
+plain text."""
 
 import time
 import tracemalloc

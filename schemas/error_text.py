@@ -1,9 +1,10 @@
-"""What pydantic found wrong, in our own words.
+"""Texts of pydantic's errors for authors of JSON and YAML.
 
-Guarantee: `refusal` is one sentence with the place, the value and what to write instead; it holds no word about inputs,
-strings or types, which an author of JSON or YAML does not know. What a validator of ours says is said as it is.
+Guarantee: `error_text` is one sentence with the location, the value and the remedy. It has none of
+pydantic's words about inputs, strings and types, which an author does not know. The message of a
+validator of ours is used unchanged.
 
-On failure to know a kind of error: pydantic's own sentence, so that something is said.
+On failure: an unknown type of error has the sentence of pydantic.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from pydantic_core import ErrorDetails
 
 from schemas.values.names import HINTS
 
-# How the names of errors end that mean: it is no such thing.
-_NO_SUCH = re.compile(r"(_from_date|_object)?(_type|_parsing|_from_float)$")
+# Endings of error types that mean: the value has another type.
+_WRONG_TYPE = re.compile(r"(_from_date|_object)?(_type|_parsing|_from_float)$")
 _MAPPING = "a mapping"
-_KINDS = {
+_TYPE_NAMES = {
     "string": "a text",
     "bool": "true or false",
     "int": "a whole number",
@@ -35,28 +36,28 @@ _KINDS = {
 }
 
 
-def refusal(error: ValidationError, body: str = "the body") -> str:
-    """The first thing that is wrong in a message of JSON; `body` is what everything is in."""
+def error_text(error: ValidationError, body: str = "the body") -> str:
+    """The first error of a JSON message. `body` names the message itself."""
     first = error.errors(include_url=False)[0]
-    place = ".".join(map(str, first["loc"])) or body
-    return place + fault(first).replace(f"must be {_MAPPING}", "must be an object", 1)
+    location = ".".join(map(str, first["loc"])) or body
+    return location + fault_text(first).replace(f"must be {_MAPPING}", "must be an object", 1)
 
 
-def fault(details: ErrorDetails) -> str:
-    """What follows the name of the place."""
+def fault_text(details: ErrorDetails) -> str:
+    """The part of the sentence after the location."""
     kind = details["type"]
     if kind == "value_error":
         return f": {details['msg'].removeprefix('Value error, ')}"
     if kind in _FAULTS:
         return _FAULTS[kind](details)
-    expected = _KINDS.get(_NO_SUCH.sub("", kind))
+    expected = _TYPE_NAMES.get(_WRONG_TYPE.sub("", kind))
     if expected is not None:
-        return f" must be {expected}, not {shown(details['input'])}"
+        return f" must be {expected}, not {value_text(details['input'])}"
     return f": {details['msg'][:1].lower()}{details['msg'][1:]}"
 
 
-def shown(value: object) -> str:
-    """As an author would write it, if it is short."""
+def value_text(value: object) -> str:
+    """The beginning of a value, as an author would write it."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -65,21 +66,22 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def _choice(details: ErrorDetails) -> str:
-    return f" must be {choices(details)}, not {shown(details['input'])}"
-
-
-def choices(details: ErrorDetails) -> str:
+def choices_text(details: ErrorDetails) -> str:
     return str(details["ctx"]["expected"]).replace("True", "true").replace("False", "false")
 
 
+def _choice(details: ErrorDetails) -> str:
+    return f" must be {choices_text(details)}, not {value_text(details['input'])}"
+
+
 def _pattern(details: ErrorDetails) -> str:
-    hint = HINTS.get(details["ctx"]["pattern"], f"write what matches {details['ctx']['pattern']}")
-    return f" is {shown(details['input'])}: {hint}"
+    pattern = details["ctx"]["pattern"]
+    return f" is {value_text(details['input'])}: {HINTS.get(pattern, f'write a text that matches {pattern}')}"
 
 
 def _bound(details: ErrorDetails) -> str:
-    return f" must be {details['msg'].removeprefix('Input should be ')}, not {shown(details['input'])}"
+    bound = details["msg"].removeprefix("Input should be ")
+    return f" must be {bound}, not {value_text(details['input'])}"
 
 
 def _too_long(details: ErrorDetails) -> str:
@@ -91,8 +93,8 @@ def _too_short(details: ErrorDetails) -> str:
 
 
 _FAULTS: dict[str, Callable[[ErrorDetails], str]] = {
-    "missing": lambda _: " is missing: give it",
-    "extra_forbidden": lambda _: " is no key that is known here: leave it out",
+    "missing": lambda _: " is missing: add it",
+    "extra_forbidden": lambda _: " is an unknown key: remove it",
     "json_invalid": lambda details: f" is not JSON ({details['ctx']['error']}): send an object",
     "literal_error": _choice,
     "string_pattern_mismatch": _pattern,
