@@ -1,9 +1,10 @@
-"""The house rules that a machine can hold. What it cannot hold is in CONTRIBUTING.md."""
+"""Style rules that a test can check. CONTRIBUTING.md has the others."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,16 @@ PACKAGES = ("tocsin", "clock", "timers", "cdc", "rules", "schemas", "migrations"
 ALL = (*PACKAGES, "bench", "tests", "examples", "docs", "deploy", ".ci")
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
-NAMES_THAT_SAY_NOTHING = {"utils", "common", "helpers", "base", "util", "helper", "misc"}
+VAGUE_NAMES = {"utils", "common", "helpers", "base", "util", "helper", "misc"}
+# Nouns that end like a gerund.
+NOUNS_IN_ING = {"recording"}
+VAGUE_BEGINNINGS = {"What", "Which", "How", "Where", "When", "Who", "Of", "By", "As"}
+NOT_YET_RENAMED = {"upcoming"}
+NOT_YET_PLAIN = ("cdc/", "clock/", "timers/", "schemas/", "tocsin/", "rules/alarms/", "rules/health/")
+NOT_YET_UNIQUE = {
+    *("Bounds", "Expected", "Held", "Kind", "Message", "Open", "Plan", "Records", "Report", "Rule"),
+    *("Server", "Source", "Version", "Window"),
+}
 READS_A_CLOCK = {
     "datetime.now",
     "datetime.utcnow",
@@ -29,7 +39,7 @@ SQL_READS_A_CLOCK = re.compile(
     r"|transaction_timestamp|localtimestamp)",
     re.IGNORECASE,
 )
-# The one function of SQL that reads a clock, and the table that exists before it; the schema has both.
+# The one SQL function that reads a clock, and the table that exists before it; the schema has both.
 MAY_READ_IN_SQL = {
     "migrations/versions/0001_time_settings_and_audit.sql": 1,
     "migrations/sql/create_migration_table.sql": 1,
@@ -83,7 +93,7 @@ def product() -> list[Path]:
 
 
 def texts() -> Iterator[tuple[Path, str]]:
-    """Everything a person may read, generated or not."""
+    """Every text file, generated or not."""
     roots = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     for path in [*files(*ALL), *roots]:
         try:
@@ -105,7 +115,7 @@ def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctio
 
 
 def docstrings(module: ast.Module) -> set[int]:
-    """The nodes that are prose and not data."""
+    """The string nodes that are docstrings and not data."""
     return {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
 
 
@@ -174,11 +184,11 @@ def test_every_statement_has_its_file_and_every_file_its_statement() -> None:
             if place is not None and len(call.args) > place:
                 used |= set(named_statements(call.args[place], there))
     assert used - there == set(), "no such file"
-    assert there - used == set(), "used by nobody"
+    assert there - used == set(), "not used"
 
 
 def named_statements(argument: ast.expr, there: set[str]) -> Iterator[str]:
-    """Names in plain sight, and for a name that is put together, the files that begin like it."""
+    """The names in the argument; for an f-string, all files that begin with its fixed part."""
     if isinstance(argument, ast.JoinedStr):
         begins = argument.values[0]
         assert isinstance(begins, ast.Constant)
@@ -189,13 +199,13 @@ def named_statements(argument: ast.expr, there: set[str]) -> Iterator[str]:
             yield node.value
 
 
-def test_every_sql_file_begins_by_saying_what_it_is_for() -> None:
-    silent = [
+def test_every_sql_file_begins_with_its_purpose() -> None:
+    without_header = [
         name_of(path)
         for path in files(*PACKAGES, "bench", ending=".sql")
         if not path.read_text(encoding="utf-8").startswith("--")
     ]
-    assert silent == []
+    assert without_header == []
 
 
 def test_tests_wait_for_signals_and_not_for_seconds() -> None:
@@ -239,9 +249,8 @@ def test_no_wait_of_the_product_can_swallow_a_cancellation() -> None:
     assert found == []
 
 
-def test_every_module_of_the_product_says_what_it_guarantees() -> None:
-    silent = [name_of(path) for path in product() if not ast.get_docstring(tree(path))]
-    assert silent == []
+def test_every_module_of_the_product_has_a_docstring() -> None:
+    assert [name_of(path) for path in product() if not ast.get_docstring(tree(path))] == []
 
 
 @pytest.mark.parametrize("folder", [*PACKAGES, "bench", "tests"])
@@ -255,9 +264,33 @@ def test_every_package_is_typed() -> None:
     assert [name for name in PACKAGES if not (ROOT / name / "py.typed").is_file()] == []
 
 
-def test_names_say_something() -> None:
+def test_no_module_has_a_vague_name() -> None:
     named = {path.stem for path in python()} | {path.parent.name for path in python()}
-    assert named & NAMES_THAT_SAY_NOTHING == set()
+    assert named & VAGUE_NAMES == set()
+
+
+def test_no_module_is_named_by_a_gerund() -> None:
+    """A module is named by a noun (its content) or a verb (its work)."""
+    named = {part for path in product() for part in path.relative_to(ROOT).with_suffix("").parts}
+    gerunds = {name for name in named if name.endswith("ing")} - NOUNS_IN_ING
+    assert {name for name in gerunds if name not in NOT_YET_RENAMED} == set()
+
+
+def test_each_class_name_exists_once() -> None:
+    """`grep "class X"` finds one class."""
+    classes = Counter(
+        node.name for path in product() for node in tree(path).body if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in classes.items() if count > 1} - NOT_YET_UNIQUE == set()
+
+
+def test_module_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    vague = [
+        name_of(path)
+        for path in product()
+        if (ast.get_docstring(tree(path)) or "-").split()[0].strip(",:") in VAGUE_BEGINNINGS
+    ]
+    assert [name for name in vague if not name.startswith(NOT_YET_PLAIN)] == []
 
 
 def test_decisions_have_a_number_each() -> None:
@@ -279,7 +312,7 @@ def test_nothing_is_left_unfinished() -> None:
     assert [name_of(path) for path, text in texts() if UNFINISHED.search(text)] == []
 
 
-def test_no_path_of_a_machine_is_written_down() -> None:
+def test_no_file_contains_a_path_of_a_machine() -> None:
     found = [
         f"{name_of(path)}: {machine}"
         for path, text in texts()
@@ -305,5 +338,5 @@ def test_no_path_of_a_machine_is_written_down() -> None:
         ("with care", False),
     ],
 )
-def test_the_nose_for_sql_is_right(text: str, is_sql: bool) -> None:
+def test_sql_is_recognised(text: str, is_sql: bool) -> None:
     assert bool(LOOKS_LIKE_SQL.fullmatch(text)) is is_sql

@@ -25,7 +25,7 @@ Names = Mapping[str, set[str]]
 _KIND_OF_MODEL = {model: kind for kind, model in KINDS.items()}
 
 
-class _Context(NamedTuple):
+class _SeriesContext(NamedTuple):
     names: Names
     types: TypeIndex
     is_complete: bool
@@ -41,7 +41,7 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
     ]
     kept_types = [model for model in kept if isinstance(model, DatapointTypeDocument)]
     types = TypeIndex([*kept_types, *(_type(document) for document in new_types)])
-    context = _Context(names, types, not read.is_cut_short)
+    context = _SeriesContext(names, types, not read.is_cut_short)
     yield from _same_key_problems(new_types, kept_types)
     yield from _broken_rule_problems(new_types, applied, kept, types)
     for document in read.documents:
@@ -93,7 +93,7 @@ def _type(document: SourceDocument) -> DatapointTypeDocument:
 
 
 def _rule_problems(
-    document: SourceDocument, model: EventRuleDocument, context: _Context
+    document: SourceDocument, model: EventRuleDocument, context: _SeriesContext
 ) -> Iterable[RuleProblem]:
     try:
         rule = Rule(model, context.types)
@@ -121,7 +121,7 @@ def _condition_problems(
 
 
 def _unwatched_problems(
-    document: SourceDocument, rule: Rule, key: str, context: _Context
+    document: SourceDocument, rule: Rule, key: str, context: _SeriesContext
 ) -> Iterable[RuleProblem]:
     pattern, types = rule.document.datapoint, context.types
     if pattern is None or not context.is_complete or not types.types or types.is_watched(pattern):
@@ -146,7 +146,7 @@ def _same_key_problems(
 
 
 def _reference_problems(
-    document: SourceDocument, kind: str, references: Sequence[tuple[Path, str]], context: _Context
+    document: SourceDocument, kind: str, references: Sequence[tuple[Path, str]], context: _SeriesContext
 ) -> Iterable[RuleProblem]:
     if not context.is_complete:
         return
