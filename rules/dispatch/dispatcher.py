@@ -164,7 +164,7 @@ def _counts_active_runs(match: Match) -> bool:
 
 
 async def _read_lineages(connection: Connection, events: Sequence[Event]) -> Mapping[UUID, tuple[str, ...]]:
-    """Only events that a run may have caused have a lineage."""
+    """The lineages of events that a run may have caused. Others have none."""
     ids = {event.id for event in events if event.origin in ("external", "caused")}
     return await read_lineages(connection, ids) if ids else {}
 

@@ -157,7 +157,7 @@ async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
         "state = 'cancelled'",
     ],
 )
-async def test_an_outcome_is_refused_when_the_action_has_moved_on(
+async def test_an_outcome_is_rejected_when_the_run_has_changed(
     settings: Settings,
     connection: Connection,
     context: StepContext,
@@ -179,7 +179,7 @@ async def test_an_outcome_is_refused_when_the_action_has_moved_on(
     "foreign",
     [b"", b"{}", b"not json", b'{"specversion": "1.0", "state": "due"}'],
 )
-async def test_what_is_not_a_step_of_ours_is_set_aside(
+async def test_a_message_that_is_not_a_step_is_skipped(
     settings: Settings, connection: Connection, context: StepContext, foreign: bytes
 ) -> None:
     assert not await perform_step(context, foreign)
@@ -194,7 +194,7 @@ async def test_what_is_not_a_step_of_ours_is_set_aside(
         {"actionid": "11111111-1111-4111-8111-111111111111"},
     ],
 )
-async def test_only_the_step_that_is_due_is_done(
+async def test_only_the_step_that_is_due_is_performed(
     settings: Settings, connection: Connection, context: StepContext, changed: dict[str, Any]
 ) -> None:
     body = {**json.loads(await start(settings, connection, action("tell"))), **changed}
@@ -209,7 +209,7 @@ async def test_a_template_that_cannot_be_filled_fails_the_action(
     assert "payload.missing" in error
 
 
-async def test_an_action_whose_event_is_gone_fails(
+async def test_a_run_whose_event_was_removed_fails(
     settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     body = await start(settings, connection, action("tell"))
@@ -260,7 +260,7 @@ async def test_a_subject_longer_than_nats_accepts_fails_the_action(
 
 
 @pytest.mark.parametrize("first", ["NAMESPACE", "tocsin", "_INBOX"])
-async def test_no_value_leads_a_message_into_the_record_stream(
+async def test_no_value_can_lead_a_message_into_the_record_stream(
     settings: Settings, connection: Connection, context: StepContext, first: str
 ) -> None:
     owner = first.replace("NAMESPACE", settings.namespace)

@@ -1,4 +1,4 @@
-"""A receiver in the world: a plain subscriber of `received.<namespace>.>`."""
+"""A receiver of published messages: a plain subscriber of `received.<namespace>.>`."""
 
 from __future__ import annotations
 

@@ -1,15 +1,13 @@
-"""Steps that read something: a service from outside (`probe`), or alarms, events and series
-(`digest`)."""
+"""The `digest` step: lists of open alarms, events and stale series."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from schemas.documents.probe import Probe
 from schemas.documents.strict_model import StrictModel
 from schemas.fields import EVENT_FIELDS, PAYLOAD_FIELD, STEP_NAMES
 from schemas.values.names import Name
-from schemas.values.template_text import MAX_TEMPLATE_LENGTH, TemplateMark, TextTemplate
+from schemas.values.template_text import MAX_TEMPLATE_LENGTH, TemplateMark
 
 Query = Literal["open_alarms", "events", "stale_series"]
 QUERIES: tuple[Query, ...] = ("open_alarms", "events", "stale_series")
@@ -20,18 +18,6 @@ _WITH_PARTS = (PAYLOAD_FIELD, *STEP_NAMES, *QUERIES, "counts")
 _Length = Field(min_length=1, max_length=MAX_TEMPLATE_LENGTH)
 DigestText = Annotated[str, TemplateMark("text", _NAMES, _WITH_PARTS), _Length]
 DigestHtml = Annotated[str, TemplateMark("html", _NAMES, _WITH_PARTS), _Length]
-
-
-class ProbeStep(Probe):
-    """Checks a service from outside, and writes the result as datapoints: `<key>` (true or false)
-    and `<key>.latency_ms`."""
-
-    key: Annotated[TextTemplate, Field(min_length=1)] = Field(
-        description="Key of the series; its dots are levels.", examples=["shop.up"]
-    )
-    owner: TextTemplate = Field(
-        "{{ owner }}", description="Owner of the series; the event's by default.", examples=["shop"]
-    )
 
 
 class DigestStep(StrictModel):
