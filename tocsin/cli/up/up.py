@@ -12,9 +12,7 @@ view. On failure of one of the servers it ends with the place of that server's l
 
 from __future__ import annotations
 
-import logging
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,21 +123,15 @@ def _ignore_signals() -> None:
 
 @contextmanager
 def _logging_to(path: Path, settings: Settings) -> Iterator[None]:
-    """structlog, and whatever libraries log, into one file; JSON lines unless the settings say console."""
-    import structlog
-
+    """Log to a file for the length of the block; JSON lines unless the settings ask for the console's form."""
     from tocsin.core.logs import configure_logs
 
     if path.exists() and path.stat().st_size > _LOG_BYTES_KEPT:
         path.replace(path.with_suffix(".log.1"))
     with path.open("a", encoding="utf-8", buffering=1) as file:
-        form = "json" if settings.log_format == "auto" else settings.log_format
-        configure_logs(settings.model_copy(update={"log_format": form}))
-        structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=file))
-        handler = logging.StreamHandler(file)
-        logging.getLogger().addHandler(handler)
+        log_format = "json" if settings.log_format == "auto" else settings.log_format
+        configure_logs(settings.model_copy(update={"log_format": log_format}), file)
         try:
             yield
         finally:
-            logging.getLogger().removeHandler(handler)
-            structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=sys.stderr))
+            configure_logs(settings)
