@@ -36,7 +36,7 @@ async def test_a_terminal_shows_a_bar_that_is_gone_at_the_end(
     file = str(tmp_path / "recording.ndjson.gz")
     for what, command, answer in (
         ("exporting", ("export", "-o", file, *WINDOW), "1 datapoints, "),
-        ("replaying", ("backtest", "--recording", file, "--jobs", "1"), "the replay is what was recorded"),
+        ("replaying", ("backtest", "--recording", file, "--jobs", "1"), "the replay equals the recording"),
     ):
         with Terminal((*TOCSIN, *command), tocsin.environment) as terminal:
             assert await asyncio.to_thread(terminal.wait) == 0, terminal.written

@@ -71,7 +71,7 @@ class _LibraryHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            print(self.format(record), file=self._file or sys.stderr, flush=True)  # noqa: T201
+            print(self.format(record), file=self._file or sys.stderr, flush=True)
         except Exception:
             self.handleError(record)
 

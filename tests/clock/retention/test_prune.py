@@ -123,11 +123,11 @@ async def test_the_newest_events_of_a_rule_outlive_their_partition(
         (4, "rare", 3),
         (5, "rare", 4),
     ]
-    everything = {"type": "tested", "schedule": None, "origin": None, "limit": 100}
-    for query, order in (("read_events_since", 1), ("read_newest_events", -1)):
-        listed = await connection.execute(statement(f"tocsin.cli/{query}"), {**everything, "since": 3})
-        seqs = [row[0] for row in await listed.fetchall()][::order]
-        assert [seq for seq in seqs if seq > 3] == [4, 5, 20, 21, 22, 23, 24, 25]
+    everything = dict.fromkeys(("schedule", "rule", "owner", "origin"))
+    after_3 = {**everything, "type": "tested", "after": 3, "limit": 100}
+    for query, order in (("read_first_events", 1), ("read_newest_events", -1)):
+        listed = await connection.execute(statement(f"tocsin.cli/{query}"), after_3)
+        assert [row[0] for row in await listed.fetchall()][::order] == [4, 5, 20, 21, 22, 23, 24, 25]
 
 
 async def test_kept_events_go_when_newer_ones_take_their_place(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, noted_addresses
+from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
 from tocsin.cli.errors import finish
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
             directory = data.expanduser().resolve()
             with (
                 _logging_to(directory / "tocsin.log", settings),
-                noted_addresses(directory, postgres, servers.nats_url),
+                publish_addresses(directory, postgres, servers.nats_url),
             ):
                 finish(serve(servers, settings, directory, rules, interrupted))
         finally:
