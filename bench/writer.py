@@ -1,9 +1,8 @@
-"""A writer in a process of its own: `python -m bench.committing RATE SECONDS BATCH`, with TOCSIN_POSTGRES in
-the environment.
+"""A writer in a process of its own: `python -m bench.writer RATE SECONDS BATCH`, with TOCSIN_POSTGRES set.
 
-Commits BATCH events at a time, RATE times a second (0: as fast as it can), and then prints a line for each
-commit: the last seq, and the monotonic clock right after the commit returned, which is the same clock in every
-process of the machine.
+Commits BATCH events at a time, RATE times a second (0: as fast as possible), and then prints a line for
+each commit: the last seq, and the monotonic clock right after the commit returned, which is the same clock
+in every process of the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _AT = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 def start_writer(settings: Settings, rate: float, seconds: float, batch: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "bench.committing", str(rate), str(seconds), str(batch)],
+        [sys.executable, "-m", "bench.writer", str(rate), str(seconds), str(batch)],
         env={**os.environ, "TOCSIN_POSTGRES": settings.postgres},
         stdout=subprocess.PIPE,
         text=True,
@@ -31,7 +30,7 @@ def start_writer(settings: Settings, rate: float, seconds: float, batch: int) ->
 
 
 def commits(output: str) -> dict[int, float]:
-    """When each commit returned, by its last seq."""
+    """The time at which each commit returned, by its last seq."""
     return {int(seq): float(at) for seq, at in (line.split() for line in output.splitlines())}
 
 

@@ -1,4 +1,5 @@
--- Of committed fires, in milliseconds: median, 99th percentile, worst, and how many there are.
+-- The lateness of committed fires in milliseconds: median, 99th percentile, worst, and their
+-- number.
 select percentile_cont(0.5) within group (order by late), percentile_cont(0.99) within group (order by late),
        max(late), count(*)
 from (

@@ -1,4 +1,4 @@
-"""What JetStream takes from one Python process without a table behind it: one by one, and as a bare chain."""
+"""The rate at which JetStream accepts messages from one Python process: one by one, and as a bare chain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXPECTED = "Nats-Expected-Last-Sequence"
 
 
 async def one_by_one(bus: Client, count: int) -> float:
-    """Messages a second when each is awaited."""
+    """Messages per second if each acknowledgement is awaited."""
     js = bus.jetstream()
     await _stream(bus, "one")
     began = time.perf_counter()
@@ -28,8 +28,10 @@ async def one_by_one(bus: Client, count: int) -> float:
 
 
 async def raw_chain(bus: Client, count: int) -> float:
-    """Messages a second when every 500th is acknowledged, and at most 4,000 are on the way: what the publisher does,
-    with nothing to read and nothing to make."""
+    """Messages per second if every 500th is acknowledged and at most 4,000 are in flight.
+
+    The publisher does the same, but also reads and encodes records.
+    """
     await _stream(bus, "raw")
     acknowledged: deque[asyncio.Future[int]] = deque()
     waiting: dict[str, asyncio.Future[int]] = {}

@@ -1,4 +1,4 @@
--- One batch of verdicts about series of as many owners: fill_systems knows those that begin with plant.
+-- One batch of stale series of as many owners. Those of fill_systems begin with plant.
 select tocsin.append(calculated => array_agg(
     row(e.id, %(owner)s || '-' || e.n %% 100 + 1 || '-' || e.n / 100 + 1, 'dsp.load', timestamptz '2026-03-02', 'stale', e.id,
         jsonb_build_object('n', e.n, 'text', repeat('x', 60)))::tocsin.calculated_input))

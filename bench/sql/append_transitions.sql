@@ -1,4 +1,4 @@
--- One batch of alarms that open, of as many owners: fill_systems knows those that begin with plant, and their alarms.
+-- One batch of opened alarms of as many owners. Those of fill_systems begin with plant.
 select tocsin.append(array_agg(
     row(e.id, timestamptz '2026-03-02', 'derived', 'alarm-opened', '', 'hot', '',
         %(owner)s || '-' || e.n %% 100 + 1 || '-' || e.n / 100 + 1, null,

@@ -1,4 +1,4 @@
-"""How long one short statement takes, again and again, beside what is measured."""
+"""Measures the duration of one short statement repeatedly, while something else runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.core.settings import Settings
 
 @contextmanager
 def repeated(settings: Settings, query: bytes, pause_s: float) -> Iterator[list[float]]:
-    """In a thread of its own, so that it waits for locks and for nothing else; seconds."""
+    """The durations in seconds. Runs in a thread of its own, so that it waits only for locks."""
     waits: list[float] = []
     stopped = threading.Event()
 
