@@ -55,7 +55,7 @@ def _members_text(row: dict[str, Any]) -> str:
     unhealthy = [
         f"{member['key'] or member['type']} of {member['owner']}: {member['condition']}"
         + ("" if member["required"] else " (optional)")
-        for member in row["ill"]
+        for member in row["not_ok"]
     ]
     if not unhealthy:
         return f"all {row['members']} ok"

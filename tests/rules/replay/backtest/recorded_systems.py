@@ -108,7 +108,7 @@ class Systems(Live):
 
     async def decide(self) -> None:
         """Two facts at a time."""
-        await HealthDecider(Settings(), at_once=2).decide(self.worker)
+        await HealthDecider(Settings(), chunk=2).decide(self.worker)
 
     async def deliver(self) -> int:
         """Health comes back through the stream, in the partition of the system."""

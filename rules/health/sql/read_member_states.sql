@@ -1,4 +1,4 @@
--- What is known of some owners as far as it is decided; of all if `owners` is null. One row.
+-- The decided states of the series and alarms of some owners; of all if `owners` is null. One row.
 select (select coalesce(jsonb_agg(jsonb_build_array(s.owner, s.key, s.stale_since)), '[]')
         from tocsin.member_series s
         where %(owners)s::text[] is null or s.owner = any (%(owners)s)),

@@ -1,9 +1,10 @@
--- Up to when everything about members is decided: before what all partitions have read, because more may come of the same
--- instant, and before a sustain or a watchdog of a member's owner that the clock has still to fire, or a silence that the rules
--- have not heard of. Null: nothing is, or no fact waits that lies before what all partitions have read; then, as for a partition that
--- is behind for hours, nothing else is looked at. Locks nothing.
--- Index: alarm_held_owner; the keys of rule_state, timer and current_value. Row by row (`offset 0`), as in rules/read_series: whatever
--- the planner believes, reading all the watchdogs there are would be wrong.
+-- The instant up to which everything about members is decided. It lies before the watermarks of all
+-- partitions, because more may arrive for the same instant, and before any sustain or watchdog of the
+-- owner of a member that the clock has still to fire, or any staleness that the rules have not
+-- processed. Null: nothing is decided, or no observation lies before the watermarks; then nothing else
+-- is read, as while a partition is hours behind. Locks nothing.
+-- Index: alarm_held_owner; the keys of rule_state, timer and current_value. `offset 0` forces one lookup
+-- per row, as in rules.alarms/read_series: a plan that reads all watchdogs would be far slower.
 with owners as materialized (
     select o.owner, tocsin.token(o.owner) as ref from (select distinct owner from tocsin.system_member) o
 ),
@@ -12,7 +13,7 @@ lane as (
     from tocsin.lane_partition
     where lane = 'data'
 ),
-undone as (
+undecided as (
     select t.nominal_at as at
     from owners o
     join tocsin.alarm a on a.owner = o.owner and a.state <> 'resolved'
@@ -30,9 +31,9 @@ undone as (
         offset 0
     ) t
     cross join lateral (
-        select one.arrived_at, one.freshness
-        from tocsin.current_value one
-        where one.owner = o.owner and one.key = t.key
+        select v.arrived_at, v.freshness
+        from tocsin.current_value v
+        where v.owner = o.owner and v.key = t.key
         offset 0
     ) c
     where c.freshness = 'fresh'
@@ -42,6 +43,6 @@ undone as (
     join tocsin.current_value c on c.owner = o.owner
     where c.freshness = 'stale' and c.handled_stale_since is distinct from c.stale_since
 )
-select case when exists (select from tocsin.member_observation f where f.at < l.until)
-            then least(l.until, (select min(u.at) from undone u)) - interval '1 microsecond' end
+select case when exists (select from tocsin.member_observation o where o.at < l.until)
+            then least(l.until, (select min(u.at) from undecided u)) - interval '1 microsecond' end
 from lane l
