@@ -4,7 +4,7 @@ its reason."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,6 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
-
-
-@pytest.fixture
-async def bus(settings: Settings) -> AsyncIterator[Client]:
-    connected = await connect_bus(settings, "test")
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture
