@@ -14,7 +14,7 @@ from cdc.log_reader import LogReader, Record
 from cdc.publisher import Publisher
 from clock.lease import campaigning
 from clock.term import begin_term
-from tests.cancelling import swallow_one_cancellation
+from tests.cancellation import swallow_one_cancellation
 from tests.cdc.publishing import T0, append, append_steps, live, published, smaller, write
 from tests.records import events
 from tests.streams import read_stream

@@ -54,7 +54,7 @@ async def test_a_pipe_has_no_bar(lived: Living, tocsin: CommandLine, tmp_path: P
 
 
 def test_ctrl_c_ends_all_processes_of_a_backtest_without_a_word() -> None:
-    with Terminal((sys.executable, "-m", "tests.rules.replay.backtest.endless_rules"), {}) as terminal:
+    with Terminal((sys.executable, "-m", "tests.rules.replay.backtest.endless_backtest"), {}) as terminal:
         eventually_sync(lambda: terminal.read() and "12%" in terminal.written, "it has begun", 60)
         terminal.press(b"\x03")
         assert terminal.wait() == 130

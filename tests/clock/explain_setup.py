@@ -8,7 +8,7 @@ from typing import Any
 from clock.explain.explanation import Verdict
 from clock.explain.records import explain_schedule
 from clock.term import Term
-from tests.clock.heartbeats import T0, drain, schedule
+from tests.clock.clock_setup import T0, drain, schedule
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
 from tocsin.core.audit import Actor

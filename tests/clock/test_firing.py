@@ -6,7 +6,7 @@ import pytest
 
 from clock import ticks
 from clock.term import begin_term
-from tests.clock.heartbeats import BEAT, ONCE, SECOND, T0, at, drain, fired, put, schedule
+from tests.clock.clock_setup import BEAT, ONCE, SECOND, T0, at, drain, fired, put, schedule
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row

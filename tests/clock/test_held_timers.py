@@ -7,7 +7,7 @@ import pytest
 from clock.held_timers import follow_pipeline, read_held
 from clock.term import Term, begin_term
 from tests.clock.alarms import hold_alarm, read_until, sustain
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.clock.series import put_series, watch_series
 from tests.records import events
 from timers.working_set import list_timers

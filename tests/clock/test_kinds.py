@@ -9,7 +9,7 @@ import pytest
 
 from clock.term import Term, begin_term
 from clock.ticks import ScheduleTicks
-from tests.clock.heartbeats import at, drain, fired, put
+from tests.clock.clock_setup import at, drain, fired, put
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release, spoil
 from tests.records import events
 from tests.sessions import Sessions

@@ -91,7 +91,7 @@ async def test_roles_are_held_independently(place: Settings) -> None:
 
 async def test_a_killed_holder_is_replaced_when_its_key_expires(place: Settings) -> None:
     holder = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.clock.holder", place.nats, place.namespace),
+        *(sys.executable, "-m", "tests.clock.lease_process", place.nats, place.namespace),
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from clock.scan import Scan
 from clock.term import Term, begin_term
-from tests.clock.heartbeats import ONCE, SECOND, at, drain, fired, put
+from tests.clock.clock_setup import ONCE, SECOND, at, drain, fired, put
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 

@@ -10,7 +10,7 @@ import pytest
 
 from clock.registry import KINDS
 from clock.term import Term, _Name, begin_term
-from tests.clock.heartbeats import at, drain, fired, put, schedule
+from tests.clock.clock_setup import at, drain, fired, put, schedule
 from tests.sql import all_rows, one_row
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule

@@ -9,7 +9,7 @@ import pytest
 
 from clock.kinds import Plan
 from clock.scan import Position, Scan
-from tests.clock.heartbeats import SECOND, at
+from tests.clock.clock_setup import SECOND, at
 
 
 class Row(NamedTuple):

@@ -17,7 +17,7 @@ from clock.registry import KINDS
 from clock.service import Clock
 from clock.ticks import ScheduleTicks
 from migrations.runner import migrate
-from tests.cancelling import swallow_one_cancellation
+from tests.cancellation import swallow_one_cancellation
 from tests.cdc.publishing import patient
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sql import all_rows, one_row

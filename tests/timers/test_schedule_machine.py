@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from clock.term import Term, begin_term
-from tests.clock.heartbeats import drain
+from tests.clock.clock_setup import drain
 from tests.sql import all_rows
 from tests.timers.schedule_model import (
     MINUTE,

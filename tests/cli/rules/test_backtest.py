@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Answer, CommandLine
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import Living
 from tests.sessions import opening_sessions
 from tests.sql import all_rows

@@ -8,8 +8,8 @@ import pytest
 
 from clock.schedule_commands import cancel, pause, resume
 from clock.term import begin_term
+from tests.clock.clock_setup import T0, at, schedule
 from tests.clock.explain_setup import DAILY, DAY, DUE, asked, fire, put, timer_of
-from tests.clock.heartbeats import T0, at, schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 

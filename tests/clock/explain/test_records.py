@@ -13,8 +13,8 @@ from clock.explain.history import history_of
 from clock.explain.records import explain_schedule
 from clock.schedule_commands import pause, run_now
 from clock.term import begin_term
+from tests.clock.clock_setup import T0, at, schedule
 from tests.clock.explain_setup import DAILY, DAY, DUE, asked, fire, put
-from tests.clock.heartbeats import T0, at, schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused

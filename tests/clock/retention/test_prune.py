@@ -12,7 +12,7 @@ from cdc.log_reader import LogReader
 from clock.retention.hourly import keep_pruning
 from clock.retention.plan import DatapointDay, Limits, LogRange, plan_pruning
 from clock.retention.prune import Pruned, prune, read_plan
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
 from tests.core.log_partitions import partitions, small_partitions
 from tests.records import events

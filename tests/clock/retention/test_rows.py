@@ -6,7 +6,7 @@ import pytest
 
 from clock.retention.prune import prune, read_plan
 from rules.alarms.queries import events_of
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
 from tests.clock.retention.old_rows import (
     act,

@@ -8,7 +8,7 @@ import pytest
 from clock.retention.prune import count_prunable, prune, read_plan
 from clock.retention.report import PruneReport, read_prune_report
 from clock.retention.rows import KINDS, read_bounds, remove_rows
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, fill
 from tests.clock.retention.old_rows import (
     action,

@@ -19,7 +19,7 @@ from rules.actions.performer import Performer
 from rules.actions.steps.context import StepContext
 from rules.worker import Worker
 from tests.cdc.publishing import smaller
-from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, put, rule
 from tests.rules.delivery.receivers import Behaviour, answering
 from tests.rules.delivery.receivers import receiver as web_receiver
@@ -172,7 +172,7 @@ async def die_often(settings: Settings, deaths: int) -> None:
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "tests.rules.dying_worker",
+            "tests.rules.crashing_worker",
             str(seed),
             env=environment(settings),
             stdout=asyncio.subprocess.DEVNULL,

@@ -6,7 +6,7 @@ import json
 
 from rules.actions.cancel import cancel_runs
 from rules.actions.retry import retry_run
-from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.actions.message_receiver import receiver
 from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.client import report_completed, report_failed

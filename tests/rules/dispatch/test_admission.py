@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rules.dispatch.admission import ActiveRuns, Admission, admit, group_key
 from schemas.documents.action_rule import ActionRuleDocument
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 
 IDS = [uuid.UUID(int=number) for number in range(1, 40)]
 

@@ -11,7 +11,7 @@ from clock.term import begin_term
 from rules.dispatch.dispatcher import Dispatcher
 from rules.lanes.batch import PhasedPlan
 from schemas.wire.event import Event
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import action, actions, event_bodies, note, put, rows, rule
 from tests.sessions import Sessions

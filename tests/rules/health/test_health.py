@@ -19,7 +19,7 @@ from rules.health.decide import HealthDecider
 from rules.health.observations import Observation
 from rules.health.queries import list_health
 from rules.health.systems import HealthChange, Systems, observe_in_order
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import arrival
 from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import ACTOR

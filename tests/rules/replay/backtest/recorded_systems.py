@@ -11,7 +11,7 @@ from rules.documents.load import load_text
 from rules.engine import Arrival
 from rules.health.decide import HealthDecider
 from schemas.wire.calculated import HEALTH_KEY
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import ACTOR
 from tests.sql import all_rows

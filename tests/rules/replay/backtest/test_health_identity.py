@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rules.apply import systems as applying_systems
 from rules.health import store, systems
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import replayed
 from tests.rules.replay.backtest.recorded_systems import RULES, Systems
 from tests.sessions import Sessions

@@ -10,7 +10,7 @@ from tests.waiting import eventually
 from tocsin.core.db import Connection
 
 
-class Mortal:
+class KillableSession:
     """A connection that is killed before its nth statement; COMMIT is one."""
 
     def __init__(self, connection: Connection, watch: Connection, statements: int) -> None:
@@ -28,7 +28,7 @@ class Mortal:
         return await self._connection.execute(*arguments, **options)
 
     def cursor(self, **options: Any) -> Any:
-        return _MortalCursor(self, self._connection.cursor(**options))
+        return _KillableCursor(self, self._connection.cursor(**options))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
@@ -49,14 +49,14 @@ class Mortal:
         return cursor.rowcount == 0
 
 
-class _MortalCursor:
-    def __init__(self, mortal: Mortal, cursor: Any) -> None:
-        self._mortal, self._cursor = mortal, cursor
+class _KillableCursor:
+    def __init__(self, session: KillableSession, cursor: Any) -> None:
+        self._session, self._cursor = session, cursor
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
 
-    async def __aenter__(self) -> _MortalCursor:
+    async def __aenter__(self) -> _KillableCursor:
         await self._cursor.__aenter__()
         return self
 
@@ -64,11 +64,11 @@ class _MortalCursor:
         await self._cursor.__aexit__(*raised)
 
     async def execute(self, *arguments: Any, **options: Any) -> Any:
-        await self._mortal.count()
+        await self._session.count()
         return await self._cursor.execute(*arguments, **options)
 
     @asynccontextmanager
     async def copy(self, *arguments: Any) -> AsyncIterator[Any]:
         async with self._cursor.copy(*arguments) as copy:
-            await self._mortal.count()
+            await self._session.count()
             yield copy

@@ -1,6 +1,6 @@
 """A worker in a process of its own that dies without notice, at random, between an effect and its outcome.
 
-`python -m tests.rules.dying_worker SEED`, with the settings in the environment.
+`python -m tests.rules.crashing_worker SEED`, with the settings in the environment.
 """
 
 from __future__ import annotations

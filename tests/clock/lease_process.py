@@ -1,4 +1,4 @@
-"""A process that holds a lease until it is killed: `python -m tests.clock.holder NATS NAMESPACE`."""
+"""A process that holds a lease until it is killed: `python -m tests.clock.lease_process NATS NAMESPACE`."""
 
 from __future__ import annotations
 
