@@ -75,7 +75,7 @@ class Publisher:
             try:
                 await self._publish_while(lease, connection, bus)
             except Stopped as stopped:
-                await report_problem(connection, stopped.kind, str(stopped))
+                await report_problem(connection, stopped.kind, stopped.message, remedy=stopped.remedy)
                 raise
             finally:
                 self._drop_window()
@@ -142,7 +142,8 @@ class Publisher:
         if last > head:
             raise StreamAhead(
                 f"the stream {self._settings.stream!r} is at {last}, the log only at {head} ({_CAUSES}); "
-                f"nothing is published until this is settled: {_REMEDY}"
+                "nothing is published until this is settled",
+                remedy=_REMEDY,
             )
         await self._refuse_other_record(js, reader, last)
         self.position = self._resumed_at = last
@@ -161,7 +162,8 @@ class Publisher:
         if id_of(found.data) != str(expected):
             raise StreamDiffers(
                 f"the stream {self._settings.stream!r} has {id_of(found.data)} at {seq}, the log has "
-                f"{expected} ({_CAUSES}); nothing is published until this is settled: {_REMEDY}"
+                f"{expected} ({_CAUSES}); nothing is published until this is settled",
+                remedy=_REMEDY,
             )
 
     async def publish_next(self, chain: Chain, reader: LogReader) -> bool:
@@ -206,7 +208,8 @@ class Publisher:
         if horizon <= self.position + 1:
             raise LogHole(
                 f"record {self.position + 1} is missing from the log, and later ones are there; nothing is "
-                "published past a hole: restore it from a backup, or accept the loss with `tocsin cdc adopt`"
+                "published past a hole",
+                remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt`",
             )
         await record_dropped(reader.connection, self._settings, self.position + 1, horizon - 1)
 

@@ -108,7 +108,7 @@ def doctor_on_dead_letters(tocsin: CommandLine) -> tuple[str, str]:
 
 def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings) -> None:
     assert tocsin("dead-letters").out == "no dead letters\n"
-    assert doctor_on_dead_letters(tocsin) == ("ok", "nothing was set aside")
+    assert doctor_on_dead_letters(tocsin) == ("ok", "none")
 
     async def send_rubbish() -> None:
         async with jetstream(settings) as js:
@@ -125,7 +125,7 @@ def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings
     assert json.loads(letter["body"]) == {"value": None}
     assert doctor_on_dead_letters(tocsin) == (
         "info",
-        "1 of kind datapoint, 1 of kind event; `tocsin dead-letters` has them with their reasons",
+        "1 of kind datapoint, 1 of kind event; `tocsin dead-letters` lists them with the reasons",
     )
     header, *lines = tocsin("dead-letters", "--limit", "1").lines
     assert header.split()[:3] == ["SEQ", "ARRIVED", "KIND"]
