@@ -1,9 +1,8 @@
-"""`tocsin check` on 1,000 documents of all kinds: the whole command, and the load compared with its minimum.
+"""`tocsin check` on 1,000 documents of all kinds: the whole command, and its work beside the least that it could be.
 
-The limit is the work that cannot be left out: reading the YAML into nodes, validating each document with
-its model, compiling each condition. Tocsin also keeps the position of every key, checks names,
-recurrences, templates and literals, and reports all problems. Processor time is measured, so that a busy
-machine gives the same numbers.
+The limit is what cannot be left out: reading the YAML into nodes, validating each document by its model, compiling each
+condition. Ours also keeps the place of every key, checks names, recurrences, templates and literals, and reports all
+problems. Processor time, so that a busy machine says the same.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 
 def document(number: int) -> str:
-    """A tenth each: schedules by cron and by rrule, rules with several kinds of conditions, actions and types."""
+    """A tenth each of schedules by cron, by rrule, rules with conditions of several kinds, and what they name."""
     return _DOCUMENTS[number % len(_DOCUMENTS)](number)
 
 
@@ -118,7 +117,7 @@ def _listening(n: int) -> str:
 
 def _action(n: int) -> str:
     return (
-        f"action:\n  name: tell-{n}\n  publish:\n    subject: 'plants.{{{{ owner }}}}.noted'\n"
+        f"action:\n  name: tell-{n}\n  publish:\n    subject: 'plants.{{{{ owner }}}}.told'\n"
         f"    payload: {{text: '{{{{ rule }}}} of {{{{ owner }}}} at {{{{ ts }}}}', number: {n}}}\n"
     )
 
@@ -134,7 +133,7 @@ def _bare(text: str) -> None:
     events, series = event_environment(), series_environment(None)
     for node in yaml.load_all(text, yaml.CSafeLoader):
         ((kind, body),) = node.items()
-        # YAML 1.1 reads the key `on` as true.
+        # YAML 1.1 takes the key `on` for true.
         model = KINDS[kind].model_validate(
             {"on" if key is True else key: value for key, value in body.items()}
         )

@@ -14,7 +14,7 @@ _NODES = 3
 
 
 class Node(Nats):
-    """An embedded server with routes to the others."""
+    """As the embedded server, with routes to the others."""
 
     def __init__(self, data_dir: Path, number: int, ports: list[int]) -> None:
         super().__init__(data_dir)
@@ -50,12 +50,12 @@ def nats_cluster() -> Iterator[list[Node]]:
 
 
 def _free_ports() -> list[int]:
-    """Ports that are free now; the servers bind them right after."""
+    """Free at the moment, and bound by the servers right after."""
     sockets = [socket.socket() for _ in range(_NODES)]
     try:
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
     finally:
-        for listener in sockets:
-            listener.close()
+        for one in sockets:
+            one.close()

@@ -1,10 +1,9 @@
-"""Compares all recurrences with the oracle: every expression, zone, policy and clock change, 2007 to 2037.
+"""The whole comparison with the oracle: every expression, zone, policy and change of clocks, 2007 to 2037.
 
-`run` returns the number of fires that were compared, the number of those that differ (with the first few
-of them), and the next fires that a core computes per second for each kind of recurrence. The tests run a
-sample.
+Guarantee: `run` returns how many fires were compared and how many differ (none, or the first few of them),
+and how many next fires a core computes per second for each kind of recurrence. The tests run a sample.
 
-`--zone NAME` restricts it to one zone, `--rates` measures only the rates.
+`--zone NAME` restricts it to one zone, `--rates` measures the rates only.
 """
 
 import time
@@ -17,7 +16,7 @@ from timers.recurrence.zones import tz_version
 
 _FROM = datetime(2026, 1, 1, tzinfo=UTC)
 _STEPS = 20_000
-# The slowest kind of cron must reach this rate on one core.
+# The slowest kind of cron must reach it on one core.
 _LEAST_PER_SECOND = 8_000
 _SHOWN = 10
 _DAILY = "2016-01-04T09:00"
@@ -78,27 +77,27 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 
 def compare(expression: oracle.Expression, seen: oracle.Window) -> tuple[int, list[str]]:
-    """The number of fires that were compared with all policies, and a line for each that differs."""
+    """How many fires were compared under all policies, and the differing ones in words."""
     walls = oracle.matching(expression, seen)
     compared = 0
     wrong: list[str] = []
     for gap, fold in oracle.POLICIES:
         wanted = oracle.expected(expression, seen, walls, gap, fold)
         recurrence = parse(cron=expression.text, tz=seen.zone, dst_gap=gap, dst_fold=fold)
-        fires = [occurrence.at for occurrence in recurrence.occurrences(seen.start, seen.end, 100_000)]
+        found = [each.at for each in recurrence.occurrences(seen.start, seen.end, 100_000)]
         compared += len(wanted)
         wrong += [
             f"{expression.text} in {seen.zone}, {gap}, {fold}: {instant.isoformat()}"
-            for instant in sorted(set(wanted) ^ set(fires))
+            for instant in sorted(set(wanted) ^ set(found))
         ]
-        if fires != sorted(set(fires)):
+        if found != sorted(set(found)):
             wrong.append(f"{expression.text} in {seen.zone}, {gap}, {fold}: not strictly increasing")
     return (compared, wrong)
 
 
 def rates() -> dict[str, int]:
-    """Next fires per second of processor time, one after the other on one object."""
-    per_second = {}
+    """Next fires per second of processor time, walking forward on one object."""
+    found = {}
     for name, build in _MEASURED.items():
         recurrence = build()
         instant: datetime | None = _FROM
@@ -108,5 +107,5 @@ def rates() -> dict[str, int]:
             instant = recurrence.next_after(instant)
             steps += 1
         spent = timedelta(seconds=time.process_time() - started)
-        per_second[name] = int(steps / max(spent.total_seconds(), 1e-9))
-    return per_second
+        found[name] = int(steps / max(spent.total_seconds(), 1e-9))
+    return found

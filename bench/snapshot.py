@@ -1,4 +1,4 @@
-"""Fires per second while an old snapshot keeps every dead row, compared with the rate without it."""
+"""Fires a second while an old snapshot keeps every dead row alive, against the same without it."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
--- The next statement takes the snapshot.
+-- The snapshot is taken by the next statement.
 begin isolation level repeatable read

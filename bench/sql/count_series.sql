@@ -1,2 +1,2 @@
--- The number of series.
+-- How many series there are.
 select count(*) from tocsin.current_value

@@ -1,4 +1,4 @@
--- Deletes ended rows by the same indexes, without checking whether a record of them is left.
+-- What ended, by the same indexes, without looking whether anything is left of it.
 with links as (
     delete from tocsin.action_event l using tocsin.action a where l.action_id = a.id and a.ended_at < '2026-02-01Z'
 ),

@@ -1,2 +1,2 @@
--- An empty round trip.
+-- A round trip and nothing else.
 select 1

@@ -1,5 +1,4 @@
--- The limit for sustains: deletes timers, updates states and alarms, appends events, in one
--- statement.
+-- The limit for sustains: timers away, states and alarms moved, events appended, one statement.
 with due as materialized (
     select t.ctid, t.ref, t.key, t.fire_at
     from tocsin.timer t

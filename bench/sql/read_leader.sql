@@ -1,2 +1,2 @@
--- The leader and since when it leads.
+-- Who leads since when.
 select epoch, taken_at, holder from tocsin.log_head

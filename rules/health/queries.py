@@ -1,4 +1,4 @@
-"""Reads the health of systems for operators."""
+"""The health of systems, for a person to look at."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tocsin.core.db import Connection, fetch_dicts
 
 
 async def list_health(connection: Connection) -> list[dict[str, Any]]:
-    """The systems by name, with the members that are not ok and the instant of the first undecided observation."""
+    """By name; of each system the members that are not ok, the worst first, and since when a fact about it waits."""
     return await fetch_dicts(connection, "rules.health/list_health")

@@ -1,8 +1,7 @@
-"""An instance in virtual time, without its services: the clock fires, the record lane reads, workers
-perform.
+"""The whole instance in virtual time, without its services: the clock fires, the record lane reads, workers perform.
 
-Everything happens on one session whose `tocsin.now` the test moves, so hours take milliseconds and the
-order is always the same. The code under test is the product's own.
+Everything happens on one session whose `tocsin.now` the test moves, so a story of hours takes milliseconds and always
+goes the same way. The code under test is the product's own.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Instance:
 
     async def rules(self, text: str) -> None:
         await put(self.connection, text)
-        await self.drain()
+        await self.settle()
 
     async def runbook(self, steps: str, when: str = 'type == "noted"', keys: str = "") -> None:
         """The action `book`, started by the rule `each`."""
@@ -63,18 +62,18 @@ class Instance:
         await self.rules(f"action:\n  name: book\n  steps:\n{indented}" + rule("each", "book", when, keys))
 
     async def event(self, type: str = "noted", **fields: Any) -> int:
-        """Append an event, and process everything that follows from it. Returns its seq."""
-        seq = await self.append(type, **fields)
-        await self.drain()
+        """Something happens, and everybody reacts; its seq."""
+        seq = await self.happen(type, **fields)
+        await self.settle()
         return seq
 
-    async def append(self, type: str, **fields: Any) -> int:
-        """Append an event without processing it. Returns its seq."""
+    async def happen(self, type: str, **fields: Any) -> int:
+        """Something happens, and nobody has seen it yet."""
         given = {"ts": self.clock.now(), "origin": "external", "type": type, **fields}
         return await append_events(self.connection, [NewEvent(**given)])
 
     async def alarm(self, rule: str = "hot", owner: str = "plant-7") -> UUID:
-        """Open an alarm."""
+        """An alarm opens."""
         alarm_id = uuid4()
         await self.connection.execute(
             "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, payload, correlation_id)"
@@ -106,20 +105,20 @@ class Instance:
                 break
             await self._be_at(max(row["at"], self.clock.now()))
             await self.fire()
-            await self.drain()
+            await self.settle()
         await self._be_at(until)
 
     async def fire(self) -> None:
         while (await self._term.run_once(self.clock.now())).more:
             pass
 
-    async def drain(self) -> None:
-        """Read the lane and perform steps until nothing is due."""
+    async def settle(self) -> None:
+        """Until nothing is due: the lane judges what is new in the log, workers perform what is due."""
         while await self.read_lane():
             await self.perform_due()
 
     async def read_lane(self) -> bool:
-        """Process the new records as the record lane does. False if there are none."""
+        """What the record lane does; true if there was anything new."""
         records = await LogReader(self.connection).read(self._read, 1000)
         if records:
             self._read = records[-1].seq
@@ -130,7 +129,7 @@ class Instance:
         return bool(records)
 
     async def perform_due(self) -> None:
-        """Perform the new steps as workers do."""
+        """What workers do with the steps that they have not seen yet."""
         for one in await LogReader(self.connection).read(self._performed, 1000):
             self._performed = one.seq
             if isinstance(one, StepRow):
@@ -143,12 +142,12 @@ class Instance:
             await plan.write(self.connection)
 
     async def with_its_time(self, connection: Connection) -> Connection:
-        """Move another session to the same instant."""
+        """Another session, at the same instant."""
         await _set_now(connection, self.clock.now())
         return connection
 
     async def be_at(self, duration: str) -> None:
-        """Move the time without firing timers."""
+        """Later, without anything having happened yet."""
         await self._be_at(self.clock.now() + parse_duration(duration))
 
     async def _be_at(self, instant: datetime) -> None:
@@ -159,8 +158,8 @@ class Instance:
         (row,) = await all_rows(self.connection, "select * from tocsin.action")
         return row
 
-    async def history(self) -> list[str]:
-        """The instants at which steps reached their states, without `due`."""
+    async def story(self) -> list[str]:
+        """When each step reached each state, without those that were merely due."""
         rows = await all_rows(
             self.connection,
             "select step, attempt, state, recorded_at from tocsin.action_step where state <> 'due' order by seq",

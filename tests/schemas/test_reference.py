@@ -1,4 +1,4 @@
-"""The reference pages have every key of the models."""
+"""The reference pages are the models, key by key."""
 
 from __future__ import annotations
 

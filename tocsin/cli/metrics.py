@@ -1,4 +1,4 @@
-"""`tocsin metrics`: prints metrics for Prometheus. Services serve the same at `TOCSIN_METRICS`."""
+"""`tocsin metrics`: prints the metrics of the instance; also the endpoint of services."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def metrics() -> None:
-    """Print metrics of the instance in the text format of Prometheus.
+    """Print the metrics of the instance in the text format of Prometheus, for people and for a textfile collector.
 
     \b
     Example:
-      tocsin metrics > /var/lib/node_exporter/tocsin.prom
+      tocsin metrics | grep timers_held
     """
     typer.echo(finish(_metrics()), nl=False)
 
@@ -38,7 +38,7 @@ async def _metrics() -> str:
 
 @asynccontextmanager
 async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> AsyncIterator[None]:
-    """Serve metrics for the length of the block, if `TOCSIN_METRICS` names an address."""
+    """Serve metrics for the length of the block, if `TOCSIN_METRICS` is set."""
     if not settings.metrics:
         yield
         return
@@ -52,10 +52,10 @@ async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> A
 
 
 def groups_of(roles: Sequence[str]) -> list[Metrics]:
-    """The metrics that a process with these services counts itself."""
+    """The metric groups of a process that runs these services."""
     from cdc.metrics import CDC
     from clock.metrics import CLOCK, LEASES
     from rules.metrics import WORKER
 
-    groups = {"clock": [LEASES, CLOCK], "cdc": [LEASES, CDC], "worker": [WORKER]}
-    return list(dict.fromkeys(group for role in roles for group in groups[role]))
+    of_role = {"clock": [LEASES, CLOCK], "cdc": [LEASES, CDC], "worker": [WORKER]}
+    return list(dict.fromkeys(group for role in roles for group in of_role[role]))

@@ -1,4 +1,4 @@
-"""An instance in virtual time."""
+"""A instance to tell stories in."""
 
 from __future__ import annotations
 

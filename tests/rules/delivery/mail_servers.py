@@ -19,7 +19,7 @@ USER, PASSWORD = "tocsin", "s3cret-pass"
 
 
 @dataclass
-class Mailbox:
+class Mailroom:
     """`refusing` maps a recipient, or `DATA`, to the answer it gets."""
 
     port: int = 0
@@ -63,14 +63,14 @@ async def mail_server(
     starttls: ssl.SSLContext | None = None,
     tls: ssl.SSLContext | None = None,
     login: bool = False,
-) -> AsyncIterator[Mailbox]:
-    mailbox = Mailbox()
+) -> AsyncIterator[Mailroom]:
+    room = Mailroom()
     sessions: list[SMTP] = []
 
     def made() -> SMTP:
-        mailbox.connections += 1
+        room.connections += 1
         protocol = SMTP(
-            mailbox,
+            room,
             hostname="mail.example",
             tls_context=starttls,
             require_starttls=starttls is not None,
@@ -84,9 +84,9 @@ async def mail_server(
         return protocol
 
     server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0, ssl=tls)
-    mailbox.port = server.sockets[0].getsockname()[1]
+    room.port = server.sockets[0].getsockname()[1]
     try:
-        yield mailbox
+        yield room
     finally:
         server.close()
         tasks = [task for one in sessions if (task := one._handler_coroutine) is not None]

@@ -1,4 +1,5 @@
-"""A real HTTP server with a scripted behaviour: it answers, stalls, redirects, resets or never stops."""
+"""A real HTTP server that does what it is told: answers, stalls, redirects, resets, never stops
+talking."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ async def receiver(
     greeting: bytes = b"",
 ) -> AsyncIterator[Receiver]:
     state = Receiver()
-    handle = behave or answering()
+    act = behave or answering()
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,7 +108,7 @@ async def receiver(
         try:
             writer.write(greeting)
             state.requests.append(await _request(reader))
-            await handle(reader, writer)
+            await act(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:

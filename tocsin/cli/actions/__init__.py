@@ -1,1 +1,1 @@
-"""Commands about runs of actions: `actions`, `history` and `stats`."""
+"""`tocsin actions`, `tocsin history` and `tocsin stats`."""

@@ -1,12 +1,14 @@
-"""`tocsin doctor`: checks an instance, with a remedy for each problem. Reads only.
+"""`tocsin doctor`: what runs where, how far each part lags, and what to do about each red line.
 
-Guarantee: it always prints the whole list. A server that does not answer is one red line, and the checks
-that need it are left out. The exit code is 1 if anything is red.
+Guarantee: it always gives the whole list; a server that does not answer is one red line and the lines that
+need it are left out. Exit code 1 if anything is red.
 """
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+import platform
+from contextlib import suppress
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,7 +26,7 @@ _COLOURS = {"ok": typer.colors.GREEN, "red": typer.colors.RED, "info": typer.col
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check servers, services, clocks and lag, with a remedy for each problem.
+    """Check versions, tz data, clocks, leaders and lag; say what to do about what is wrong.
 
     \b
     Example:
@@ -32,29 +34,26 @@ def doctor(as_json: Json = False) -> None:
     """
     from tocsin.cli.session import command_settings
 
-    findings = [*_local_checks(), *finish(_server_checks(command_settings()))]
+    found = [*_here(), *finish(_servers(command_settings()))]
     if as_json:
-        print_json([finding._asdict() for finding in findings])
+        print_json([one._asdict() for one in found])
     else:
-        width = max(len(finding.subject) for finding in findings)
-        for finding in findings:
-            _print(finding, width)
-    if any(finding.state == "red" for finding in findings):
+        width = max(len(one.subject) for one in found)
+        for one in found:
+            _print(one, width)
+    if any(one.state == "red" for one in found):
         raise typer.Exit(1)
 
 
-def _print(finding: Finding, width: int) -> None:
-    # `echo` removes the colours if the output is not a terminal.
-    state = typer.style(f"{finding.state:<4}", fg=_COLOURS[finding.state])
-    typer.echo(f"{state}  {finding.subject:<{width}}  {printable(finding.text)}")
-    if finding.remedy:
-        typer.echo(f"{'':4}  {'':{width}}  -> {printable(finding.remedy)}")
+def _print(one: Finding, width: int) -> None:
+    # echo drops the colours by itself where the output is not a terminal.
+    state = typer.style(f"{one.state:<4}", fg=_COLOURS[one.state])
+    typer.echo(f"{state}  {one.subject:<{width}}  {printable(one.text)}")
+    if one.remedy:
+        typer.echo(f"{'':4}  {'':{width}}  -> {printable(one.remedy)}")
 
 
-def _local_checks() -> list[Finding]:
-    import platform
-    from importlib.metadata import version
-
+def _here() -> list[Finding]:
     from timers.recurrence.zones import tz_version
     from tocsin.cli.doctor.checks import import_names, system_tz_version, tz_data
 
@@ -64,26 +63,32 @@ def _local_checks() -> list[Finding]:
     ]
 
 
-async def _server_checks(settings: Settings) -> list[Finding]:
-    from tocsin.cli.doctor.checks import failed
-    from tocsin.cli.doctor.database_checks import check_database
-    from tocsin.cli.doctor.nats_checks import check_nats
-    from tocsin.core.bus import open_bus
-    from tocsin.core.db import open_session
+async def _servers(settings: Settings) -> list[Finding]:
+    from tocsin.cli.doctor.checks import Finding, split_remedy
+    from tocsin.cli.doctor.database_checks import look_at_database
+    from tocsin.cli.doctor.nats_checks import look_at_bus
+    from tocsin.core.bus import connect_bus
+    from tocsin.core.db import connect
 
-    findings: list[Finding] = []
-    async with AsyncExitStack() as servers:
-        connection = bus = None
+    found: list[Finding] = []
+    connection = bus = None
+    try:
         try:
-            connection = await servers.enter_async_context(open_session(settings, "doctor"))
+            connection = await connect(settings, "doctor")
         except TocsinError as error:
-            findings.append(failed("postgres", error))
+            found.append(Finding("red", "postgres", *split_remedy(error)))
         try:
-            bus = await servers.enter_async_context(open_bus(settings, "doctor"))
+            bus = await connect_bus(settings, "doctor")
         except TocsinError as error:
-            findings.append(failed("nats", error))
+            found.append(Finding("red", "nats", *split_remedy(error)))
         if connection is not None:
-            findings += await check_database(connection, settings)
+            found += await look_at_database(connection, settings)
         if bus is not None:
-            findings += await check_nats(bus, settings, connection)
-    return findings
+            found += await look_at_bus(bus, settings, connection)
+        return found
+    finally:
+        if connection is not None:
+            await connection.close()
+        if bus is not None:
+            with suppress(Exception):
+                await bus.close()

@@ -1,1 +1,1 @@
-"""Commands about schedules: `schedules`, `upcoming`, `schedule ...`, `next` and `parse-time`."""
+"""`tocsin schedules` and `tocsin schedule`."""

@@ -1,4 +1,4 @@
-"""Known defects of the pinned expression engine, each with a test that the wrapper avoids it."""
+"""Each known trap of the pinned expression engine, and that our wrapper does not step into it."""
 
 import os
 import subprocess

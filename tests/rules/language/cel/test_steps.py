@@ -1,4 +1,4 @@
-"""Conditions of steps: their variables, and the errors of the load."""
+"""Conditions inside a runbook: what they see, and what is refused when the file is loaded."""
 
 from __future__ import annotations
 

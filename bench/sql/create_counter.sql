@@ -1,2 +1,0 @@
--- The table of the rejected way, for comparison.
-create table public.bench_counter as select 1::bigint as seq

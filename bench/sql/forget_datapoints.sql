@@ -1,0 +1,2 @@
+-- Between two measurements.
+truncate tocsin.datapoint

@@ -1,0 +1,2 @@
+-- The next loop begins with an empty working set.
+truncate tocsin.timer

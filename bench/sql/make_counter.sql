@@ -1,0 +1,2 @@
+-- The rejected way, for comparison.
+create table public.bench_counter as select 1::bigint as seq

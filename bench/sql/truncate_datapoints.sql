@@ -1,2 +1,0 @@
--- Removes all datapoints between two measurements.
-truncate tocsin.datapoint

@@ -1,2 +1,0 @@
--- Empties the working set for the next loop.
-truncate tocsin.timer

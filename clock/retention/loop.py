@@ -1,0 +1,42 @@
+"""Pruning by the leading clock: shortly after it took over, then once an hour, on its own session.
+
+It works half of the time and rests the other half, so that a backlog of millions of rows never
+occupies the disk alone.
+
+On failure: the error is logged, and pruning is tried again an hour later; the clock never stops for
+it. A role that does not own the schema cannot drop partitions: an operator then runs `tocsin prune`
+with the owner's role.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import structlog
+
+from clock.retention.prune import prune
+from tocsin.core.db import open_session
+from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+_FIRST_S = 30.0
+_EVERY_S = 3600.0
+# Rest as long as it works.
+_REST = 1.0
+
+
+async def prune_hourly(settings: Settings, first_s: float = _FIRST_S, every_s: float = _EVERY_S) -> None:
+    await asyncio.sleep(first_s)
+    while True:
+        await _prune_once(settings)
+        await asyncio.sleep(every_s)
+
+
+async def _prune_once(settings: Settings) -> None:
+    try:
+        async with open_session(settings, "clock retention") as connection:
+            await prune(connection, settings, rest=_REST)
+    except (psycopg.Error, TocsinError) as error:
+        _log.warning("pruning failed, trying again in an hour", error=error)

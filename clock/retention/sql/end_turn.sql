@@ -1,2 +1,0 @@
--- See take_turn.
-select pg_advisory_unlock(hashtext('tocsin.prune'))

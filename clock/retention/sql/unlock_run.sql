@@ -1,0 +1,2 @@
+-- See lock_run.
+select pg_advisory_unlock(hashtext('tocsin.prune'))
