@@ -39,7 +39,7 @@ def main() -> int:
     if not arguments or arguments[0] not in (*NAMES, "all"):
         print(f"usage: python -m bench {'|'.join(NAMES)}|all [--json] [options]", file=sys.stderr)
         return 2
-    # Logs to stderr: stdout is the report and nothing else.
+    # Logs go to stderr: stdout contains only the report.
     configure_logs(Settings(log_level="error"))
     chosen = NAMES if arguments[0] == "all" else (arguments[0],)
     for name in chosen:

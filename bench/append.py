@@ -1,7 +1,8 @@
-"""How to find the head of the log: three ways, on the real tables, with and without a held snapshot.
+"""Compares three ways to find the head of the record log, with and without a held snapshot.
 
-A counter row, `max(seq)` over the log's partitions, and `max(last_seq)` over `log_commit` (what `tocsin.append` does).
-Each operation is one committed transaction; a round trip that does nothing is measured beside them.
+A counter row, `max(seq)` over the partitions of the log, and `max(last_seq)` over `log_commit` (the way
+of `tocsin.append`), on the real tables. Each operation is one committed transaction. An empty round trip
+is measured for comparison.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def run(arguments: list[str]) -> dict[str, object]:
 async def _measure(servers: Servers, commits: int, partitions: int) -> dict[str, object]:
     report: dict[str, object] = {"name": "append", "commits": commits, "partitions": partitions}
     async with migrated(servers) as (settings, connection):
-        await connection.execute(statement("bench/make_counter"))
-        await connection.execute(statement("bench/make_partitions"), {"count": partitions})
+        await connection.execute(statement("bench/create_counter"))
+        await connection.execute(statement("bench/extend_log"), {"count": partitions})
         for way in _WAYS:
             quiet, _ = await _medians(connection, way, min(commits, 2000))
             report[f"{way}_us"] = quiet
@@ -48,7 +49,7 @@ async def _measure(servers: Servers, commits: int, partitions: int) -> dict[str,
 
 
 async def _medians(connection: Connection, way: str, count: int) -> tuple[float, float]:
-    """Of the first and the last tenth, in microseconds."""
+    """The medians of the first and the last tenth, in microseconds."""
     sql = statement(f"bench/head_by_{way}")
     taken = []
     for _ in range(count):

@@ -1,9 +1,9 @@
-"""For how long an apply stops the lanes: `--silences N --rules N --series N`.
+"""Measures how long an apply blocks the lanes: `--overdue N --rules N --series N`.
 
-A probe locks a partition of the data lane again and again, as a batch does; the longest that it waited is how long the
-lane stood still. First with silences that nobody has come to, as after an outage of the clock; then a new rule that
-hears of as many series that are stale; then a change of all rules over series with an open alarm each, and their
-removal, which resolves all of those.
+A probe locks a partition of the data lane repeatedly, as a batch does; its longest wait is how long the
+lane was blocked. Measured are: an apply with overdue staleness checks, as after an outage of the clock; a
+new rule that evaluates as many stale series; a change of all rules over series with an open alarm each;
+and their removal, which resolves all of those.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from bench.database import bench_servers, migrated
-from bench.waits import repeated
+from bench.probe import repeated
 from rules.alarms.over_series import SeriesAlarms
 from rules.apply import apply, preview
 from rules.documents.load import load_text
@@ -39,26 +39,26 @@ _ALSO = "---\nevent_rule: {name: also, datapoint: dsp.load, absent: true}\n"
 
 def run(arguments: list[str]) -> dict[str, object]:
     parser = argparse.ArgumentParser(prog="python -m bench apply")
-    parser.add_argument("--silences", type=int, default=20_000)
+    parser.add_argument("--overdue", type=int, default=20_000)
     parser.add_argument("--rules", type=int, default=1000)
     parser.add_argument("--series", type=int, default=20_000)
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"name": "apply", **vars(options)}
     with bench_servers() as servers:
-        report |= asyncio.run(_measure(servers, options.silences, options.rules, options.series))
-    return {**report, "goal": "overdue silences stop a lane for less than a second at a time"}
+        report |= asyncio.run(_measure(servers, options.overdue, options.rules, options.series))
+    return {**report, "goal": "overdue checks block a lane for less than a second at a time"}
 
 
-async def _measure(servers: Servers, silences: int, rules: int, series: int) -> dict[str, object]:
+async def _measure(servers: Servers, overdue: int, rules: int, series: int) -> dict[str, object]:
     report: dict[str, object] = {}
     async with migrated(servers) as (settings, connection):
-        await connection.execute(statement("bench/begin_lane"))
+        await connection.execute(statement("bench/insert_partition"))
         await _apply(connection, _TYPE + _QUIET)
-        given = {"owner": "silent", "count": silences, "at": _T0}
-        await connection.execute(statement("bench/fill_watchdogs"), given)
-        await connection.execute(statement("bench/complete_lane"), {"at": _T0 + timedelta(hours=1)})
-        report |= await _timed(settings, connection, "silences", _TYPE + _QUIET + _OTHER)
-        report |= await _timed(settings, connection, "hearing", _TYPE + _QUIET + _OTHER + _ALSO)
+        parameters = {"owner": "stale", "count": overdue, "at": _T0}
+        await connection.execute(statement("bench/fill_watchdogs"), parameters)
+        await connection.execute(statement("bench/set_watermark"), {"at": _T0 + timedelta(hours=1)})
+        report |= await _timed(settings, connection, "overdue", _TYPE + _QUIET + _OTHER)
+        report |= await _timed(settings, connection, "new_rule", _TYPE + _QUIET + _OTHER + _ALSO)
         await _open_alarms(connection, rules, series)
         report |= await _timed(settings, connection, "change", _hot(rules, 60))
         report |= await _timed(settings, connection, "removal", _TYPE)
@@ -66,11 +66,15 @@ async def _measure(servers: Servers, silences: int, rules: int, series: int) -> 
 
 
 async def _timed(settings: Settings, connection: Connection, name: str, text: str) -> dict[str, object]:
-    with repeated(settings, statement("bench/touch_partition"), 0.002) as waits:
+    with repeated(settings, statement("bench/lock_partition"), 0.002) as waits:
         began = time.perf_counter()
         await _apply(connection, text)
         took = time.perf_counter() - began
-    return {f"{name}_s": took, f"{name}_longest_stop_s": max(waits), f"{name}_stops_over_100ms": _long(waits)}
+    return {
+        f"{name}_s": took,
+        f"{name}_longest_block_s": max(waits),
+        f"{name}_blocks_over_100ms": _long(waits),
+    }
 
 
 def _long(waits: list[float]) -> int:
@@ -92,7 +96,7 @@ def _hot(rules: int, above: int) -> str:
 
 
 async def _open_alarms(connection: Connection, rules: int, series: int) -> None:
-    """One of each series; a rule is about every so many of them."""
+    """One alarm per series; each rule covers every `rules`-th series."""
     await _apply(connection, _hot(rules, 65))
     await prepare_staging(connection)
     await connection.execute(statement("bench/extend_day"), {"day": _T0.date()})
@@ -102,7 +106,12 @@ async def _open_alarms(connection: Connection, rules: int, series: int) -> None:
         arrivals = list(_arrivals(first, min(_BATCH, series - first), rules))
         planned = await work.plan(connection, DataBatch(0, arrivals, rules_seq, TypeIndex()))
         plan = PhasedPlan(
-            [DatapointWrites(0, [PlacedArrival(n, one) for n, one in enumerate(arrivals)]), planned]
+            [
+                DatapointWrites(
+                    0, [PlacedArrival(number, arrival) for number, arrival in enumerate(arrivals)]
+                ),
+                planned,
+            ]
         )
         async with connection.transaction():
             await plan.stage(connection)

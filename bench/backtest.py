@@ -1,9 +1,10 @@
-"""Datapoints replayed per second from a recording, beside bare evaluation of the same condition.
+"""Datapoints replayed per second from a recording, compared with bare evaluation of the condition.
 
-The recording is generated: 1,000 series of 1,000 owners, one datapoint a minute each; one series fires now and then.
-Measured is everything: reading and decoding the file, watchdogs, the engine, the comparison. The bare loop makes a new
-Activation per datapoint and evaluates, with the datapoints in memory. Per core: CPU time of one process, of at most two
-million datapoints; all cores: wall time of all of them. `--datapoints N` (default 500,000); 43,200,000 is 30 days.
+The recording is generated: 1,000 series of 1,000 owners, one datapoint a minute each; one series fires
+now and then. Everything is measured: reading and decoding the file, watchdogs, the engine, the
+comparison. The bare loop makes a new Activation per datapoint and evaluates, with the datapoints in
+memory. Per core: CPU time of one process, of at most two million datapoints; all cores: wall time of all
+of them. `--datapoints N` (default 500,000); 43,200,000 is 30 days.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _write(path: Path, per_series: int) -> float:
 
 
 def _measured(path: Path, jobs: int) -> dict[str, float]:
-    """In a process of its own, so that its peak is its own."""
+    """Measured in a process of its own, so that the peak memory is of the replay alone."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_replay, path, jobs).result()
 
@@ -115,7 +116,7 @@ def _replay(path: Path, jobs: int) -> dict[str, float]:
 
 
 def _cpu_s() -> float:
-    """Of this process, and of its children that have ended."""
+    """CPU seconds of this process, and of its children that have ended."""
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _WHO))
 
 
@@ -147,8 +148,8 @@ def _header(minutes: int) -> RecordingHeader:
         until=_T0 + timedelta(minutes=minutes),
         is_whole=True,
         versions=[
-            DocumentVersion(kind, one.name, 1, one.model_dump(mode="json", by_alias=True), 1, None)
-            for kind, one in documents
+            DocumentVersion(kind, document.name, 1, document.model_dump(mode="json", by_alias=True), 1, None)
+            for kind, document in documents
         ],
         applies=[RecordedApply(1, _T0, _T0)],
         cutovers=[],

@@ -1,6 +1,6 @@
-"""A burst of timers on one instant: how long until the last of their events is in the stream.
+"""A burst of timers at one instant: the time until the last of their events is in the stream.
 
-The limit is eight seconds for 100,000, the goal of the design.
+The limit is eight seconds for 100,000 timers, the goal of the design.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def _measure(servers: Servers, count: int) -> dict[str, object]:
 
 
 async def _late(connection: Connection) -> float:
-    row = await fetch_one(connection, "bench/lateness", {"after": 0, "before": 2**62})
+    row = await fetch_one(connection, "bench/read_lateness", {"after": 0, "before": 2**62})
     assert row is not None
     return float(row[1])
 

@@ -1,6 +1,6 @@
-"""An hour's outage of 100,000 cron schedules, caught up by a real clock: does it keep its lease meanwhile?
+"""An outage of one hour with 100,000 cron schedules: whether a clock keeps its lease while it catches up.
 
-The limit is one epoch: every further one means that the leader lost its lease while it worked.
+The limit is one epoch: every further epoch means that the leader lost its lease while it worked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def _measure(servers: Servers, schedules: int) -> dict[str, object]:
         "ours": row[0],
         "limit": 1,
         "ratio": row[0] / 1,
-        "goal": "one epoch: the lease never lapses",
+        "goal": "one epoch: the lease never expires",
     }
 
 

@@ -1,8 +1,9 @@
-"""The publisher, as `tocsin run cdc` in a process of its own: how fast, how soon, at what cost.
+"""The publisher, as `tocsin run cdc` in a process of its own: its rate, latency and cost.
 
-Drain of a backlog beside the bare chain of messages and one-by-one publishing in the same run; the rate that it
-holds while others write; from the return of a commit to a JetStream consumer, at a steady rate and out of
-idleness; and the processor time that it takes when idle and at that rate.
+Measured are: the drain of a backlog, compared with a bare chain of messages and with one-by-one
+publishing in the same run; the rate while other processes write; the time from the return of a commit to
+a JetStream consumer, at a steady rate and after idle time; and the processor time when idle and at that
+rate.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from bench.committing import commits, start_writer
 from bench.database import bench_servers, migrated
 from bench.processes import running
-from bench.publishing_limits import one_by_one, raw_chain
+from bench.publish_limits import one_by_one, raw_chain
+from bench.writer import commits, start_writer
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings
@@ -98,7 +99,7 @@ async def _last(bus: Client, settings: Settings) -> int:
 
 
 async def _until(bus: Client, settings: Settings, seq: int) -> int:
-    """What the stream's end is when it has reached a sequence."""
+    """Wait until the stream has reached a sequence; returns its last one."""
     async with asyncio.timeout(_WITHIN_S):
         while True:
             last = await _last(bus, settings)
@@ -110,7 +111,7 @@ async def _until(bus: Client, settings: Settings, seq: int) -> int:
 async def _drain(
     bus: Client, settings: Settings, publisher: subprocess.Popen[bytes], backlog: int
 ) -> tuple[float, float]:
-    """Records a second, from the first look at which it has begun, and the publisher's processor time for each."""
+    """Records per second from the first published one on, and the publisher's processor time for each."""
     first = await _until(bus, settings, 1)
     began, before_s = time.perf_counter(), _cpu_s(publisher)
     await _until(bus, settings, backlog)
@@ -126,7 +127,7 @@ async def _idle_percent(publisher: subprocess.Popen[bytes], seconds: float) -> f
 
 
 def _cpu_s(process: subprocess.Popen[bytes]) -> float:
-    """Of all its threads, user and system."""
+    """CPU seconds of all threads of the process, user and system."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
@@ -134,7 +135,7 @@ def _cpu_s(process: subprocess.Popen[bytes]) -> float:
 async def _latencies(
     bus: Client, settings: Settings, publisher: subprocess.Popen[bytes], rate: int, seconds: float
 ) -> tuple[float, float, float]:
-    """p50 and p99 from the return of a commit to the consumer, and the publisher's share of a core meanwhile."""
+    """p50 and p99 from the return of a commit to the consumer, and the publisher's share of a core."""
     arrived: dict[int, float] = {}
     before = [0.0, 0.0]
 
@@ -159,14 +160,16 @@ async def _latencies(
 
 
 async def _sustained(bus: Client, settings: Settings, seconds: float) -> dict[str, float | int]:
-    """While two writers commit twenty at a time, as fast as they can."""
+    """The rate while two writers commit twenty at a time, as fast as they can."""
     first = await _last(bus, settings)
     writers = [start_writer(settings, 0, seconds, 20) for _ in range(_WRITERS)]
     outputs = await asyncio.gather(*(asyncio.to_thread(writer.communicate) for writer in writers))
-    found = [commits(output) for output, _ in outputs]
+    by_writer = [commits(output) for output, _ in outputs]
     published = await _last(bus, settings)
-    written = max(max(one) for one in found)
-    taken_s = max(max(one.values()) for one in found) - min(min(one.values()) for one in found)
+    written = max(max(times) for times in by_writer)
+    taken_s = max(max(times.values()) for times in by_writer) - min(
+        min(times.values()) for times in by_writer
+    )
     began = time.perf_counter()
     await _until(bus, settings, written)
     return {

@@ -1,8 +1,9 @@
-"""`tocsin check` on 1,000 documents of all kinds: the whole command, and its work beside the least that it could be.
+"""`tocsin check` on 1,000 documents of all kinds: the whole command, and the load compared with its minimum.
 
-The limit is what cannot be left out: reading the YAML into nodes, validating each document by its model, compiling each
-condition. Ours also keeps the place of every key, checks names, recurrences, templates and literals, and reports all
-problems. Processor time, so that a busy machine says the same.
+The limit is the work that cannot be left out: reading the YAML into nodes, validating each document with
+its model, compiling each condition. Tocsin also keeps the position of every key, checks names,
+recurrences, templates and literals, and reports all problems. Processor time is measured, so that a busy
+machine gives the same numbers.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 
 def document(number: int) -> str:
-    """A tenth each of schedules by cron, by rrule, rules with conditions of several kinds, and what they name."""
+    """A tenth each: schedules by cron and by rrule, rules with several kinds of conditions, actions and types."""
     return _DOCUMENTS[number % len(_DOCUMENTS)](number)
 
 
@@ -117,7 +118,7 @@ def _listening(n: int) -> str:
 
 def _action(n: int) -> str:
     return (
-        f"action:\n  name: tell-{n}\n  publish:\n    subject: 'plants.{{{{ owner }}}}.told'\n"
+        f"action:\n  name: tell-{n}\n  publish:\n    subject: 'plants.{{{{ owner }}}}.noted'\n"
         f"    payload: {{text: '{{{{ rule }}}} of {{{{ owner }}}} at {{{{ ts }}}}', number: {n}}}\n"
     )
 
@@ -133,7 +134,7 @@ def _bare(text: str) -> None:
     events, series = event_environment(), series_environment(None)
     for node in yaml.load_all(text, yaml.CSafeLoader):
         ((kind, body),) = node.items()
-        # YAML 1.1 takes the key `on` for true.
+        # YAML 1.1 reads the key `on` as true.
         model = KINDS[kind].model_validate(
             {"on" if key is True else key: value for key, value in body.items()}
         )

@@ -1,4 +1,4 @@
-"""A real, durable Postgres of our own for one benchmark, migrated and empty."""
+"""A durable Postgres for one benchmark, migrated and empty."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def bench_servers() -> Iterator[Servers]:
 
 @asynccontextmanager
 async def migrated(servers: Servers) -> AsyncIterator[tuple[Settings, Connection]]:
-    """Settings and an open connection; the database is the server's only one."""
+    """Settings and an open connection to the only database of the server."""
     settings = Settings(postgres=make_conninfo(servers.postgres_url), nats=servers.nats_url)
     async with open_session(settings, "bench") as connection:
         await migrate(connection)
-        await connection.execute(statement("bench/unbound_session"))
+        await connection.execute(statement("bench/disable_statement_timeout"))
         yield settings, connection
 
 
 async def hold_snapshot(settings: Settings) -> Connection:
-    """What a long report or a forgotten session does: nothing dead can be removed while it lives."""
+    """A session as of a long report: Postgres removes no dead row while it is open."""
     holder = await connect(settings.model_copy(update={"lease_ttl_s": 60.0}), "bench snapshot")
-    await holder.execute(statement("bench/never_time_out"))
+    await holder.execute(statement("bench/disable_idle_timeout"))
     await holder.execute(statement("bench/begin_snapshot"))
     await holder.execute(statement("bench/read_leader"))
     return holder

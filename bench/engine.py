@@ -1,8 +1,8 @@
-"""Datapoints judged per second by the engine on one core, beside bare evaluation of the same condition.
+"""Datapoints evaluated per second by the engine on one core, compared with bare evaluation.
 
-The bare loop makes a new Activation of exactly the variables that the condition reads, and evaluates: it keeps
-no state, finds no rules and knows no alarms. 1,000 series, one datapoint a minute each; one series in a
-thousand fires now and then. CPU time is measured, so that other processes on the machine do not count.
+The bare loop makes a new Activation of exactly the variables that the condition reads, and evaluates: it
+keeps no state, finds no rules and has no alarms. 1,000 series, one datapoint a minute each; one series in
+a thousand fires now and then. CPU time is measured, so that other processes on the machine do not count.
 `--datapoints N` (default 100,000).
 """
 
@@ -33,7 +33,7 @@ _RULES: dict[str, dict[str, Any]] = {
 
 def run(arguments: list[str]) -> dict[str, object]:
     count = int(arguments[arguments.index("--datapoints") + 1]) if "--datapoints" in arguments else 100_000
-    data = [_datapoint(place) for place in range(count)]
+    data = [_datapoint(number) for number in range(count)]
     result: dict[str, object] = {"name": "engine", "datapoints": count}
     for name, condition in _RULES.items():
         rules, bare = _compiled(condition), bare_loop(str(condition["fire"]))
@@ -48,10 +48,10 @@ def run(arguments: list[str]) -> dict[str, object]:
     return {**result, "goal": "at least 0.4 of the bare loop for a condition over the value"}
 
 
-def _datapoint(place: int) -> Arrival:
-    minute, series = divmod(place, _SERIES)
-    value = 70.0 if series == 7 and minute % 50 < 2 else 60.0 + place * 7 % 13 * 0.3
-    return Arrival(_T0 + timedelta(minutes=minute), place, f"plant-{series}", _KEY, value, _T0, _LABELS)
+def _datapoint(number: int) -> Arrival:
+    minute, series = divmod(number, _SERIES)
+    value = 70.0 if series == 7 and minute % 50 < 2 else 60.0 + number * 7 % 13 * 0.3
+    return Arrival(_T0 + timedelta(minutes=minute), number, f"plant-{series}", _KEY, value, _T0, _LABELS)
 
 
 def _compiled(condition: dict[str, Any]) -> CompiledRules:
@@ -64,31 +64,33 @@ def bare_loop(fire: str) -> Callable[[list[Arrival]], object]:
     env = series_environment("number")
     expression = env.compile(fire)
 
-    def judge(data: list[Arrival]) -> None:
-        for one in data:
-            variables: dict[str, object] = {"rate": one.value} if "rate" in fire else {"value": one.value}
+    def evaluate(data: list[Arrival]) -> None:
+        for arrival in data:
+            variables: dict[str, object] = (
+                {"rate": arrival.value} if "rate" in fire else {"value": arrival.value}
+            )
             if "labels" in fire:
-                variables["labels"] = one.labels
+                variables["labels"] = arrival.labels
             expression.eval(env.Activation(variables)).value()
 
-    return judge
+    return evaluate
 
 
 def _engine(rules: CompiledRules) -> Callable[[list[Arrival]], object]:
-    def judge(data: list[Arrival]) -> None:
+    def evaluate(data: list[Arrival]) -> None:
         states: dict[tuple[str, str], RuleState] = {}
-        for one in data:
-            for rule in rules.for_key(one.key):
-                subject = (rule.name, one.owner)
+        for arrival in data:
+            for rule in rules.for_key(arrival.key):
+                subject = (rule.name, arrival.owner)
                 before = states.get(subject, BLANK)
-                after, _ = step(rule, before, one)
+                after, _ = step(rule, before, arrival)
                 if after is not before:
                     states[subject] = after
 
-    return judge
+    return evaluate
 
 
-def per_second(judge: Callable[[list[Arrival]], object], data: list[Arrival]) -> float:
+def per_second(evaluate: Callable[[list[Arrival]], object], data: list[Arrival]) -> float:
     start = time.process_time()
-    judge(data)
+    evaluate(data)
     return len(data) / (time.process_time() - start)

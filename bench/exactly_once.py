@@ -1,10 +1,10 @@
-"""Every committed record in the stream exactly once, whatever dies: a long run of faults, counted.
+"""Counts records that are not exactly once in the stream, after a long run of random faults.
 
-Writers commit and roll back in parallel; two publishers without any election race for the same records; at
-random, publishers are killed and frozen, NATS is killed, and Postgres crashes. At the end the stream is read by
-a plain consumer and compared with the tables. `--cluster` runs on three NATS servers with three replicas, and
-kills the stream's leader. The seed is printed, and `--seed` repeats its plan (not the moments, which the
-machine decides).
+Writers commit and roll back in parallel. Two publishers without any election publish the same records. At
+random, publishers are killed and frozen, NATS is killed, and Postgres crashes. At the end a plain
+consumer reads the stream, and it is compared with the tables. `--cluster` runs on three NATS servers with
+three replicas, and kills the leader of the stream. The seed is printed, and `--seed` repeats its plan (not
+the exact times, which depend on the machine).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FREEZE_S = (0.2, 3.5)
 _DOWN_S = (0.1, 1.0)
 _FAULTS = {"kills": 10, "freezes": 5, "nats_kills": 4, "postgres_crashes": 2}
 _WITHIN_S = 300.0
-# psycopg lets a Rollback through whose connection is gone.
+# psycopg raises a Rollback whose connection is closed.
 _OUTAGE = (NatsError, TocsinError, psycopg.Error, psycopg.Rollback, OSError, TimeoutError)
 
 
@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> dict[str, object]:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", file=sys.stderr, flush=True)
-    # What it says about connections that a crash took away is what this is about.
+    # Lost connections are expected here.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     with bench_servers() as servers, _buses(servers, options.cluster) as buses:
         return asyncio.run(_measure(servers, buses, options.events, options.seed))
@@ -71,10 +71,10 @@ def _buses(servers: Servers, cluster: bool) -> Iterator[Sequence[Nats]]:
 
 async def _measure(servers: Servers, buses: Sequence[Nats], events: int, seed: int) -> dict[str, object]:
     chance = random.Random(seed)
-    async with migrated(servers) as (given, _):
+    async with migrated(servers) as (default, _):
         pass
     settings = smaller(
-        given,
+        default,
         nats=",".join(bus.url for bus in buses),
         stream_replicas=min(3, len(buses)),
         cdc_chunk=chance.choice((5, 50, 500)),
@@ -142,7 +142,7 @@ class _Run:
             while self._written < count:
                 await asyncio.wait(writers, timeout=0.05)
                 for writer in writers:
-                    if writer.done():  # by an error of its own
+                    if writer.done():  # only after an error
                         writer.result()
 
     async def compare(self) -> tuple[dict[str, int], int]:
@@ -155,7 +155,7 @@ class _Run:
         return await start(self._settings, stdout=DEVNULL, stderr=DEVNULL)
 
     async def _write(self, writer: int, enough: asyncio.Event) -> None:
-        """A commit whose answer was lost with the server may count or not: the table says, at the end."""
+        """A commit whose answer was lost in a crash may count or not: the table decides at the end."""
         chance = random.Random(writer)
         number = 0
         while not enough.is_set():
@@ -171,7 +171,7 @@ class _Run:
             await asyncio.sleep(0.05)
 
     async def _revive(self) -> None:
-        """A publisher of the tests ends when a server goes away; a service would try again."""
+        """Restart publishers that ended: those of the tests end when a server is unreachable, a service would retry."""
         while True:
             await asyncio.sleep(0.1)
             for number, process in enumerate(self._publishers):
@@ -179,12 +179,12 @@ class _Run:
                     self.counts["publishers_ended"] += 1
                     self._publishers[number] = await self._start()
 
-    def _victim(self) -> Process | None:
+    def _random_publisher(self) -> Process | None:
         living = [process for process in self._publishers if process.returncode is None]
         return self._chance.choice(living) if living else None
 
     async def _kills(self) -> None:
-        victim = self._victim()
+        victim = self._random_publisher()
         if victim is not None:
             number = self._publishers.index(victim)
             victim.kill()
@@ -192,8 +192,8 @@ class _Run:
             self._publishers[number] = await self._start()
 
     async def _freezes(self) -> None:
-        """A frozen publisher wakes with links in its hands that others have sent meanwhile."""
-        victim = self._victim()
+        """A frozen publisher resumes with messages that the other one has sent in the meantime."""
+        victim = self._random_publisher()
         if victim is not None:
             with suppress(ProcessLookupError):
                 victim.send_signal(signal.SIGSTOP)
@@ -213,7 +213,7 @@ class _Run:
         self._postgres.start()
 
     async def _leader(self) -> Nats:
-        """Of the stream, in a cluster."""
+        """The leader of the stream, in a cluster."""
         if len(self._buses) == 1:
             return self._buses[0]
         with suppress(*_OUTAGE):
@@ -227,7 +227,7 @@ class _Run:
         return self._chance.choice(self._buses)
 
     async def _until_healthy(self) -> None:
-        """The stream answers again: a second kill before that would only wait longer."""
+        """Wait until the stream answers: a second kill before that would only prolong the outage."""
         async with asyncio.timeout(_WITHIN_S):
             while True:
                 with suppress(*_OUTAGE):

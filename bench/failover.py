@@ -1,4 +1,4 @@
-"""Failover: from the leader's death, or its clean stop, to the next leader's epoch in Postgres."""
+"""Failover: the time from the death or the clean stop of the leader to the epoch of the next leader in Postgres."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _measure(servers: Servers, rounds: int) -> dict[str, object]:
         try:
             for number in range(2 * rounds):
                 clocks.append(start(settings, "clock"))
-                # The standby must be listening before its leader goes.
+                # The standby must be listening before the leader ends.
                 await asyncio.sleep(2.0)
                 leader = clocks.pop(0)
                 began = time.perf_counter()

@@ -1,10 +1,10 @@
-"""Fires a second of schedule ticks, against the raw SQL loop on the same tables in the same run.
+"""Fires of schedule ticks per second, compared with a raw SQL loop on the same tables in the same run.
 
-The two take turns, three times, and the turn with the median ratio is reported: on a machine that is busy with other
-things a single pair says more about those.
+The two alternate three times, and the pair with the median ratio is reported: on a busy machine a single
+pair shows mostly the load of the machine.
 
-`--distinct` gives every schedule a cron of its own; the limit is then the smaller of the raw loop and the bare
-next-fire rate of those expressions on one core.
+`--distinct` gives every schedule a cron of its own. The limit is then the smaller of the raw loop and the
+bare next-fire rate of those expressions on one core.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def measure(
             "pending": pending,
         }
         bare = float("inf")
-        if distinct:  # every expression is read once, as by a clock that has just taken over
+        if distinct:  # every expression is parsed once, as by a clock that has just taken over
             report["ours_after_a_takeover"] = due / await _ours(connection, due)
             bare = report["bare_next_fires_per_s"] = _bare_next_fires(specs)
         turns = [await _turn(connection, due, number) for number in range(1, TURNS + 1)]
@@ -75,7 +75,7 @@ async def measure(
 
 
 async def _turn(connection: Connection, due: int, number: int) -> tuple[float, float]:
-    """Raw and ours a second, one right after the other."""
+    """Raw and own fires per second, measured one after the other."""
     await _arm(connection, day=number)
     raw_s = await _raw(connection, due, number)
     await _arm(connection, day=number)
@@ -110,7 +110,7 @@ async def _arm(connection: Connection, day: int = 0) -> None:
 
 
 async def _raw(connection: Connection, due: int, day: int) -> float:
-    """The loop to beat. It writes beyond the log's own sequence, in the partition that lies ahead."""
+    """The raw loop. It writes with seqs beyond the head of the log, in the next partition."""
     now, base = NOW + timedelta(days=day), 1_000_000 + (day - 1) * due
     sql = (Path(__file__).parent / "raw_fire.sql").read_bytes()
     sql = b"\n".join(line for line in sql.splitlines() if not line.startswith(b"--"))
@@ -143,7 +143,7 @@ async def _ours(connection: Connection, due: int, day: int = 0) -> float:
 
 
 def _bare_next_fires(specs: Sequence[dict[str, object]]) -> float:
-    """Cold: each expression is asked once, as a due schedule does."""
+    """Each expression is parsed and used once, as for a due schedule."""
     recurrences = [parse_spec(spec) for spec in specs]
     began = time.perf_counter()
     for recurrence in recurrences:

@@ -1,7 +1,7 @@
-"""What systems cost an append: without any, with some that it does not concern, and with members that it does.
+"""The cost of systems for an append: without systems, with unrelated systems, and with members it concerns.
 
-Each append is a statement of its own inside a transaction that is rolled back, so the disk is not measured. The cases
-take turns, several times; what is reported is the median of all.
+Each append is a statement of its own inside a transaction that is rolled back, so the disk is not
+measured. The cases alternate several times; the median of all is reported.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ async def _measure(servers: Servers, systems: int, batch: int) -> dict[str, obje
                         )
                     for records, count in ((1, 40), (batch, 3)):
                         owner = "plant" if is_member else "other"
-                        for kind in ("verdicts", "edges"):
+                        for kind in ("staleness", "transitions"):
                             name = f"{records}_{kind}_{case}"
                             await _append(connection, kind, records, owner, count, taken[name])
     report: dict[str, object] = {"name": "health", "systems": systems, "members": systems * _MEMBERS}
     medians = {name: statistics.median(times) for name, times in taken.items()}
     for name, median in sorted(medians.items()):
         report[f"{name}_us"] = round(median * 1e6, 1)
-    limit, ours = medians[f"{batch}_edges_without"], medians[f"{batch}_edges_untouched"]
+    limit, ours = medians[f"{batch}_transitions_without"], medians[f"{batch}_transitions_untouched"]
     return report | {"ours": ours, "limit": limit, "ratio": limit / ours}
 
 
 async def _append(
     connection: Connection, kind: str, records: int, owner: str, count: int, taken: list[float]
 ) -> None:
-    query = statement("bench/append_edges" if kind == "edges" else "bench/append_verdicts")
+    query = statement("bench/append_transitions" if kind == "transitions" else "bench/append_staleness")
     for number in range(count + 1):
         began = time.perf_counter()
         await connection.execute(query, {"count": records, "owner": owner})
-        if number:  # the first one plans
+        if number:  # the first statement is planned by Postgres
             taken.append(time.perf_counter() - began)

@@ -1,8 +1,8 @@
-"""Datapoints a second through one worker, against COPY to a staging table and insert in the same run.
+"""Datapoints per second through one worker, compared with COPY and insert in the same run.
 
-Every series is watched (`--bare`: none is). The limit does what nobody can do without: it copies the same rows in
-batches of the same size and inserts them into the same table, with its indexes, durably; it reads no stream, checks
-nothing and keeps no current values.
+Every series is watched (`--bare`: none is). The limit is the minimum of work: it copies the same rows in
+batches of the same size and inserts them into the same table, with its indexes, durably. It reads no
+stream, checks nothing and keeps no current values.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ async def _measure(servers: Servers, options: argparse.Namespace) -> dict[str, o
             )
         ends = await _publish(settings, connection, count, owners, per_message)
         before = await _raw(connection, count // 2, owners)
-        await connection.execute(statement("bench/forget_datapoints"))
+        await connection.execute(statement("bench/truncate_datapoints"))
         ours = await _ours(settings, connection, ends, count)
-        await connection.execute(statement("bench/forget_datapoints"))
-        # On both sides: machines are busier at one time than at another.
+        await connection.execute(statement("bench/truncate_datapoints"))
+        # Before and after: the load of the machine changes over time.
         raw = (before + await _raw(connection, count // 2, owners)) / 2
     return {
         "name": "ingest --bare" if options.bare else "ingest",
@@ -97,8 +97,8 @@ async def _publish(
     ends = {}
     for partition in range(settings.data_partitions):
         with suppress(NotFoundError):
-            found = await js.get_last_msg(settings.data_stream, partition_subject(settings, partition))
-            ends[partition] = int(found.seq or 0)
+            message = await js.get_last_msg(settings.data_stream, partition_subject(settings, partition))
+            ends[partition] = int(message.seq or 0)
     assert max(ends.values()) == last.seq
     await bus.close()
     return ends
@@ -140,7 +140,7 @@ async def _raw(connection: Connection, count: int, owners: int) -> float:
 
 
 async def _ours(settings: Settings, connection: Connection, ends: dict[int, int], count: int) -> float:
-    """From the moment at which the worker holds its partitions to the one at which all are read."""
+    """The rate from the moment at which the worker holds its partitions until all messages are read."""
     with running(settings, "cdc", "worker"):
         began = 0.0
         async with asyncio.timeout(300):

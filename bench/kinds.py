@@ -1,7 +1,7 @@
-"""Fires a second of sustains, waits and watchdogs, each against a raw SQL loop that writes the same rows.
+"""Fires of sustains, waits and watchdogs per second, each compared with a raw SQL loop.
 
-The raw loop deletes the due timers by their places and writes what a fire of that kind writes, in one statement a
-batch; no planning, no holds, no fence. `--due N --pending N`.
+The raw loop deletes the due timers by ctid and writes the rows that a fire of that kind writes, in one
+statement per batch; it has no planning, no held timers and no fencing. `--due N --pending N`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ async def _measure(servers: Servers, due: int, pending: int) -> dict[str, object
         await connection.execute(
             statement("bench/fill_pending"), {"at": _T0 + timedelta(days=365), "count": pending}
         )
-        await connection.execute(statement("bench/begin_lane"))
-        await connection.execute(statement("bench/complete_lane"), {"at": _NOW})
+        await connection.execute(statement("bench/insert_partition"))
+        await connection.execute(statement("bench/set_watermark"), {"at": _NOW})
         for kind, name in _KINDS.items():
             raw = await _turn(connection, name, "raw", due, kind)
             ours = await _turn(connection, name, "ours", due, kind)

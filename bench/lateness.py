@@ -1,4 +1,4 @@
-"""Lateness at a steady rate of fires, beside the raw SQL loop at the same rate in the same run."""
+"""Lateness at a steady rate of fires, compared with the raw SQL loop at the same rate in the same run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _measure(servers: Servers, rate: int, seconds: int) -> dict[str, objec
         with running(settings, "clock"):
             await _until(connection, start + timedelta(seconds=seconds + 1))
         ours = await _percentiles(connection, 0, _RAW_BASE)
-        await connection.execute(statement("bench/forget_timers"))
+        await connection.execute(statement("bench/truncate_timers"))
         start = await database_now(connection) + timedelta(seconds=2)
         await connection.execute(statement("bench/arm_burst"), {**parameters, "at": start})
         await _raw(connection, start + timedelta(seconds=seconds + 1))
@@ -77,7 +77,7 @@ async def _raw(connection: Connection, until: datetime) -> None:
 
 
 async def _percentiles(connection: Connection, after: int, before: int) -> tuple[float, float, float, int]:
-    row = await fetch_one(connection, "bench/lateness", {"after": after, "before": before})
+    row = await fetch_one(connection, "bench/read_lateness", {"after": after, "before": before})
     assert row is not None
     return (row[0], row[1], row[2], row[3])
 

@@ -14,7 +14,7 @@ _NODES = 3
 
 
 class Node(Nats):
-    """As the embedded server, with routes to the others."""
+    """An embedded server with routes to the others."""
 
     def __init__(self, data_dir: Path, number: int, ports: list[int]) -> None:
         super().__init__(data_dir)
@@ -50,12 +50,12 @@ def nats_cluster() -> Iterator[list[Node]]:
 
 
 def _free_ports() -> list[int]:
-    """Free at the moment, and bound by the servers right after."""
+    """Ports that are free now; the servers bind them right after."""
     sockets = [socket.socket() for _ in range(_NODES)]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for listener in sockets:
+            listener.close()

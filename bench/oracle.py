@@ -1,9 +1,10 @@
-"""The whole comparison with the oracle: every expression, zone, policy and change of clocks, 2007 to 2037.
+"""Compares all recurrences with the oracle: every expression, zone, policy and clock change, 2007 to 2037.
 
-Guarantee: `run` returns how many fires were compared and how many differ (none, or the first few of them),
-and how many next fires a core computes per second for each kind of recurrence. The tests run a sample.
+`run` returns the number of fires that were compared, the number of those that differ (with the first few
+of them), and the next fires that a core computes per second for each kind of recurrence. The tests run a
+sample.
 
-`--zone NAME` restricts it to one zone, `--rates` measures the rates only.
+`--zone NAME` restricts it to one zone, `--rates` measures only the rates.
 """
 
 import time
@@ -16,7 +17,7 @@ from timers.recurrence.zones import tz_version
 
 _FROM = datetime(2026, 1, 1, tzinfo=UTC)
 _STEPS = 20_000
-# The slowest kind of cron must reach it on one core.
+# The slowest kind of cron must reach this rate on one core.
 _LEAST_PER_SECOND = 8_000
 _SHOWN = 10
 _DAILY = "2016-01-04T09:00"
@@ -77,27 +78,27 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 
 def compare(expression: oracle.Expression, seen: oracle.Window) -> tuple[int, list[str]]:
-    """How many fires were compared under all policies, and the differing ones in words."""
+    """The number of fires that were compared with all policies, and a line for each that differs."""
     walls = oracle.matching(expression, seen)
     compared = 0
     wrong: list[str] = []
     for gap, fold in oracle.POLICIES:
         wanted = oracle.expected(expression, seen, walls, gap, fold)
         recurrence = parse(cron=expression.text, tz=seen.zone, dst_gap=gap, dst_fold=fold)
-        found = [each.at for each in recurrence.occurrences(seen.start, seen.end, 100_000)]
+        fires = [occurrence.at for occurrence in recurrence.occurrences(seen.start, seen.end, 100_000)]
         compared += len(wanted)
         wrong += [
             f"{expression.text} in {seen.zone}, {gap}, {fold}: {instant.isoformat()}"
-            for instant in sorted(set(wanted) ^ set(found))
+            for instant in sorted(set(wanted) ^ set(fires))
         ]
-        if found != sorted(set(found)):
+        if fires != sorted(set(fires)):
             wrong.append(f"{expression.text} in {seen.zone}, {gap}, {fold}: not strictly increasing")
     return (compared, wrong)
 
 
 def rates() -> dict[str, int]:
-    """Next fires per second of processor time, walking forward on one object."""
-    found = {}
+    """Next fires per second of processor time, one after the other on one object."""
+    per_second = {}
     for name, build in _MEASURED.items():
         recurrence = build()
         instant: datetime | None = _FROM
@@ -107,5 +108,5 @@ def rates() -> dict[str, int]:
             instant = recurrence.next_after(instant)
             steps += 1
         spent = timedelta(seconds=time.process_time() - started)
-        found[name] = int(steps / max(spent.total_seconds(), 1e-9))
-    return found
+        per_second[name] = int(steps / max(spent.total_seconds(), 1e-9))
+    return per_second

@@ -1,4 +1,4 @@
-"""Fires a second with many times more timers pending: the scan must not notice them."""
+"""Fires per second with many more pending timers: the scan must not become slower."""
 
 from __future__ import annotations
 

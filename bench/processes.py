@@ -1,4 +1,4 @@
-"""Services as processes of their own, as in production: each has a core to itself if there is one."""
+"""Services in processes of their own, as in production."""
 
 from __future__ import annotations
 

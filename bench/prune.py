@@ -1,8 +1,9 @@
-"""Rows that retention removes a second, beside one plain `delete` of as many: `--actions N --alarms N`.
+"""Rows that retention removes per second, compared with one plain `delete`: `--actions N --alarms N`.
 
-The limit decides nothing and looks at nothing: it deletes by the same index what is known to be old, in one transaction
-(`bench/sql/delete_ended.sql`). Ours looks whether a record of each is left in the log, and removes a thousand at a
-time, each page durable before the next. Beside it a probe appends to the log: the longest that it waited.
+The limit decides nothing and checks nothing: it deletes by the same index the rows that are known to be
+old, in one transaction (`bench/sql/delete_ended.sql`). Retention checks whether a record of each row is
+left in the log, and removes a thousand at a time, each chunk durable before the next. A probe appends to
+the log in the meantime; its longest wait is reported.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from datetime import UTC, datetime
 
 from bench.database import bench_servers, migrated
-from bench.waits import repeated
+from bench.probe import repeated
 from clock.retention.rows import KINDS, read_bounds, remove_rows
 from tocsin.core.db import Connection, statement
 from tocsin.embedded import Servers
@@ -42,12 +43,12 @@ async def _measure(servers: Servers, actions: int, alarms: int) -> dict[str, flo
         bounds = await read_bounds(connection, settings)
         with repeated(settings, statement("bench/append_one"), 0.005) as waits:
             began = time.perf_counter()
-            gone = 0
+            removed = 0
             for kind in KINDS:
                 if kind.table in _TABLES:
-                    gone += await remove_rows(connection, kind, bounds)
+                    removed += await remove_rows(connection, kind, bounds)
             ours = rows / (time.perf_counter() - began)
-        assert gone == actions + alarms, f"{gone} of {actions + alarms} are gone"
+        assert removed == actions + alarms, f"{removed} of {actions + alarms} were removed"
         await _fill(connection, actions, alarms)
         began = time.perf_counter()
         await connection.execute(statement("bench/delete_ended"))
@@ -56,9 +57,9 @@ async def _measure(servers: Servers, actions: int, alarms: int) -> dict[str, flo
 
 
 async def _fill(connection: Connection, actions: int, alarms: int) -> None:
-    """All of them ended before the log begins."""
-    given = {"at": _T0, "actions": actions, "alarms": alarms}
-    await connection.execute(statement("bench/fill_ended"), given)
+    """Rows that ended before the first record of the log."""
+    parameters = {"at": _T0, "actions": actions, "alarms": alarms}
+    await connection.execute(statement("bench/fill_ended"), parameters)
     await connection.execute(statement("bench/raise_horizon"))
     await connection.execute(statement("bench/analyze"))
     await connection.execute(statement("bench/checkpoint"))

@@ -1,5 +1,6 @@
--- The limit: one batch of re-armed ticks and inserted events in one statement, addressed by ctid; same tables, columns,
--- indexes and partitions as ours, synchronous_commit on; no recurrence, no policies, no fence.
+-- The limit: re-arms a batch of ticks and inserts their events in one statement, addressed by ctid;
+-- with the same tables, columns, indexes and partitions as Tocsin, synchronous_commit on; without
+-- recurrences, policies and fencing.
 with due as materialized (
     select t.ctid, t.ref, t.fire_at, t.nominal_at
     from tocsin.timer t

@@ -1,9 +1,10 @@
-"""Rules at work: judging events, dispatching them through the record lane, and opening alarms.
+"""Matching events to rules, dispatching them through the record lane, and opening alarms.
 
-Judging: CPU per event with 10 rules, with 100 that no index can help, and with 1,000 of which 100 are such, beside bare
-evaluation of one condition. Dispatch: events a second through the lane's batches into running actions, with 10 and
-1,000 rules. Alarms: openings a second through the data lane's batches, beside the same rows written by plain
-statements (`bench/sql/open_alarms_raw.sql`), in batches of the same size. `--events N --alarms N`.
+Matching: CPU per event with 10 rules, with 100 rules that no index can help, and with 1,000 of which 100
+are such, compared with bare evaluation of one condition. Dispatch: events per second through the batches
+of the lane into running actions, with 10 and 1,000 rules. Alarms: openings per second through the batches
+of the data lane, compared with the same rows written by plain statements (`bench/sql/open_alarms_raw.sql`),
+in batches of the same size. `--events N --alarms N`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run(arguments: list[str]) -> dict[str, object]:
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--alarms", type=int, default=10_000)
     options = parser.parse_args(arguments)
-    report: dict[str, object] = {"name": "rules", **_judging()}
+    report: dict[str, object] = {"name": "rules", **_matching()}
     with bench_servers() as servers:
         report |= asyncio.run(_live(servers, options.events, options.alarms))
     return {
@@ -65,21 +66,21 @@ def _rules(indexed: int, unindexable: int, when: str = 'type == "noted" && owner
         _UNINDEXABLE[number % len(_UNINDEXABLE)].replace("{n}", str(number)) for number in range(unindexable)
     ]
     rules = (
-        f"---\naction_rule: {{name: rule-{place}, on: event, when: '{condition}', action: note}}\n"
-        for place, condition in enumerate(conditions)
+        f"---\naction_rule: {{name: rule-{number}, on: event, when: '{condition}', action: note}}\n"
+        for number, condition in enumerate(conditions)
     )
     return _ACTION + "".join(rules)
 
 
-def _judging() -> dict[str, object]:
+def _matching() -> dict[str, object]:
     facts = [_facts(number) for number in range(2_000)]
     bare = _bare_us(facts)
-    few, hard, many = (_judge_us(_rules(*counts), facts) for counts in ((10, 0), (0, 100), (900, 100)))
+    few, hard, many = (_match_us(_rules(*counts), facts) for counts in ((10, 0), (0, 100), (900, 100)))
     return {
         "bare_condition_us": bare,
-        "judge_10_rules_us": few,
-        "judge_100_unindexable_us": hard,
-        "judge_1000_rules_us": many,
+        "match_10_rules_us": few,
+        "match_100_unindexable_us": hard,
+        "match_1000_rules_us": many,
         "ratio_1000_to_100_unindexable": many / hard,
     }
 
@@ -105,16 +106,16 @@ def _bare_us(facts: list[dict[str, Any]]) -> float:
     condition = compile_event_condition('type == "noted" && owner == "plant-7"')
     environment = event_environment()
     began = time.process_time()
-    for one in facts:
-        condition.matches(event_activation(environment, one))
+    for event in facts:
+        condition.matches(event_activation(environment, event))
     return (time.process_time() - began) / len(facts) * 1e6
 
 
-def _judge_us(text: str, facts: list[dict[str, Any]]) -> float:
-    matcher = ActionMatcher(RuleSet(one.model for one in load_text(text).documents))
+def _match_us(text: str, facts: list[dict[str, Any]]) -> float:
+    matcher = ActionMatcher(RuleSet(document.model for document in load_text(text).documents))
     began = time.process_time()
-    for one in facts:
-        matcher.match(one)
+    for event in facts:
+        matcher.match(event)
     return (time.process_time() - began) / len(facts) * 1e6
 
 
@@ -125,8 +126,8 @@ async def _live(servers: Servers, events: int, alarms: int) -> dict[str, object]
         for count, unindexable in ((10, 0), (900, 100)):
             await _apply(connection, _rules(count, unindexable))
             name = f"dispatch_{count + unindexable}_rules_per_s"
-            report[name] = await _dispatched(connection, events, min(count, 900))
-        ours = await _opened(connection, alarms)
+            report[name] = await _dispatch(connection, events, min(count, 900))
+        ours = await _open_alarms(connection, alarms)
         limit = await _raw(connection, alarms)
     return report | {"ours": ours, "limit": limit, "ratio": ours / limit}
 
@@ -135,19 +136,19 @@ async def _apply(connection: Connection, text: str) -> None:
     await apply(connection, load_text(text, anchor=_T0), Actor("bench", "bench", _T0))
 
 
-async def _dispatched(connection: Connection, count: int, owners: int) -> float:
-    """Events a second; every event is an action that begins."""
+async def _dispatch(connection: Connection, count: int, owners: int) -> float:
+    """Events per second; every event starts a run."""
     dispatcher = Dispatcher()
     taken = 0.0
     for first in range(0, count, _LANE_BATCH):
         events = [
-            NewEvent(_T0, "external", "noted", {"x": 1}, owner=f"plant-{(first + place) % owners}")
-            for place in range(_LANE_BATCH)
+            NewEvent(_T0, "external", "noted", {"x": 1}, owner=f"plant-{(first + number) % owners}")
+            for number in range(_LANE_BATCH)
         ]
         last = await append_events(connection, events)
-        heard = [_event(event, last - len(events) + place) for place, event in enumerate(events, 1)]
+        recorded = [_event(event, last - len(events) + number) for number, event in enumerate(events, 1)]
         began = time.perf_counter()
-        plan = PhasedPlan([await dispatcher.plan(connection, heard)])
+        plan = PhasedPlan([await dispatcher.plan(connection, recorded)])
         async with connection.transaction():
             await plan.write(connection)
         taken += time.perf_counter() - began
@@ -172,10 +173,10 @@ def _event(event: NewEvent, seq: int) -> Event:
     )
 
 
-async def _opened(connection: Connection, count: int) -> float:
-    """Alarms a second: each datapoint is of another owner and opens an alarm at once."""
+async def _open_alarms(connection: Connection, count: int) -> float:
+    """Alarms per second: each datapoint has another owner and opens an alarm at once."""
     await _apply(connection, "event_rule: {name: hot, datapoint: dsp.load, above: 65}\n")
-    await connection.execute(statement("bench/begin_lane"))
+    await connection.execute(statement("bench/insert_partition"))
     await connection.execute(statement("bench/extend_day"), {"day": _T0.date()})
     work = SeriesAlarms()
     rules_seq = await newest_rules(connection)
@@ -183,7 +184,9 @@ async def _opened(connection: Connection, count: int) -> float:
     for first in range(0, count, _BATCH):
         arrivals = list(_arrivals(first, min(_BATCH, count - first)))
         planned = await work.plan(connection, DataBatch(0, arrivals, rules_seq, TypeIndex()))
-        stored = DatapointWrites(0, [PlacedArrival(place, one) for place, one in enumerate(arrivals)])
+        stored = DatapointWrites(
+            0, [PlacedArrival(number, arrival) for number, arrival in enumerate(arrivals)]
+        )
         plan = PhasedPlan([stored, planned])
         async with connection.transaction():
             await plan.stage(connection)

@@ -1,4 +1,4 @@
-"""Fires a second while an old snapshot keeps every dead row alive, against the same without it."""
+"""Fires per second while an old snapshot keeps every dead row, compared with the rate without it."""
 
 from __future__ import annotations
 

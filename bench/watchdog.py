@@ -1,8 +1,8 @@
-"""Silence at scale: how late its verdicts are, what watching costs, and a scan beside a million watched series.
+"""Staleness at scale: its lateness, the cost of watching, and a scan over a million watched series.
 
-Series send once a second through the real stream, worker, publisher and clock; then some of them stop. A verdict
-is late by the time from its deadline to its commit; `writes` are timer rows written per series and interval, of which
-a tolerance of 2.5 allows at most one in 1.5.
+Series send once a second through the real stream, worker, publisher and clock; then some of them stop. A
+staleness is late by the time from its deadline to its commit. `writes` are timer rows written per series
+and interval, of which a tolerance of 2.5 allows at most one in 1.5.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def run(arguments: list[str]) -> dict[str, object]:
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"name": "watchdog", "series": options.series, "stopping": options.stopping}
     with bench_servers() as servers:
-        report |= asyncio.run(_silence(servers, options.series, options.stopping, options.seconds))
+        report |= asyncio.run(_staleness(servers, options.series, options.stopping, options.seconds))
     with bench_servers() as servers:
         report |= asyncio.run(_scan(servers, options.watched))
     return report
 
 
-async def _silence(servers: Servers, series: int, stopping: int, seconds: int) -> dict[str, object]:
+async def _staleness(servers: Servers, series: int, stopping: int, seconds: int) -> dict[str, object]:
     async with migrated(servers) as (settings, connection):
         actor = Actor("bench", "bench", await database_now(connection))
         await apply(connection, load_text(RULES), actor)
@@ -64,13 +64,13 @@ async def _silence(servers: Servers, series: int, stopping: int, seconds: int) -
                 await asyncio.sleep(seconds)
                 written = await _writes(connection) - before
                 stopped_at = await database_now(connection)
-                sender.silent = stopping
-                found = await _until_stale(connection, stopped_at, stopping)
+                sender.stopped = stopping
+                lateness = await _until_stale(connection, stopped_at, stopping)
                 sender.ended = True
                 await sending
-    count, (median, high, most) = found
+    count, (median, high, most) = lateness
     return {
-        "verdicts": count,
+        "stale": count,
         "late p50 ms": median,
         "late p99 ms": high,
         "late max ms": most,
@@ -80,10 +80,10 @@ async def _silence(servers: Servers, series: int, stopping: int, seconds: int) -
 
 
 class Sender:
-    """Once a second all series but the first `silent` ones, until it has ended."""
+    """Sends all series but the first `stopped` ones, once a second, until `ended`."""
 
     def __init__(self, settings: Settings, bus: Client, series: int) -> None:
-        self.silent = 0
+        self.stopped = 0
         self.ended = False
         self._settings = settings
         self._bus = bus
@@ -93,7 +93,7 @@ class Sender:
         while not self.ended:
             began = time.perf_counter()
             for owner in range(self._series // KEYS):
-                first = max(0, min(KEYS, self.silent - owner * KEYS))
+                first = max(0, min(KEYS, self.stopped - owner * KEYS))
                 batch = [{"key": f"dsp.k{key}", "value": 20.5 + key} for key in range(first, KEYS)]
                 if batch:
                     subject = datapoint_subject(self._settings.subjects, f"plant-{owner}", "")
@@ -112,12 +112,12 @@ async def _until_known(connection: Connection, series: int) -> None:
 
 
 async def _until_stale(connection: Connection, since: datetime, count: int) -> tuple[int, list[float]]:
-    query, parameters = statement("bench/read_verdict_lateness"), {"since": since}
+    query, parameters = statement("bench/read_staleness_lateness"), {"since": since}
     async with asyncio.timeout(120):
         while True:
             row = await (await connection.execute(query, parameters)).fetchone()
             if row is not None and row[0] >= count:
-                return int(row[0]), [float(one) for one in row[1]]
+                return int(row[0]), [float(late_ms) for late_ms in row[1]]
             await asyncio.sleep(0.1)
 
 
@@ -137,11 +137,11 @@ async def _scan(servers: Servers, watched: int) -> dict[str, object]:
         took_ms = []
         for _ in range(200):
             began = time.perf_counter()
-            now, _ = await term.poll()
+            now, _ = await term.look()
             await term.run_once(now)
             took_ms.append((time.perf_counter() - began) * 1000)
         began = time.perf_counter()
-        await term.backstop_scan(connection)
+        await term.look_back(connection)
         backstop_ms = (time.perf_counter() - began) * 1000
         row = await fetch_one(connection, "bench/read_timer_writes")
     return {

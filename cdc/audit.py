@@ -37,6 +37,7 @@ _RECENT = 10_000
 class Problem:
     kind: str
     detail: str
+    remedy: str
     seq: int | None = None
 
 
@@ -86,7 +87,9 @@ class Audit:
         if problem is None:
             await report_problem(self._connection, None)
         else:
-            await report_problem(self._connection, problem.kind, problem.detail, problem.seq)
+            await report_problem(
+                self._connection, problem.kind, problem.detail, problem.seq, remedy=problem.remedy
+            )
         return problem
 
     def _sample(self, first: int, last: int, known: int | None) -> list[int]:
@@ -105,17 +108,21 @@ class Audit:
         if last > head:
             return Problem(
                 StreamAhead.kind,
-                f"the stream {stream!r} is at {last}, the log only at {head}: see `tocsin cdc adopt`",
+                f"the stream {stream!r} is at {last}, the log only at {head}",
+                "look at `tocsin cdc adopt`",
             )
         if holes:
             return Problem(
                 "stream-hole",
-                f"the stream {stream!r} lacks {holes} messages between its first and its last: "
-                "make it anew with `tocsin cdc rebuild`",
+                f"the stream {stream!r} lacks {holes} messages between its first and its last",
+                "rebuild it with `tocsin cdc rebuild`",
             )
         if last < head and not await self._has(last + 1):
             return Problem(
-                LogHole.kind, f"record {last + 1} is missing from the log: see `tocsin cdc adopt`", last + 1
+                LogHole.kind,
+                f"record {last + 1} is missing from the log",
+                "look at `tocsin cdc adopt`",
+                last + 1,
             )
         return None
 
@@ -133,7 +140,8 @@ class Audit:
             if wrong is not None:
                 return Problem(
                     "record-differs",
-                    f"at {seq}, {wrong}: see all with `tocsin cdc verify`, then `tocsin cdc rebuild`",
+                    f"at {seq}, {wrong}",
+                    "list all differences with `tocsin cdc verify`, then run `tocsin cdc rebuild`",
                     seq,
                 )
         return None

@@ -35,7 +35,7 @@ from cdc.log_reader import LogReader
 from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
 from cdc.report import report_problem
 from cdc.stream import ensure_stream
-from clock.lease import Lease, hold_lease
+from clock.lease import Lease, campaigning
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, open_session
@@ -64,7 +64,7 @@ class Publisher:
         self._window: deque[tuple[Chain, Sent]] = deque()
 
     async def run(self) -> None:
-        async with hold_lease(self._settings, "cdc") as lease:
+        async with campaigning(self._settings, "cdc") as lease:
             while True:
                 await lease.wait_until_held()
                 await self._lead(lease)
@@ -75,7 +75,7 @@ class Publisher:
             try:
                 await self._publish_while(lease, connection, bus)
             except Stopped as stopped:
-                await report_problem(connection, stopped.kind, str(stopped))
+                await report_problem(connection, stopped.kind, stopped.message, remedy=stopped.remedy)
                 raise
             finally:
                 self._drop_window()
@@ -142,7 +142,8 @@ class Publisher:
         if last > head:
             raise StreamAhead(
                 f"the stream {self._settings.stream!r} is at {last}, the log only at {head} ({_CAUSES}); "
-                f"nothing is published until this is settled: {_REMEDY}"
+                "nothing is published until this is settled",
+                remedy=_REMEDY,
             )
         await self._refuse_other_record(js, reader, last)
         self.position = self._resumed_at = last
@@ -161,7 +162,8 @@ class Publisher:
         if id_of(found.data) != str(expected):
             raise StreamDiffers(
                 f"the stream {self._settings.stream!r} has {id_of(found.data)} at {seq}, the log has "
-                f"{expected} ({_CAUSES}); nothing is published until this is settled: {_REMEDY}"
+                f"{expected} ({_CAUSES}); nothing is published until this is settled",
+                remedy=_REMEDY,
             )
 
     async def publish_next(self, chain: Chain, reader: LogReader) -> bool:
@@ -206,7 +208,8 @@ class Publisher:
         if horizon <= self.position + 1:
             raise LogHole(
                 f"record {self.position + 1} is missing from the log, and later ones are there; nothing is "
-                "published past a hole: restore it from a backup, or accept the loss with `tocsin cdc adopt`"
+                "published past a hole",
+                remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt`",
             )
         await record_dropped(reader.connection, self._settings, self.position + 1, horizon - 1)
 

@@ -35,6 +35,7 @@ class Report:
     compared: int | None
     problem: str | None
     detail: str | None
+    remedy: str | None
     seq: int | None
     since: datetime | None
     age_s: float | None
@@ -42,17 +43,22 @@ class Report:
 
 async def read_report(connection: Connection) -> Report:
     row = await fetch_one(connection, "cdc/read_report")
-    return Report(*row) if row else Report(*[None] * 12)
+    return Report(*row) if row else Report(*[None] * 13)
 
 
 async def report_problem(
-    connection: Connection, problem: str | None, detail: str = "", seq: int | None = None
+    connection: Connection,
+    problem: str | None,
+    detail: str = "",
+    seq: int | None = None,
+    *,
+    remedy: str = "",
 ) -> None:
     """What is wrong now; None for nothing."""
 
     async def once() -> None:
         async with connection.transaction():
-            given = {"problem": problem, "detail": detail or None, "seq": seq}
+            given = {"problem": problem, "detail": detail or None, "remedy": remedy or None, "seq": seq}
             row = await fetch_one(connection, "cdc/write_problem", given)
             before, since = row or (None, None)
             if before == problem:
@@ -63,8 +69,15 @@ async def report_problem(
                 event = NewEvent(now, "derived", "cdc-recovered", payload)
             else:
                 type = "cdc-stopped" if problem in _STOPS else "cdc-differed"
-                event = NewEvent(now, "derived", type, {"problem": problem, "detail": detail, "seq": seq})
+                payload = {"problem": problem, "detail": detail, "remedy": remedy, "seq": seq}
+                event = NewEvent(now, "derived", type, payload)
             await append_events(connection, [event])
-            _log.log(20 if problem is None else 40, event.type, problem=problem or before, detail=detail)
+            _log.log(
+                20 if problem is None else 40,
+                event.type,
+                problem=problem or before,
+                detail=detail,
+                remedy=remedy,
+            )
 
     await retrying(once)

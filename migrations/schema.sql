@@ -245,6 +245,7 @@ create table tocsin.cdc_report (
     compared integer,
     problem text,
     detail text,
+    remedy text,
     seq bigint,
     since timestamp with time zone,
     constraint cdc_report_only_row_check CHECK (only_row),
@@ -259,6 +260,8 @@ comment on column tocsin.cdc_report.last_seq is 'Last sequence of the record str
 comment on column tocsin.cdc_report.lag_s is 'Age of the oldest record that is not published, in seconds.';
 comment on column tocsin.cdc_report.compared is 'Number of records that were compared.';
 comment on column tocsin.cdc_report.problem is 'Kind of problem; null if there is none.';
+comment on column tocsin.cdc_report.detail is 'Message about the problem.';
+comment on column tocsin.cdc_report.remedy is 'What an operator can do about it.';
 comment on column tocsin.cdc_report.seq is 'Sequence at which the problem is.';
 comment on column tocsin.cdc_report.since is 'Start of the problem.';
 insert into tocsin.cdc_report default values;
@@ -469,12 +472,14 @@ create table tocsin.lane_worker (
     seen_until timestamp with time zone not null,
     since timestamp with time zone not null,
     problem text,
+    remedy text,
     constraint lane_worker_pkey PRIMARY KEY (holder)
 ) with (fillfactor=50);
 comment on table tocsin.lane_worker is 'Workers that are alive, so that each takes a fair share of the partitions. Written by each worker.';
 comment on column tocsin.lane_worker.seen_until is 'The worker counts as alive until then.';
 comment on column tocsin.lane_worker.since is 'Start of the worker.';
 comment on column tocsin.lane_worker.problem is 'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
+comment on column tocsin.lane_worker.remedy is 'What an operator can do about the problem.';
 
 create table tocsin.log_commit (
     last_seq bigint not null,
@@ -1579,12 +1584,12 @@ insert into public.tocsin_migration (number, name, checksum) values (1, '0001_ti
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '44c218018f37e8595efd73ceae5f6a07708ee67cce4be56eae2496718a62d6ed');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '8034493b0073e51e361bf25159b1f3ec9f48dc597fa451032a139972bab5cfad');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
-insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'dc16c609ae43ee8628d9edf8ffdb13ec03c1591316f51c13a491e8e58698638e');
+insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '2107a47de57afd9a90cb34afc406eaba2ebc6b6f4f6794aa3f5d33ae39c529be');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
 insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', 'ef53c7652cda49dc9a31af86d15900f241951bdddb84cc9008ba36d239a23bb2');
 insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '7e4dafc02b00dded95557cf8b3aaaba787de2c20cb02cdc6285162134a5eede1');
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', '8b3ccc7349f83c498aa94c84bcfaea937466f613b6a850a48fb734a9027d2707');
-insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '613c28f425f7772727f18d75c94416e634499d675b063b5947661c1ec77fb645');
+insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '9baa7dc30616f28794bfb556b09d4dc1fd5c7cf3641ba4ffe6fff6adf883c7e0');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '98ac91310c90dcc86e40264aac0750ff700d2cec105e34d6de21578114edea29');
 

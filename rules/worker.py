@@ -59,7 +59,7 @@ class Worker:
             for part in done:
                 part.result()
         except TocsinError as error:
-            await record_worker_problem(self._settings, str(error))
+            await record_worker_problem(self._settings, error)
             raise
         finally:
             await end_tasks(parts)

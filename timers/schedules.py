@@ -123,13 +123,14 @@ async def list_schedules(
     connection: Connection,
     *,
     owner: str | None = None,
+    name: str | None = None,
     type: str | None = None,
     status: str | None = None,
     source: str | None = None,
     limit: int = 1000,
 ) -> list[Row]:
-    filters = {"owner": owner, "type": type, "status": status, "source": source, "limit": limit}
-    return await fetch_dicts(connection, "timers/list_schedules", filters)
+    filters = {"owner": owner, "name": name, "type": type, "status": status, "source": source}
+    return await fetch_dicts(connection, "timers/list_schedules", {**filters, "limit": limit})
 
 
 async def _taking_turns(

@@ -1,2 +1,2 @@
--- The planner's statistics and a clean heap, so that both loops start alike.
+-- Updates the statistics of the planner and cleans the heap, so that both loops start alike.
 vacuum (analyze) tocsin.timer

@@ -1,4 +1,4 @@
--- One batch of events in one transaction, as a writer of many would append them.
+-- Appends one batch of events in one transaction.
 select tocsin.append(
     array_agg(row(e.id, %(at)s::timestamptz, 'caused', 'noted', '', 'bench', '', 'plant 7', null, null, null, null, e.id,
                   jsonb_build_object('n', e.n, 'text', repeat('x', 60)))::tocsin.event_input))

@@ -1,4 +1,4 @@
--- Their ticks, from `at` on.
+-- Arms the ticks of schedule_burst, from `at` on.
 insert into tocsin.timer (kind, ref, key, fire_at, nominal_at)
 select 'schedule-tick', md5('shot' || n)::uuid::text, '',
        %(at)s::timestamptz + n * %(step_us)s::integer * interval '1 microsecond',

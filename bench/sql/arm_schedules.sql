@@ -1,4 +1,5 @@
--- Every schedule is due, a microsecond apart. Each tick knows its occurrence, as those do that were armed.
+-- Makes every schedule due, a microsecond apart. Each tick has the identity of its occurrence, as
+-- armed ones do.
 insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, identity, identity_at)
 select 'schedule-tick', s.id::text, '', %(at)s::timestamptz + (row_number() over ()) * interval '1 microsecond', %(at)s,
        to_char(%(at)s::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), %(at)s

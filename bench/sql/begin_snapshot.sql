@@ -1,2 +1,2 @@
--- The snapshot is taken by the next statement.
+-- The next statement takes the snapshot.
 begin isolation level repeatable read

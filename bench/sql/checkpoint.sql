@@ -1,2 +1,2 @@
--- Neither loop pays for the pages that filling dirtied.
+-- Neither loop writes the pages that the filling changed.
 checkpoint

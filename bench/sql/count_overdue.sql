@@ -1,2 +1,2 @@
--- What an outage left behind and no clock has settled yet.
+-- Timers of an outage that no clock has fired yet.
 select count(*) from tocsin.timer where fire_at < tocsin.instant() - interval '10 seconds'

@@ -1,2 +1,2 @@
--- How many series there are.
+-- The number of series.
 select count(*) from tocsin.current_value

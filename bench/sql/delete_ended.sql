@@ -1,4 +1,4 @@
--- What ended, by the same indexes, without looking whether anything is left of it.
+-- Deletes ended rows by the same indexes, without checking whether a record of them is left.
 with links as (
     delete from tocsin.action_event l using tocsin.action a where l.action_id = a.id and a.ended_at < '2026-02-01Z'
 ),

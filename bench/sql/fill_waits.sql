@@ -1,4 +1,4 @@
--- Running actions that wait, whose waits are due.
+-- Running actions whose waits are due.
 with n as (select gen_random_uuid() as id, %(owner)s || '-' || g as owner from generate_series(1, %(count)s::integer) g),
 actions as (
     insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, owner, state, active, started_at,

@@ -1,4 +1,4 @@
--- What tocsin.append does: one inserted row, and the largest of them.
+-- The way of tocsin.append: one inserted row, and the largest of them.
 with head as (select coalesce(max(last_seq), 0) + 1 as next from tocsin.log_commit)
 insert into tocsin.log_commit (last_seq, first_seq, recorded_at) select next, next, tocsin.instant() from head
 returning last_seq

@@ -1,2 +1,2 @@
--- A round trip and nothing else.
+-- An empty round trip.
 select 1

@@ -1,4 +1,4 @@
--- The log begins behind a few records.
+-- Moves the start of the log behind a few records.
 with filled as (
     select tocsin.append(array_agg(
         row(gen_random_uuid(), timestamptz '2026-01-01Z', 'caused', 'filled', null, null, null, null, null, null, null, null,

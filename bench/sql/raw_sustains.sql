@@ -1,4 +1,5 @@
--- The limit for sustains: timers away, states and alarms moved, events appended, one statement.
+-- The limit for sustains: deletes timers, updates states and alarms, appends events, in one
+-- statement.
 with due as materialized (
     select t.ctid, t.ref, t.key, t.fire_at
     from tocsin.timer t

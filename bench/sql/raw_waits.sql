@@ -1,4 +1,4 @@
--- The limit for waits: timers away, actions moved, steps appended, one statement.
+-- The limit for waits: deletes timers, updates actions, appends steps, in one statement.
 with due as materialized (
     select t.ctid, t.ref, t.key, t.fire_at
     from tocsin.timer t

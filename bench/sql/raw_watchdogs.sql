@@ -1,4 +1,5 @@
--- The limit for watchdogs: timers away, current values stale, verdicts with what a fire says appended, one statement.
+-- The limit for watchdogs: deletes timers, updates current values, appends calculated datapoints
+-- with the payload of a fire, in one statement.
 with due as materialized (
     select t.ctid, t.ref, t.key, t.fire_at, t.payload ->> 'owner' as owner
     from tocsin.timer t

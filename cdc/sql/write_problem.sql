@@ -2,7 +2,7 @@
 -- what was wrong before and since when.
 with before as (select problem, since from tocsin.cdc_report for update)
 update tocsin.cdc_report r
-set problem = %(problem)s, detail = %(detail)s, seq = %(seq)s,
+set problem = %(problem)s, detail = %(detail)s, remedy = %(remedy)s, seq = %(seq)s,
     since = case when before.problem is distinct from %(problem)s::text then
                  case when %(problem)s::text is not null then tocsin.instant() end
             else before.since end

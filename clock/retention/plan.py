@@ -1,8 +1,7 @@
-"""The plan of a prune: which partitions may be dropped, and why the next ones may not. Pure.
+"""What may be dropped, and what holds the rest. Pure.
 
-Guarantee: ranges of the log are dropped from the oldest on, without leaving one out. A day of
-datapoints is dropped when all of it is old. The reason given for the first range or day that stays
-is true for all later ones.
+Guarantee: ranges of the log go from the oldest on, without leaving one out; a day of datapoints goes when all of it is
+old. The reason that is given for the first one that stays is true of all behind it.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import NamedTuple
 
 
 class LogRange(NamedTuple):
-    """One range of seqs, with its remaining tables."""
+    """One range of seqs, with what is left of its tables."""
 
     start: int
     until: int
     tables: tuple[str, ...]
     bytes: int
     newest_at: datetime | None
-    """When its last record was committed; None if the range is not full yet."""
+    """When its last record was committed; None if it is not full yet."""
 
 
 class DatapointDay(NamedTuple):
@@ -36,22 +35,22 @@ class DatapointDay(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """How far each reader of the log has come; None if it has not begun."""
+    """How far each who needs the log has come; None: it has not begun."""
 
     now: datetime
     published: int | None
-    """The last seq of the stream, from the publisher's last audit."""
+    """The last seq of the stream, as its publisher last saw it."""
     read: int | None
     """The last seq that the record lane has read."""
     oldest_trigger: int | None
-    """The seq of the oldest event that started an active run; None if there is none."""
+    """The seq of the oldest event that an action under way began with; None if there is none."""
     oldest_dead: int | None
-    """The seq of the oldest event that started a dead run that can be retried."""
+    """The same of actions that failed, as long as they can be tried again."""
     data_watermark: datetime | None
-    """The lowest watermark of the data lane."""
+    """Up to when every partition of the data lane is complete."""
 
 
-class KeptItem(NamedTuple):
+class Kept(NamedTuple):
     what: str
     why: str
 
@@ -60,12 +59,12 @@ class KeptItem(NamedTuple):
 class PrunePlan:
     ranges: tuple[LogRange, ...]
     days: tuple[DatapointDay, ...]
-    kept: tuple[KeptItem, ...]
-    """The first range and the first day that stay, each with the reason."""
+    kept: tuple[Kept, ...]
+    """The first range and the first day that stay, with the reason."""
 
     @property
     def bytes(self) -> int:
-        return sum(range_.bytes for range_ in self.ranges) + sum(day.bytes for day in self.days)
+        return sum(one.bytes for one in self.ranges) + sum(day.bytes for day in self.days)
 
 
 def plan_pruning(
@@ -75,47 +74,47 @@ def plan_pruning(
     record_age: timedelta,
     datapoint_age: timedelta,
 ) -> PrunePlan:
-    kept: list[KeptItem] = []
-    dropped_ranges: list[LogRange] = []
-    for range_ in sorted(ranges):
-        why = _range_kept_by(range_, limits, record_age)
+    kept: list[Kept] = []
+    dropped: list[LogRange] = []
+    for one in sorted(ranges):
+        why = _holds_range(one, limits, record_age)
         if why is not None:
-            kept.append(KeptItem(f"records {range_.start} to {range_.until - 1}", why))
+            kept.append(Kept(f"records {one.start} to {one.until - 1}", why))
             break
-        dropped_ranges.append(range_)
-    dropped_days: list[DatapointDay] = []
+        dropped.append(one)
+    gone: list[DatapointDay] = []
     for day in sorted(days):
-        why = _day_kept_by(day, limits, datapoint_age)
+        why = _holds_day(day, limits, datapoint_age)
         if why is not None:
-            kept.append(KeptItem(f"datapoints of {day.day}", why))
+            kept.append(Kept(f"datapoints of {day.day}", why))
             break
-        dropped_days.append(day)
-    return PrunePlan(tuple(dropped_ranges), tuple(dropped_days), tuple(kept))
+        gone.append(day)
+    return PrunePlan(tuple(dropped), tuple(gone), tuple(kept))
 
 
-def _range_kept_by(range_: LogRange, limits: Limits, age: timedelta) -> str | None:
-    if range_.newest_at is None:
+def _holds_range(one: LogRange, limits: Limits, age: timedelta) -> str | None:
+    if one.newest_at is None:
         return "records are still added to it"
-    if limits.now - range_.newest_at < age:
+    if limits.now - one.newest_at < age:
         return f"younger than {_days(age)}"
-    last = range_.until - 1
+    last = one.until - 1
     if limits.published is None or limits.published < last:
         return f"the stream has them up to {limits.published or 0}"
     if limits.read is None or limits.read < last:
         return f"workers have read up to {limits.read or 0}"
     if limits.oldest_trigger is not None and limits.oldest_trigger <= last:
-        return f"an active run was started by record {limits.oldest_trigger}"
+        return f"an action under way began with record {limits.oldest_trigger}"
     if limits.oldest_dead is not None and limits.oldest_dead <= last:
-        return f"a dead run that can be retried was started by record {limits.oldest_dead}"
+        return f"an action that can be tried again began with record {limits.oldest_dead}"
     return None
 
 
-def _day_kept_by(day: DatapointDay, limits: Limits, age: timedelta) -> str | None:
-    end = day.start + timedelta(days=1)
+def _holds_day(one: DatapointDay, limits: Limits, age: timedelta) -> str | None:
+    end = one.start + timedelta(days=1)
     if limits.now - end < age:
         return f"younger than {_days(age)}"
     if limits.data_watermark is None or limits.data_watermark < end:
-        return "workers have not read them all yet"
+        return "workers have not read them all"
     return None
 
 
@@ -126,13 +125,10 @@ def _days(age: timedelta) -> str:
 def ranges_of(
     tables: Sequence[tuple[str, int]], size: int, commits: dict[int, datetime | None]
 ) -> list[LogRange]:
-    """Group tables such as event_1000000, given with their bytes, into ranges.
-
-    `commits` has the instant at which each range was full.
-    """
-    by_start: dict[int, list[tuple[str, int]]] = {}
+    """From (name of a table, its bytes), such as event_1000000, to ranges. `commits`: when each range was full."""
+    found: dict[int, list[tuple[str, int]]] = {}
     for name, count in tables:
-        by_start.setdefault(int(name.rsplit("_", 1)[1]), []).append((name, count))
+        found.setdefault(int(name.rsplit("_", 1)[1]), []).append((name, count))
     return [
         LogRange(
             start,
@@ -141,5 +137,5 @@ def ranges_of(
             sum(count for _, count in of_range),
             commits.get(start),
         )
-        for start, of_range in sorted(by_start.items())
+        for start, of_range in sorted(found.items())
     ]

@@ -1,4 +1,4 @@
-"""The stored report of the last prune, or of the running one."""
+"""The last run of retention, or the one under way, as it wrote it down."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tocsin.core.db import Connection, fetch_one
 
 class PruneReport(NamedTuple):
     began_at: datetime | None
-    """None if there was no run yet."""
+    """None: there was none yet."""
     ended_at: datetime | None
-    """None if the run is `running`, or was interrupted."""
+    """None: it is `under_way`, or was interrupted."""
     removed: Mapping[str, int]
     left: Sequence[Mapping[str, str]]
-    """Tables that could be removed and were not: `what` and `why`."""
+    """What was allowed to go and stayed: `what` and `why`."""
     now: datetime
-    running: bool
+    under_way: bool
 
 
 async def read_prune_report(connection: Connection) -> PruneReport:

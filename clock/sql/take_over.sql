@@ -1,3 +1,2 @@
--- Raise the epoch; null means that another candidate was faster. Ends the session of the former
--- leader.
+-- Raise the epoch; null means that another candidate was quicker. Ends the former leader's session.
 select tocsin.take_over(%(epoch)s, %(holder)s)

@@ -35,7 +35,8 @@ create table tocsin.lane_worker (
     holder text primary key,
     seen_until timestamptz not null,
     since timestamptz not null,
-    problem text
+    problem text,
+    remedy text
 ) with (fillfactor = 50);
 comment on table tocsin.lane_worker is
     'Workers that are alive, so that each takes a fair share of the partitions. Written by each '
@@ -44,6 +45,7 @@ comment on column tocsin.lane_worker.seen_until is 'The worker counts as alive u
 comment on column tocsin.lane_worker.since is 'Start of the worker.';
 comment on column tocsin.lane_worker.problem is
     'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
+comment on column tocsin.lane_worker.remedy is 'What an operator can do about the problem.';
 
 create table tocsin.ingest_event (
     key text primary key check (length(key) between 1 and 256),

@@ -12,6 +12,7 @@ create table tocsin.cdc_report (
     compared integer,
     problem text,
     detail text,
+    remedy text,
     seq bigint,
     since timestamptz
 ) with (fillfactor = 50);
@@ -29,6 +30,8 @@ comment on column tocsin.cdc_report.lag_s is
     'Age of the oldest record that is not published, in seconds.';
 comment on column tocsin.cdc_report.compared is 'Number of records that were compared.';
 comment on column tocsin.cdc_report.problem is 'Kind of problem; null if there is none.';
+comment on column tocsin.cdc_report.detail is 'Message about the problem.';
+comment on column tocsin.cdc_report.remedy is 'What an operator can do about it.';
 comment on column tocsin.cdc_report.seq is 'Sequence at which the problem is.';
 comment on column tocsin.cdc_report.since is 'Start of the problem.';
 

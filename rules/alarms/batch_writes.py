@@ -39,7 +39,7 @@ from rules.engine import (
     advance,
     step,
 )
-from rules.health.observations import Fact, holding_facts
+from rules.health.observations import Observation, alarm_observations
 from rules.lanes.batch import Writes
 from schemas.wire.alarm_events import transition_event
 from tocsin.core.columns import column
@@ -131,7 +131,7 @@ class AlarmBatch(Writes):
         self._observed_owners = observed_owners
         self.events: list[NewEvent] = []
         """The transitions, in the order in which they happened."""
-        self.facts: list[Fact] = []
+        self.observations: list[Observation] = []
 
     def apply_input(
         self, rule: Rule, owner: str, input: Input, correlation_id: uuid.UUID | None = None
@@ -156,7 +156,7 @@ class AlarmBatch(Writes):
         before = self._state(subject)
         self.change(subject, function, correlation_id)
         if subject[1] in self._observed_owners:
-            self.facts += holding_facts(*subject, at, before, self._state(subject))
+            self.observations += alarm_observations(*subject, at, before, self._state(subject))
 
     def change_rules(self, changes: Mapping[str, StateChange], at: datetime) -> None:
         """Apply the effect of an apply on states, at an instant of the lane."""

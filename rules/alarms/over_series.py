@@ -31,7 +31,7 @@ from rules.alarms.staleness import (
 from rules.documents.compiled_rules import compiled_rule_book
 from rules.documents.members import Members
 from rules.engine import Arrival, CompiledRules, WentStale
-from rules.health.observations import Fact, series_fact
+from rules.health.observations import Observation, freshness_observation
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, StalenessChange
 from schemas.wire.subjects import token
@@ -92,12 +92,13 @@ async def plan_batch(
     await _evaluate(alarms, rules, timeline)
     for subject, watermark in sustained.items():
         alarms.advance(subject, watermark)
-    observed = [Fact(arrival.owner, arrival.at, "fresh", arrival.key) for arrival in first_arrivals]
-    observed += map(series_fact, calculated)
-    facts = [fact for fact in observed if members.of_series(fact.owner, fact.subject, rules)]
-    facts += alarms.facts
-    records = NewRecords(alarms.events, calculated=calculated, facts=[fact.told() for fact in facts])
-    return SeriesBatch(alarms.freeze(), tracker.changed_series(), records, facts)
+    freshness = [Observation(arrival.owner, arrival.at, "fresh", arrival.key) for arrival in first_arrivals]
+    freshness += map(freshness_observation, calculated)
+    observations = [one for one in freshness if members.of_series(one.owner, one.subject, rules)]
+    observations += alarms.observations
+    rows = [observation.to_json() for observation in observations]
+    records = NewRecords(alarms.events, calculated=calculated, observations=rows)
+    return SeriesBatch(alarms.freeze(), tracker.changed_series(), records, observations)
 
 
 class SeriesBatch(Writes):
@@ -106,9 +107,9 @@ class SeriesBatch(Writes):
         alarms: AlarmBatch,
         changed: Sequence[TrackedSeries],
         records: NewRecords,
-        facts: Sequence[Fact] = (),
+        observations: Sequence[Observation] = (),
     ) -> None:
-        self.facts = facts
+        self.observations = observations
         self._alarms = alarms
         self._changed = changed
         self._records = records

@@ -29,7 +29,7 @@ from rules.apply.alarms import Watermarks
 from rules.apply.backlog import MAX_OVERDUE, BacklogTooLarge, chunks, count_overdue, read_backlog
 from rules.apply.impact import Impact
 from rules.engine import CompiledRules, Rule, Value, WentStale
-from rules.health.observations import Fact
+from rules.health.observations import Observation
 from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all
 from tocsin.core.records import NewRecords
@@ -49,15 +49,15 @@ class StaleSeries(NamedTuple):
     ts: datetime
     labels: dict[str, str]
 
-    def as_input(self, instant: datetime, said_at: datetime) -> WentStale:
+    def as_input(self, instant: datetime, reevaluated_at: datetime) -> WentStale:
         """The input for a rule that evaluates the series from `instant` on."""
-        return WentStale(instant, *self[1:], said_at)
+        return WentStale(instant, *self[1:], reevaluated_at)
 
 
 async def realise_overdue(
     connection: Connection, watermarks: Watermarks, impact: Impact
-) -> tuple[NewRecords, list[Fact]]:
-    """Realise what is overdue with the rules that held; returns records to append, and facts about members.
+) -> tuple[NewRecords, list[Observation]]:
+    """Realise what is overdue with the rules that held; returns records to append, and observations of members.
 
     `BacklogTooLarge` if that is too much to do while the lanes are blocked: see `backlog`.
     """
@@ -67,7 +67,7 @@ async def realise_overdue(
     if count_overdue(backlog) > MAX_OVERDUE:
         raise BacklogTooLarge
     records: list[NewRecords] = []
-    facts: list[Fact] = []
+    observations: list[Observation] = []
     for partition, owners in sorted(backlog.items()):
         watermark = watermarks["data", partition]
         assert watermark is not None, "nothing was read, so nothing is due"
@@ -75,8 +75,8 @@ async def realise_overdue(
             inputs = [OwnerWatermark(overdue.owner, watermark) for overdue in chunk]
             batch = await plan_batch(connection, partition, inputs, impact.before, impact.members)
             records.append(await _write(connection, batch))
-            facts += batch.facts
-    return replace(NewRecords.joined(records), facts=None), facts
+            observations += batch.observations
+    return replace(NewRecords.joined(records), observations=None), observations
 
 
 async def evaluate_stale_series(

@@ -27,17 +27,17 @@ from rules.apply.alarms import Watermarks
 from rules.apply.impact import Impact
 from rules.documents.members import Members
 from rules.engine import RuleState
-from rules.health.observations import Fact, held_after
+from rules.health.observations import Observation, member_alarm_at
 from rules.health.store import (
     alarm_row,
     as_rows,
-    calculated,
-    known_of,
+    health_datapoint,
     member_row,
-    read_all_facts,
-    read_standing,
+    member_states,
+    read_all_observations,
+    read_health,
 )
-from rules.health.systems import HealthChange, Known, Systems, gone, take
+from rules.health.systems import HealthChange, MemberStates, Systems, observe_in_order, removal_changes
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.records import NewRecords
 
@@ -45,49 +45,53 @@ _at = attrgetter("at")
 
 
 async def change_systems(
-    connection: Connection, impact: Impact, watermarks: Watermarks, realised: Sequence[Fact], at: datetime
+    connection: Connection,
+    impact: Impact,
+    watermarks: Watermarks,
+    realised: Sequence[Observation],
+    at: datetime,
 ) -> NewRecords:
     """Called after all other entities. `realised` are the observations of `realise_overdue`."""
     if impact.systems is None:
-        return NewRecords(facts=[])
+        return NewRecords(observations=[])
     await connection.execute(statement("rules.apply/lock_health"))
     before, changes, holds_from = await _conclude(connection, impact, realised)
     if not before.systems and not impact.systems:
-        return NewRecords(facts=[])
+        return NewRecords(observations=[])
     read = [read_at for (lane, _), read_at in watermarks.items() if lane == "data" and read_at is not None]
     changed_at = max((*read, *([holds_from] if holds_from else [])), default=at)
     changes += await _begin(connection, impact, watermarks, before, changed_at)
-    return NewRecords(calculated=[calculated(change) for change in changes], facts=[])
+    return NewRecords(calculated=[health_datapoint(change) for change in changes], observations=[])
 
 
 async def _conclude(
-    connection: Connection, impact: Impact, realised: Sequence[Fact]
+    connection: Connection, impact: Impact, realised: Sequence[Observation]
 ) -> tuple[Systems, list[HealthChange], datetime | None]:
     """Conclude health up to now, with the documents that held."""
     members, rules = impact.members, impact.before
-    systems, _, holds_from = await read_standing(
+    systems, _, holds_from = await read_health(
         connection, lambda owner, key: members.of_series(owner, key, rules)
     )
     changes: list[HealthChange] = []
     rest = sorted(realised, key=_at)
-    async for waiting in read_all_facts(connection):
-        count = bisect_right(rest, waiting[-1].at, key=_at)
-        changes += take(systems, sorted([*waiting, *rest[:count]], key=_at), holds_from)
+    async for chunk in read_all_observations(connection):
+        count = bisect_right(rest, chunk[-1].at, key=_at)
+        changes += observe_in_order(systems, sorted([*chunk, *rest[:count]], key=_at), holds_from)
         rest = rest[count:]
-    return systems, changes + take(systems, rest, holds_from), holds_from
+    return systems, changes + observe_in_order(systems, rest, holds_from), holds_from
 
 
 async def _begin(
     connection: Connection, impact: Impact, watermarks: Watermarks, before: Systems, changed_at: datetime
 ) -> list[HealthChange]:
     members, rules = Members(impact.systems or ()), impact.after
-    known = await _read_members(connection, members, watermarks)
-    systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
+    states = await _read_members(connection, members, watermarks)
+    systems = Systems(states, lambda owner, key: members.of_series(owner, key, rules))
     for name in sorted(members.systems):
-        systems.begin(name, before.state(name))
-    for row in members.rows(known.series, rules):
-        systems.place(row)
-    changes = gone(before, members.systems, changed_at) + systems.conclude(changed_at)
+        systems.add_system(name, before.state(name))
+    for row in members.rows(states.series, rules):
+        systems.add_member(row)
+    changes = removal_changes(before, members.systems, changed_at) + systems.conclude(changed_at)
     await _replace(connection, systems, changes, changed_at)
     return changes
 
@@ -95,18 +99,18 @@ async def _begin(
 async def _replace(
     connection: Connection, systems: Systems, changes: Sequence[HealthChange], changed_at: datetime
 ) -> None:
-    known = systems.known
+    states = systems.states
     parameters = {
         "holds_from": changed_at,
         "series": as_rows(
             {"owner": owner, "key": key, "stale_since": stale_since}
-            for owner, series in known.series.items()
+            for owner, series in states.series.items()
             for key, stale_since in series.items()
         ),
         "alarms": as_rows(
-            alarm_row(owner, rule, held)
-            for owner, alarms in known.alarms.items()
-            for rule, held in alarms.items()
+            alarm_row(owner, rule, alarm)
+            for owner, alarms in states.alarms.items()
+            for rule, alarm in alarms.items()
         ),
         "members": as_rows(member_row(row, condition) for row, condition in systems.members.items()),
     }
@@ -122,13 +126,13 @@ async def _replace(
     await connection.execute(statement("rules.apply/insert_systems"), parameters)
 
 
-async def _read_members(connection: Connection, members: Members, watermarks: Watermarks) -> Known:
+async def _read_members(connection: Connection, members: Members, watermarks: Watermarks) -> MemberStates:
     """The present state of all members. A sustain of an owner that becomes a member may be due and not fired yet."""
     row = await fetch_one(connection, "rules.apply/read_member_states", {"owners": sorted(members.owners)})
     assert row is not None
-    known = known_of((row[0], ()))
+    states = member_states(row[0], ())
     for owner, rule, partition, state in row[1]:
-        held = held_after(RuleState.from_json(state), watermarks["data", partition])
-        if held is not None:
-            known.alarms.setdefault(owner, {})[rule] = held
-    return known
+        alarm = member_alarm_at(RuleState.from_json(state), watermarks["data", partition])
+        if alarm is not None:
+            states.alarms.setdefault(owner, {})[rule] = alarm
+    return states

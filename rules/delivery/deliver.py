@@ -54,7 +54,7 @@ async def deliver(
 
 
 def _kind(target: Target) -> str:
-    """By `isinstance`, because the models of delivery steps are subclasses of targets."""
+    """The name of a kind of target. Models of delivery steps are subclasses of targets."""
     return next((name for model, name in _KINDS.items() if isinstance(target, model)), "apprise")
 
 

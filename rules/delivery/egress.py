@@ -76,7 +76,7 @@ class Egress:
         return usable
 
     def refusal(self, host: str, address: str, port: int) -> str | None:
-        """Why an address is rejected; None if it may be used."""
+        """The reason if an address is rejected, else None."""
         parsed = ip_address(address.partition("%")[0])
         return None if self.allow.allows(host, parsed, port) else why_internal(parsed)
 

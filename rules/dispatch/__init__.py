@@ -7,5 +7,5 @@ action_rule does not start because of a rate limit, an overlap or its lineage is
 skipped, with the reason.
 
 What decides is pure (`matcher`, `notifications`, `admission`, `wait_matcher`); rule tests and
-backtests use it as well. `dispatcher` and `event_waits` read and write Postgres.
+backtests use it as well. `dispatcher`, `policies` and `event_waits` read and write Postgres.
 """

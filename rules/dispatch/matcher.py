@@ -63,7 +63,7 @@ class ActionMatcher:
             for name, rule in self._rules.items()
             if rule.on == "alarm"
         }
-        """Of each rule over alarms, the events that it sees."""
+        """Event types of the transitions that each rule over alarms selects."""
         self._notifier = Notifier(rules)
         compiled = before._conditions if before is not None else {}
         self._conditions: dict[tuple[str, str], Condition | None] = {

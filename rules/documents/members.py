@@ -1,7 +1,8 @@
-"""The members of systems, as series.
+"""Members of systems, as series.
 
-Guarantee: a member that is named by its type is every series of its owner that has the type; until one was seen it
-has a place of its own, without a key, so that it counts as never seen.
+Guarantee: a member that is named by its type stands for every series of its owner that has the type.
+Until the first of them sends a datapoint, the member has one row without a key, which counts as
+no data.
 """
 
 from __future__ import annotations
@@ -20,68 +21,64 @@ class MemberRow(NamedTuple):
     system: str
     owner: str
     key: str
-    """Empty: no series of the type was seen yet."""
+    """Empty: no series of the type has sent a datapoint yet."""
     type: str
-    """Empty: it is named by its key."""
+    """Empty: the member is named by its key."""
     required: bool
     covered: bool
+    """Whether anything can detect a problem: an event_rule, or staleness."""
     holds: bool
-    """While it is silent, it is as it was."""
+    """Whether the last value stays valid while the series is stale."""
 
 
 class Members:
     def __init__(self, systems: Iterable[SystemDocument] = ()) -> None:
-        self._named: defaultdict[tuple[str, str], list[MemberRow]] = defaultdict(list)
-        self._typed: defaultdict[tuple[str, str], list[MemberRow]] = defaultdict(list)
+        self._by_key: defaultdict[tuple[str, str], list[MemberRow]] = defaultdict(list)
+        self._by_type: defaultdict[tuple[str, str], list[MemberRow]] = defaultdict(list)
         self.systems: set[str] = set()
         for system in systems:
             self.systems.add(system.name)
-            for one in system.members:
-                row = MemberRow(
-                    system.name, one.owner, one.key or "", one.type or "", one.required, False, False
-                )
-                (self._typed if row.type else self._named)[row.owner, row.type or row.key].append(row)
-        self.owners = frozenset(owner for owner, _ in (*self._named, *self._typed))
+            for member in system.members:
+                key, type = member.key or "", member.type or ""
+                row = MemberRow(system.name, member.owner, key, type, member.required, False, False)
+                (self._by_type if type else self._by_key)[row.owner, type or key].append(row)
+        self.owners = frozenset(owner for owner, _ in (*self._by_key, *self._by_type))
 
     def of_series(self, owner: str, key: str, rules: CompiledRules) -> list[MemberRow]:
-        """As which members a series counts."""
+        """The members that a series counts as."""
         if owner not in self.owners:
             return []
-        found = self._named.get((owner, key), [])
-        holds = rules.types.of(key)
-        if holds is not None:
-            found = found + self._typed.get((owner, holds.name), [])
-        return [_of_key(row, key, rules) for row in found]
+        rows = self._by_key.get((owner, key), [])
+        type = rules.types.of(key)
+        if type is not None:
+            rows = rows + self._by_type.get((owner, type.name), [])
+        return [_with_key(row, key, rules) for row in rows]
 
     def owners_of(self, system: str) -> set[str]:
-        rows = (row for rows in (*self._named.values(), *self._typed.values()) for row in rows)
-        return {row.owner for row in rows if row.system == system}
+        return {row.owner for row in self._all() if row.system == system}
 
     def rows(self, seen: Mapping[str, Iterable[str]], rules: CompiledRules) -> list[MemberRow]:
-        """All of them. `seen`: the keys of each owner."""
-        typed = {
+        """All members. `seen`: by owner, the keys of the series that have sent a datapoint."""
+        by_type = {
             row
             for owner in self.owners
             for key in seen.get(owner, ())
             for row in self.of_series(owner, key, rules)
             if row.type
         }
-        met = {unmet(row) for row in typed}
-        named = {
-            _of_key(row, row.key, rules) if row.key else row
-            for rows in (*self._named.values(), *self._typed.values())
-            for row in rows
-        }
-        return sorted((named - met) | typed)
+        named = {_with_key(row, row.key, rules) if row.key else row for row in self._all()}
+        return sorted((named - {unseen_member(row) for row in by_type}) | by_type)
+
+    def _all(self) -> Iterable[MemberRow]:
+        return (row for rows in (*self._by_key.values(), *self._by_type.values()) for row in rows)
 
 
-def unmet(row: MemberRow) -> MemberRow:
-    """The place of a member that is named by its type, until a series of it was seen."""
+def unseen_member(row: MemberRow) -> MemberRow:
+    """The row of a member that is named by its type, before any of its series has sent a datapoint."""
     return row._replace(key="", covered=False, holds=False)
 
 
-def _of_key(row: MemberRow, key: str, rules: CompiledRules) -> MemberRow:
-    """Covered: something could ever say that the series is ill."""
+def _with_key(row: MemberRow, key: str, rules: CompiledRules) -> MemberRow:
     holds = rules.types.holds(key)
     is_watched = rules.types.stale_after(key) is not None
     return row._replace(key=key, covered=bool(rules.for_key(key)) or (is_watched and not holds), holds=holds)

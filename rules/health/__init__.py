@@ -1,6 +1,7 @@
-"""Health of systems: from the series and alarms of their members to ok, degraded, outage or unknown.
+"""Health of systems: `ok`, `degraded`, `outage` or `unknown`, from the series and alarms of their members.
 
-Guarantee: health at an instant is what the members are in after everything that happened up to then (`systems`, pure);
-live it is said when that is decided in all partitions (`deciding`), and each change of it is one calculated datapoint.
-Whoever concludes something about a member notes a fact (`facts`) and need not think of systems.
+Guarantee: the health at an instant follows from the conditions of the members after everything that
+happened up to that instant (`systems`, pure). Live, it is decided once all partitions have been read
+up to the instant (`decide`), and each change is one calculated datapoint. Code that changes a series
+or an alarm of a member records an observation (`observations`) and needs no knowledge of systems.
 """

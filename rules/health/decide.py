@@ -1,24 +1,25 @@
-"""Health, decided: facts about members are taken in the order of their instants, as soon as nothing earlier can come.
+"""Decides health: processes observations of members in the order of their instants.
 
-Guarantee: a fact is taken when every partition has been read up to its instant and nothing of a member is left to
-fire or to be heard before it. So health is the same whichever partition was read first and however late anybody was,
-and each change of it is one calculated datapoint, in the transaction that moves where systems stand. While a partition
-lags behind, health waits: it never says what it would have to take back.
+Guarantee: an observation is processed once every partition has been read up to its instant and
+nothing about a member is left to fire or to be processed before it. So health does not depend on
+which partition was read first, nor on how late any process was. Each change is one calculated
+datapoint, in the transaction that stores the new health. While a partition lags, health waits: it is
+never corrected afterwards.
 
-Any number of workers try; one at a time decides. On failure nothing was decided, and it is tried again.
+Any number of workers try, and one at a time decides. On failure nothing was decided, and the worker
+tries again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import newest_rules
-from rules.health.store import calculated, read_facts, read_standing, write_standing
-from rules.health.systems import HealthChange, take
-from tocsin.core.db import Connection, open_session, retrying, statement
+from rules.health.store import health_datapoint, read_health, read_observations, write_health
+from rules.health.systems import HealthChange, observe_in_order
+from tocsin.core.db import Connection, fetch_value, open_session, retrying
 from tocsin.core.record_log import append_records
 from tocsin.core.records import NewRecords
 from tocsin.core.service import beat
@@ -26,67 +27,67 @@ from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _EVERY_S = 0.1
-_AT_ONCE = 500
+_CHUNK = 500
 
 
 class HealthDecider:
-    """What a worker does beside its lanes; `at_once`: how many facts in one transaction."""
+    """A task of a worker. `chunk`: the number of observations in one transaction."""
 
-    def __init__(self, settings: Settings, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, settings: Settings, chunk: int = _CHUNK) -> None:
         self._settings = settings
-        self._at_once = at_once
+        self._chunk = chunk
         self._book = compiled_rule_book()
 
     async def run(self) -> None:
         async with open_session(self._settings, "worker health") as connection:
             while True:
                 beat("health")
-                # Another transaction that holds the log for longer than we wait makes this later, and no more.
+                # A process that keeps the log locked for longer than we wait only delays us.
                 with suppress(LOCK_TIMEOUT):
                     await retrying(lambda: self.decide(connection))
                 await asyncio.sleep(_EVERY_S)
 
     async def decide(self, connection: Connection) -> list[HealthChange]:
-        """What is decided by now, a page of facts at a time: a session that is idle for long inside of a transaction is
-        ended, and the rules are compiled before one for the same reason."""
-        told: list[HealthChange] = []
-        while await _one(connection, statement("rules.health/has_facts")):
-            # An apply leaves no facts behind, so all of them are of its documents.
+        """Process the observations that are decided by now, one chunk per transaction.
+
+        Postgres ends a session that idles in a transaction for long. For the same reason the rules
+        are compiled before the transaction.
+        """
+        changes: list[HealthChange] = []
+        while await fetch_value(connection, "rules.health/has_observations"):
+            # An apply leaves no observations behind, so all of them belong to its documents.
             seq = await newest_rules(connection) + 1
             await self._book.refresh(connection, seq)
-            page = self._book.at(seq)
+            rules = self._book.at(seq)
             async with connection.transaction():
-                count, changes = await self._take(connection, seq, page)
-            told += changes
-            if count < self._at_once:
+                count, changes_of_chunk = await self._process(connection, seq, rules)
+            changes += changes_of_chunk
+            if count < self._chunk:
                 break
             beat("health")
-        return told
+        return changes
 
-    async def _take(
-        self, connection: Connection, seq: int, page: CompiledRuleSet
+    async def _process(
+        self, connection: Connection, seq: int, rules: CompiledRuleSet
     ) -> tuple[int, list[HealthChange]]:
-        """How many facts were taken, and what they changed."""
-        if not await _one(connection, statement("rules.health/try_health")):
+        """Process one chunk; returns the number of observations, and the changes."""
+        if not await fetch_value(connection, "rules.health/try_lock_health"):
             return 0, []
         if await newest_rules(connection) + 1 != seq:
             return 0, []
-        # In this order: whatever is decided up to an instant has its facts in the table.
-        until = await _one(connection, statement("rules.health/read_decided"))
-        waiting = await read_facts(connection, until, self._at_once) if until is not None else []
-        if not waiting:
+        # The watermark first: observations up to it are then complete in the table.
+        until = await fetch_value(connection, "rules.health/read_watermark")
+        stored = [] if until is None else await read_observations(connection, until, self._chunk)
+        if not stored:
             return 0, []
-        standing = await read_standing(
+        observations = [observation for _, observation in stored]
+        health = await read_health(
             connection,
-            lambda owner, key: page.members.of_series(owner, key, page),
-            sorted({fact.owner for _, fact in waiting}),
+            lambda owner, key: rules.members.of_series(owner, key, rules),
+            sorted({observation.owner for observation in observations}),
         )
-        changes = take(standing.systems, (fact for _, fact in waiting), standing.holds_from)
-        await write_standing(connection, standing, waiting, changes)
-        await append_records(connection, NewRecords(calculated=[calculated(one) for one in changes]))
-        return len(waiting), changes
-
-
-async def _one(connection: Connection, query: bytes) -> Any:
-    row = await (await connection.execute(query)).fetchone()
-    return None if row is None else row[0]
+        changes = observe_in_order(health.systems, observations, health.holds_from)
+        await write_health(connection, health, stored, changes)
+        datapoints = [health_datapoint(change) for change in changes]
+        await append_records(connection, NewRecords(calculated=datapoints))
+        return len(stored), changes

@@ -1,9 +1,9 @@
-"""What is known about the owners of members: facts, each at its instant. Pure.
+"""Observations: changes of the series and alarms of members, each at its instant. Pure.
 
-Guarantee: a fact depends on arrivals alone, like the verdict that it comes from. There are two kinds. A series is
-fresh (it was seen for the first time, or again) or stale; the alarm of a rule is open and held by some series, or is
-not. Facts about one series, or one rule, come in their order, with instants that never go back; between others only
-the instant counts.
+Guarantee: an observation depends on arrivals alone. There are two sorts. A series is fresh (it sent
+its first datapoint, or one after it was stale) or stale; the alarm of a rule is open, with the series
+that keep it open, or it is not. Observations of one series, or of one rule, are in order, and their
+instants never go back. Between others only the instant counts.
 """
 
 from __future__ import annotations
@@ -15,62 +15,66 @@ from typing import Any, Literal, NamedTuple
 from rules.engine import RuleState, advance
 from tocsin.core.records import NewCalculated
 
-What = Literal["fresh", "stale", "alarm"]
+ObservationKind = Literal["fresh", "stale", "alarm"]
 
 
-class Held(NamedTuple):
-    """An open alarm, and the series that hold it."""
+class MemberAlarm(NamedTuple):
+    """An open alarm, and the keys of the series that keep it open."""
 
     severity: int
     since: datetime
     keys: frozenset[str]
 
 
-class Fact(NamedTuple):
+class Observation(NamedTuple):
     owner: str
     at: datetime
-    what: What
+    kind: ObservationKind
     subject: str
-    """The key of the series, or the event_rule."""
-    held: Held | None = None
-    """Of an alarm; None: it is not open."""
+    """The key of the series, or the name of the event_rule."""
+    alarm: MemberAlarm | None = None
+    """The alarm of an observation of kind `alarm`; None: it is not open."""
 
-    def told(self) -> dict[str, Any]:
-        """As `tocsin.append` takes it: plain JSON."""
-        fact: dict[str, Any] = {
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON with the names of the columns of `member_observation`."""
+        columns: dict[str, Any] = {
             "owner": self.owner,
             "at": self.at.isoformat(),
-            "what": self.what,
+            "what": self.kind,
             "subject": self.subject,
         }
-        if self.held is not None:
-            severity, since, keys = self.held
-            fact |= {"severity": severity, "since": since.isoformat(), "keys": sorted(keys)}
-        return fact
+        if self.alarm is not None:
+            severity, since, keys = self.alarm
+            columns |= {"severity": severity, "since": since.isoformat(), "keys": sorted(keys)}
+        return columns
 
 
-def held_by(state: RuleState) -> Held | None:
+def member_alarm(state: RuleState) -> MemberAlarm | None:
+    """The alarm of a state, if it is open."""
     if state.alarm is None or state.phase not in ("open", "clearing"):
         return None
-    return Held(state.alarm.severity, state.alarm.since, state.holding)
+    return MemberAlarm(state.alarm.severity, state.alarm.since, state.holding)
 
 
-def held_after(state: RuleState, decided: datetime | None) -> Held | None:
-    """Once the sustain that is due by then has fired; None: nothing is decided."""
-    return held_by(state if decided is None else advance(state, decided)[0])
+def member_alarm_at(state: RuleState, watermark: datetime | None) -> MemberAlarm | None:
+    """The alarm of a state, once the sustain that is due by the watermark has fired."""
+    return member_alarm(state if watermark is None else advance(state, watermark)[0])
 
 
-def holding_facts(rule: str, owner: str, at: datetime, before: RuleState, after: RuleState) -> Iterator[Fact]:
-    """What a turn of a rule's state at an instant says about its alarm: the deadline that it found due comes first."""
+def alarm_observations(
+    rule: str, owner: str, at: datetime, before: RuleState, after: RuleState
+) -> Iterator[Observation]:
+    """The observations of one step of a state. A deadline that the step realised comes first."""
     if before.due_at is not None and before.due_at <= at:
-        due_at, was = before.due_at, held_by(before)
+        due_at, earlier = before.due_at, member_alarm(before)
         before, _ = advance(before, at)
-        if held_by(before) != was:
-            yield Fact(owner, due_at, "alarm", rule, held_by(before))
-    if held_by(after) != held_by(before):
-        yield Fact(owner, at, "alarm", rule, held_by(after))
+        if member_alarm(before) != earlier:
+            yield Observation(owner, due_at, "alarm", rule, member_alarm(before))
+    if member_alarm(after) != member_alarm(before):
+        yield Observation(owner, at, "alarm", rule, member_alarm(after))
 
 
-def series_fact(one: NewCalculated) -> Fact:
-    """Of a verdict about freshness."""
-    return Fact(one.owner, one.ts, "stale" if one.kind == "stale" else "fresh", one.key)
+def freshness_observation(calculated: NewCalculated) -> Observation:
+    """The observation of a calculated datapoint about staleness."""
+    kind: ObservationKind = "stale" if calculated.kind == "stale" else "fresh"
+    return Observation(calculated.owner, calculated.ts, kind, calculated.key)

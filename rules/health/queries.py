@@ -1,4 +1,4 @@
-"""The health of systems, for a person to look at."""
+"""Reads the health of systems for operators."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tocsin.core.db import Connection, fetch_dicts
 
 
 async def list_health(connection: Connection) -> list[dict[str, Any]]:
-    """By name; of each system the members that are not ok, the worst first, and since when a fact about it waits."""
+    """The systems by name, with the members that are not ok and the instant of the first undecided observation."""
     return await fetch_dicts(connection, "rules.health/list_health")

@@ -1,16 +1,23 @@
-"""The roll-up, as pure functions: what a member is in, and what that makes of its system.
+"""The roll-up: the condition of a member, and the health of a system from those of its members. Pure.
 
-A member is, the worst first:
+The condition of a member, the worst first:
 
-- `outage` or `degraded`: its series holds an open alarm of that weight. An alarm that began with the silence of
-  the series says no more than the silence.
-- `stale`: it spoke and stopped, unless its type says that the last value holds. `no-data`: it has never spoken.
-  `uncovered`: it speaks, and nothing could ever say that it is ill, neither an event_rule nor a watched type whose
-  silence counts. Otherwise `ok`.
+- `outage` or `degraded`: its series keeps an alarm of such a severity open. An alarm that began when
+  the series was already stale does not count: `stale` covers it.
+- `stale`: its series is stale, unless its type says that the last value stays valid.
+- `no-data`: it has never sent a datapoint.
+- `uncovered`: it sends datapoints, but nothing can detect a problem: no event_rule covers it, and its
+  type is not watched or `on_stale: hold`.
+- `ok` otherwise.
 
-A system is in `outage` if a required member is; `unknown` if a required member is stale, because we have lost sight
-of it; `degraded` if an optional member is ill or stale, or a required one is degraded; `ok` if a required member is.
-What has never spoken is gray and takes nothing down: only if nothing is left to judge by is the system `unknown`.
+The health of a system, the first that applies:
+
+- `outage`: a required member is in outage.
+- `unknown`: a required member is stale.
+- `degraded`: an optional member is in outage, degraded or stale, or a required one is degraded.
+- `ok`: a required member is ok.
+- `unknown` otherwise. Members without data are ignored; the system is `unknown` only if no other
+  required member can decide.
 """
 
 from __future__ import annotations
@@ -19,55 +26,57 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-Condition = Literal["ok", "degraded", "outage", "stale", "no-data", "uncovered"]
+from rules.health.observations import MemberAlarm
+
+MemberCondition = Literal["ok", "degraded", "outage", "stale", "no-data", "uncovered"]
 Health = Literal["ok", "degraded", "outage", "unknown"]
 Reason = Literal["stale", "no-data", "uncovered"]
 
 
-class Weights(NamedTuple):
-    """Severities from which on an open alarm of a member counts."""
+class SeverityThresholds(NamedTuple):
+    """The severities from which an open alarm of a member counts."""
 
     degraded_at: int
     outage_at: int
 
     @classmethod
-    def among(cls, levels: int) -> Weights:
-        """The lowest level never counts, the upper half is an outage: of the usual six, warning and high."""
+    def for_levels(cls, levels: int) -> SeverityThresholds:
+        """The lowest level never counts, and the upper half is an outage: of the usual six, warning and high."""
         return cls(min(2, levels), levels // 2 + 1)
 
 
-class Seen(NamedTuple):
-    """The series of a member."""
+class SeenSeries(NamedTuple):
+    """The series of a member that has sent a datapoint."""
 
     stale_since: datetime | None = None
 
 
-class Open(NamedTuple):
-    """An open alarm that the series holds."""
-
-    severity: int
-    since: datetime
-
-
-def condition(seen: Seen | None, alarms: Iterable[Open], covered: bool, weights: Weights) -> Condition:
-    stale_since = None if seen is None else seen.stale_since
-    worst = max((one.severity for one in alarms if stale_since is None or one.since < stale_since), default=0)
-    if worst >= weights.outage_at:
+def member_condition(
+    series: SeenSeries | None,
+    alarms: Iterable[MemberAlarm],
+    is_covered: bool,
+    thresholds: SeverityThresholds,
+) -> MemberCondition:
+    """The condition of a member. `alarms` are those that its series keeps open."""
+    stale_since = None if series is None else series.stale_since
+    counted = (alarm.severity for alarm in alarms if stale_since is None or alarm.since < stale_since)
+    highest = max(counted, default=0)
+    if highest >= thresholds.outage_at:
         return "outage"
-    if worst >= weights.degraded_at:
+    if highest >= thresholds.degraded_at:
         return "degraded"
-    if seen is None:
+    if series is None:
         return "no-data"
     if stale_since is not None:
         return "stale"
-    return "ok" if covered else "uncovered"
+    return "ok" if is_covered else "uncovered"
 
 
-def roll_up(members: Iterable[tuple[Condition, bool]]) -> tuple[Health, Reason | None]:
-    """Of (condition, required)."""
+def roll_up(members: Iterable[tuple[MemberCondition, bool]]) -> tuple[Health, Reason | None]:
+    """The health of a system whose members have these conditions; true: the member is required."""
     members = list(members)
-    required = {one for one, is_required in members if is_required}
-    optional = {one for one, is_required in members if not is_required}
+    required = {condition for condition, is_required in members if is_required}
+    optional = {condition for condition, is_required in members if not is_required}
     if "outage" in required:
         return "outage", None
     if "stale" in required:

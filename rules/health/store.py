@@ -1,6 +1,7 @@
-"""Where systems stand, as rows: what is decided about their members, read into `Systems` and written back.
+"""Reads and writes the health of systems: decided states as rows, and `Systems` from them.
 
-Only who holds the lock of health (`rules.health/try_health`, `rules.health/lock_health`) reads and writes here.
+Only the holder of the lock of health (`rules.health/try_lock_health`, `rules.apply/lock_health`)
+calls this.
 """
 
 from __future__ import annotations
@@ -14,150 +15,166 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from rules.documents.members import MemberRow
-from rules.health.observations import Fact, Held, What
-from rules.health.rollup import Condition
-from rules.health.systems import SHOWN, WORST, HealthChange, Join, Known, Systems
+from rules.health.observations import MemberAlarm, Observation, ObservationKind
+from rules.health.rollup import MemberCondition
+from rules.health.systems import (
+    MAX_SHOWN_MEMBERS,
+    WORST_FIRST,
+    FindMembers,
+    HealthChange,
+    MemberStates,
+    Systems,
+)
 from schemas.wire.calculated import HEALTH_KEY
-from tocsin.core.db import Connection, fetch_all, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.instant import parse_instant
 from tocsin.core.records import NewCalculated
 
-_AT_ONCE = 1000
+_CHUNK = 1000
 
 
-class Waiting(NamedTuple):
+class StoredObservation(NamedTuple):
     """A row of `member_observation`."""
 
     id: int
-    fact: Fact
+    observation: Observation
 
 
-class Standing(NamedTuple):
+class StoredHealth(NamedTuple):
     systems: Systems
-    members: Mapping[MemberRow, Condition]
-    """As they are stored."""
+    members: Mapping[MemberRow, MemberCondition]
+    """The stored conditions."""
     holds_from: datetime | None
-    """No verdict is for an earlier instant; None: there are no systems."""
+    """The instant of the apply that made the systems, before which no health may change; None: there are none."""
 
 
-async def read_facts(connection: Connection, until: datetime, most: int) -> list[Waiting]:
-    """In the order in which they are taken: so many, and the others of the last one's instant, because an instant is
-    concluded once."""
-    given = {"until": until, "most": most}
-    rows = await fetch_all(connection, "rules.health/read_facts", given)
-    return [_waiting(*row) for row in rows]
+async def read_observations(connection: Connection, until: datetime, limit: int) -> list[StoredObservation]:
+    """Observations up to an instant, in order: `limit` of them, and the others of the last instant.
+
+    An instant is concluded once, so its observations are never divided.
+    """
+    parameters = {"until": until, "limit": limit}
+    rows = await fetch_all(connection, "rules.health/read_observations", parameters)
+    return [_observation(*row) for row in rows]
 
 
-async def read_all_facts(connection: Connection) -> AsyncIterator[list[Fact]]:
-    """In the order in which they are taken, a page at a time, and an instant as a whole: there may be very many while a
-    partition is far behind."""
-    page: list[Fact] = []
-    async with connection.cursor(name="facts") as cursor:
-        await cursor.execute(statement("rules.health/read_all_facts"))
-        while rows := await cursor.fetchmany(_AT_ONCE):
-            page += (_waiting(*row).fact for row in rows)
-            whole = bisect_left(page, page[-1].at, key=lambda fact: fact.at)
+async def read_all_observations(connection: Connection) -> AsyncIterator[list[Observation]]:
+    """All observations in order, in chunks that never divide an instant.
+
+    There may be very many while a partition is far behind.
+    """
+    chunk: list[Observation] = []
+    async with connection.cursor(name="observations") as cursor:
+        await cursor.execute(statement("rules.health/read_all_observations"))
+        while rows := await cursor.fetchmany(_CHUNK):
+            chunk += (_observation(*row).observation for row in rows)
+            whole = bisect_left(chunk, chunk[-1].at, key=lambda observation: observation.at)
             if whole:
-                yield page[:whole]
-                page = page[whole:]
-    if page:
-        yield page
+                yield chunk[:whole]
+                chunk = chunk[whole:]
+    if chunk:
+        yield chunk
 
 
-def _waiting(
+def _observation(
     id: int,
     owner: str,
     at: datetime,
-    what: What,
+    kind: ObservationKind,
     subject: str,
     severity: int,
     since: datetime,
     keys: Sequence[str],
-) -> Waiting:
-    held = Held(severity, since, frozenset(keys)) if keys else None
-    return Waiting(id, Fact(owner, at, what, subject, held))
+) -> StoredObservation:
+    alarm = MemberAlarm(severity, since, frozenset(keys)) if keys else None
+    return StoredObservation(id, Observation(owner, at, kind, subject, alarm))
 
 
-async def read_standing(connection: Connection, join: Join, owners: Sequence[str] | None = None) -> Standing:
-    """Of the systems that have members of some owners; without `owners` of all."""
-    known = known_of(await _row(connection, statement("rules.health/read_known"), {"owners": owners}))
-    given = {"owners": owners, "worst": list(WORST), "shown": SHOWN}
-    told, rows, others, worst = await _row(connection, statement("rules.health/read_standing"), given)
-    systems = Systems(known, join)
-    for name, health, reason, _ in told:
-        systems.begin(name, (health, reason))
-    stored = {MemberRow(*row): condition for *row, condition in rows}
-    for row, condition in stored.items():
-        systems.place(row, condition)
-    for name, condition, required, members in others:
-        systems.count(name, condition, required, members)
+async def read_health(
+    connection: Connection, find_members: FindMembers, owners: Sequence[str] | None = None
+) -> StoredHealth:
+    """The systems that have members of some owners; without `owners`, all systems."""
+    states = await fetch_one(connection, "rules.health/read_member_states", {"owners": owners})
+    parameters = {"owners": owners, "worst": list(WORST_FIRST), "shown": MAX_SHOWN_MEMBERS}
+    stored_systems, rows, counts, worst = await fetch_one(connection, "rules.health/read_systems", parameters)
+    systems = Systems(member_states(*states), find_members)
+    for name, health, reason, _ in stored_systems:
+        systems.add_system(name, (health, reason))
+    members = {MemberRow(*row): condition for *row, condition in rows}
+    for row, condition in members.items():
+        systems.add_member(row, condition)
+    for name, condition, required, count in counts:
+        systems.add_counts(name, condition, required, count)
     for *row, condition in worst:
-        systems.mention(MemberRow(*row), condition)
-    return Standing(systems, stored, max((parse_instant(one[3]) for one in told), default=None))
+        systems.add_worst(MemberRow(*row), condition)
+    holds_from = max((parse_instant(system[3]) for system in stored_systems), default=None)
+    return StoredHealth(systems, members, holds_from)
 
 
-def known_of(row: Sequence[Any]) -> Known:
-    known = Known()
-    series, alarms = row
+def member_states(series: Iterable[Sequence[Any]], alarms: Iterable[Sequence[Any]]) -> MemberStates:
+    """The states of rows (owner, key, stale_since) and (owner, rule, severity, since, keys)."""
+    states = MemberStates()
     for owner, key, stale_since in series:
-        known.series.setdefault(owner, {})[key] = None if stale_since is None else parse_instant(stale_since)
+        stale_at = None if stale_since is None else parse_instant(stale_since)
+        states.series.setdefault(owner, {})[key] = stale_at
     for owner, rule, severity, since, keys in alarms:
-        known.alarms.setdefault(owner, {})[rule] = Held(severity, parse_instant(since), frozenset(keys))
-    return known
+        alarm = MemberAlarm(severity, parse_instant(since), frozenset(keys))
+        states.alarms.setdefault(owner, {})[rule] = alarm
+    return states
 
 
-async def write_standing(
-    connection: Connection, standing: Standing, waiting: Sequence[Waiting], changes: Sequence[HealthChange]
+async def write_health(
+    connection: Connection,
+    stored: StoredHealth,
+    observations: Sequence[StoredObservation],
+    changes: Sequence[HealthChange],
 ) -> None:
-    """What the facts did to where systems stand."""
-    systems, stored, _ = standing
-    subjects = {(fact.owner, fact.subject) for _, fact in waiting if fact.what == "alarm"}
-    alarms = {one: systems.known.alarms.get(one[0], {}).get(one[1]) for one in subjects}
-    series = {(fact.owner, fact.subject) for _, fact in waiting if fact.what != "alarm"}
+    """Store the effect of the observations, and delete them."""
+    systems, members, _ = stored
+    observed = [observation for _, observation in observations]
+    subjects = {(one.owner, one.subject) for one in observed if one.kind == "alarm"}
+    alarms = {(owner, rule): systems.states.alarms.get(owner, {}).get(rule) for owner, rule in subjects}
+    series = {(one.owner, one.subject) for one in observed if one.kind != "alarm"}
     parameters = {
-        "facts": [id for id, _ in waiting],
+        "observations": [id for id, _ in observations],
         "series": as_rows(
-            {"owner": owner, "key": key, "stale_since": systems.known.series[owner][key]}
+            {"owner": owner, "key": key, "stale_since": systems.states.series[owner][key]}
             for owner, key in series
         ),
-        "ended": as_rows({"owner": owner, "rule": rule} for (owner, rule), one in alarms.items() if not one),
-        "alarms": as_rows(alarm_row(*subject, held) for subject, held in alarms.items() if held),
-        "met": as_rows(row._asdict() for row in stored if row not in systems.members),
+        "ended": as_rows(
+            {"owner": owner, "rule": rule} for (owner, rule), alarm in alarms.items() if not alarm
+        ),
+        "alarms": as_rows(alarm_row(*subject, alarm) for subject, alarm in alarms.items() if alarm),
+        "seen": as_rows(row._asdict() for row in members if row not in systems.members),
         "members": as_rows(
             member_row(row, condition)
             for row, condition in systems.members.items()
-            if stored.get(row) != condition
+            if members.get(row) != condition
         ),
         "systems": as_rows(
-            {"system": one.system, "health": one.health, "reason": one.reason, "since": one.at}
-            for one in {one.system: one for one in changes}.values()
+            {"system": change.system, "health": change.health, "reason": change.reason, "since": change.at}
+            for change in {change.system: change for change in changes}.values()
         ),
     }
     await connection.execute(statement("rules.health/put_health"), parameters)
 
 
-def alarm_row(owner: str, rule: str, held: Held) -> dict[str, Any]:
-    return {"owner": owner, "rule": rule, **held._asdict(), "keys": sorted(held.keys)}
+def alarm_row(owner: str, rule: str, alarm: MemberAlarm) -> dict[str, Any]:
+    return {"owner": owner, "rule": rule, **alarm._asdict(), "keys": sorted(alarm.keys)}
 
 
-def member_row(row: MemberRow, condition: Condition) -> dict[str, Any]:
+def member_row(row: MemberRow, condition: MemberCondition) -> dict[str, Any]:
     return {**row._asdict(), "condition": condition}
 
 
 def as_rows(rows: Iterable[Mapping[str, Any]]) -> Jsonb:
-    """For `jsonb_to_recordset`."""
-    return Jsonb([{name: _plain(value) for name, value in row.items()} for row in rows])
+    """A parameter for `jsonb_to_recordset`."""
+    return Jsonb([{name: _json(value) for name, value in row.items()} for row in rows])
 
 
-def calculated(change: HealthChange) -> NewCalculated:
+def health_datapoint(change: HealthChange) -> NewCalculated:
     return NewCalculated(change.system, HEALTH_KEY, change.at, "health", change.payload, uuid4())
 
 
-def _plain(value: Any) -> Any:
+def _json(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-async def _row(connection: Connection, query: bytes, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = await (await connection.execute(query, given)).fetchall()
-    (row,) = rows
-    return tuple(row)

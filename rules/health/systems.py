@@ -1,11 +1,13 @@
-"""Systems through time: facts about their members in, changes of their health out. Pure; the one definition of health.
+"""Health of systems over time: observations of members in, changes of health out. Pure; the one definition.
 
-Guarantee: the health of a system at an instant is the roll-up of what its members are in after everything that happened
-up to and at that instant. So it depends on arrivals alone: not on how facts came in batches, and not on which member's
-partition was read first. Of what comes and goes within one microsecond only the end is seen.
+Guarantee: the health of a system at an instant is the roll-up of the conditions of its members after
+everything that happened up to and at that instant. So it depends on arrivals alone: neither on the
+batches in which observations came, nor on which partition was read first. Of several changes within
+one microsecond only the last is visible.
 
-A shell hands over the facts of one instant (`hear`), then asks what changed (`conclude`). Live workers do so when an
-instant is decided, rule tests when it is over, a backtest when it is replayed.
+A shell passes the observations of one instant (`observe`) and then asks for the changes
+(`conclude`). Live workers do so when an instant is decided, rule tests when it is over, a backtest
+when it is replayed.
 """
 
 from __future__ import annotations
@@ -18,16 +20,24 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rules.documents.members import MemberRow, unmet
-from rules.health.observations import Fact, Held
-from rules.health.rollup import Condition, Health, Open, Reason, Seen, Weights, condition, roll_up
+from rules.documents.members import MemberRow, unseen_member
+from rules.health.observations import MemberAlarm, Observation
+from rules.health.rollup import (
+    Health,
+    MemberCondition,
+    Reason,
+    SeenSeries,
+    SeverityThresholds,
+    member_condition,
+    roll_up,
+)
 from schemas.values.severities import severities
 
 HealthState = tuple[Health, Reason | None]
-Join = Callable[[str, str], Iterable[MemberRow]]
-"""As which members a series counts: `Members.of_series`."""
-SHOWN = 10
-WORST: Sequence[Condition] = ("outage", "stale", "degraded", "no-data", "uncovered")
+FindMembers = Callable[[str, str], Iterable[MemberRow]]
+"""`Members.of_series`: the members that a series (owner, key) counts as."""
+MAX_SHOWN_MEMBERS = 10
+WORST_FIRST: Sequence[MemberCondition] = ("outage", "stale", "degraded", "no-data", "uncovered")
 
 
 class HealthChange(NamedTuple):
@@ -36,159 +46,169 @@ class HealthChange(NamedTuple):
     health: Health
     reason: Reason | None
     was: Health | None
-    """None: nothing was said of it before."""
+    """The health before; None: the system is new."""
     members: Sequence[dict[str, Any]] = ()
-    """Some that are not ok, the worst first."""
+    """The worst members that are not ok, the worst first."""
 
     @property
     def payload(self) -> dict[str, Any]:
         return {"health": self.health, "reason": self.reason, "was": self.was, "members": list(self.members)}
 
 
-class Known:
-    """What the facts up to now amount to."""
+class MemberStates:
+    """The state of series and alarms after the observations so far."""
 
     def __init__(self) -> None:
         self.series: dict[str, dict[str, datetime | None]] = {}
-        """Of each owner the series that were seen, and since when they are stale."""
-        self.alarms: dict[str, dict[str, Held]] = {}
-        """Of each owner the open alarms, by their rule."""
+        """By owner and key, the series that have sent data, with the instant since which they are stale."""
+        self.alarms: dict[str, dict[str, MemberAlarm]] = {}
+        """By owner and rule, the open alarms."""
 
-    def take(self, fact: Fact) -> Iterable[str]:
-        """The keys that it concerns."""
-        if fact.what != "alarm":
-            self.series.setdefault(fact.owner, {})[fact.subject] = fact.at if fact.what == "stale" else None
-            return (fact.subject,)
-        alarms = self.alarms.setdefault(fact.owner, {})
-        before = alarms.pop(fact.subject, None)
-        if fact.held is not None:
-            alarms[fact.subject] = fact.held
-        return (before.keys if before else frozenset()) | (fact.held.keys if fact.held else frozenset())
+    def observe(self, observation: Observation) -> Iterable[str]:
+        """Follow an observation, and return the keys of the series that it concerns."""
+        owner, at, kind, subject, alarm = observation
+        if kind != "alarm":
+            self.series.setdefault(owner, {})[subject] = at if kind == "stale" else None
+            return (subject,)
+        alarms = self.alarms.setdefault(owner, {})
+        before = alarms.pop(subject, None)
+        if alarm is not None:
+            alarms[subject] = alarm
+        return (before.keys if before else frozenset()) | (alarm.keys if alarm else frozenset())
 
-    def keep(self, owners: AbstractSet[str]) -> None:
-        """And forget all others: nobody follows them any more."""
-        for of_owner in (self.series, self.alarms):
-            for owner in of_owner.keys() - owners:
-                del of_owner[owner]
+    def keep_owners(self, owners: AbstractSet[str]) -> None:
+        """Forget all other owners."""
+        for by_owner in (self.series, self.alarms):
+            for owner in by_owner.keys() - owners:
+                del by_owner[owner]
 
-    def condition(self, row: MemberRow, weights: Weights) -> Condition:
+    def condition(self, row: MemberRow, thresholds: SeverityThresholds) -> MemberCondition:
         series = self.series.get(row.owner, {})
-        seen = Seen(None if row.holds else series[row.key]) if row.key in series else None
-        held = self.alarms.get(row.owner, {}).values()
-        alarms = (Open(one.severity, one.since) for one in held if row.key and row.key in one.keys)
-        return condition(seen, alarms, row.covered, weights)
+        seen = SeenSeries(None if row.holds else series[row.key]) if row.key in series else None
+        open_alarms = self.alarms.get(row.owner, {}).values()
+        alarms = (alarm for alarm in open_alarms if row.key and row.key in alarm.keys)
+        return member_condition(seen, alarms, row.covered, thresholds)
 
 
 @dataclass(slots=True)
-class System:
+class SystemState:
     name: str
     state: HealthState | None = None
-    """None: nothing was said yet."""
-    counts: Counter[tuple[Condition, bool]] = field(default_factory=Counter)
-    """Of (condition, required), over all members."""
-    ill: dict[MemberRow, Condition] = field(default_factory=dict)
+    """The health concluded last; None: none was concluded yet."""
+    counts: Counter[tuple[MemberCondition, bool]] = field(default_factory=Counter)
+    """The number of members by (condition, required)."""
+    not_ok: dict[MemberRow, MemberCondition] = field(default_factory=dict)
 
 
 class Systems:
-    """`known` may be of some owners only, and `place` of some members, if `count` says how the others are and `mention`
-    names the worst of them: they must be of owners about which nothing is heard."""
+    """Systems with their members.
 
-    def __init__(self, known: Known, join: Join) -> None:
-        self.known = known
-        self.weights = Weights.among(len(severities()))
-        self.systems: dict[str, System] = {}
-        self.members: dict[MemberRow, Condition] = {}
-        self._join = join
+    It may hold only the members of some owners. `add_counts` and `add_worst` then give the numbers and
+    the worst of the others, about whose owners no observation may follow.
+    """
+
+    def __init__(self, states: MemberStates, find_members: FindMembers) -> None:
+        self.states = states
+        self.thresholds = SeverityThresholds.for_levels(len(severities()))
+        self.systems: dict[str, SystemState] = {}
+        self.members: dict[MemberRow, MemberCondition] = {}
+        self._find_members = find_members
         self._by_series: dict[tuple[str, str], list[MemberRow]] = {}
         self._changed: set[str] = set()
 
-    def begin(self, name: str, state: HealthState | None = None) -> None:
-        self.systems[name] = System(name, state)
+    def add_system(self, name: str, state: HealthState | None = None) -> None:
+        self.systems[name] = SystemState(name, state)
         if state is None:
             self._changed.add(name)
 
     def state(self, name: str) -> HealthState | None:
-        """What was concluded about it last."""
+        """The health concluded last."""
         system = self.systems.get(name)
         return None if system is None else system.state
 
-    def count(self, name: str, condition: Condition, required: bool, others: int) -> None:
-        self.systems[name].counts[condition, required] += others
+    def add_counts(self, name: str, condition: MemberCondition, required: bool, members: int) -> None:
+        self.systems[name].counts[condition, required] += members
 
-    def mention(self, row: MemberRow, condition: Condition) -> None:
-        """One of those that are counted: it is to be shown if it is among the worst."""
-        self.systems[row.system].ill[row] = condition
+    def add_worst(self, row: MemberRow, condition: MemberCondition) -> None:
+        """Add a member that `add_counts` has counted, so that a change can show it."""
+        self.systems[row.system].not_ok[row] = condition
 
-    def place(self, row: MemberRow, condition: Condition | None = None) -> None:
-        """`condition`: what it is in, if what is known says nothing of its owner."""
+    def add_member(self, row: MemberRow, condition: MemberCondition | None = None) -> None:
+        """Add a member. Without a `condition`, the states of its owner decide it."""
         if row not in self.members:
             self._by_series.setdefault((row.owner, row.key), []).append(row)
-            self._set(row, condition or self.known.condition(row, self.weights))
+            self._set(row, condition or self.states.condition(row, self.thresholds))
 
-    def hear(self, facts: Iterable[Fact]) -> None:
-        """All that happened at one instant, before it is concluded."""
-        for fact in facts:
-            is_new = fact.what != "alarm" and fact.subject not in self.known.series.get(fact.owner, {})
-            keys = self.known.take(fact)
-            if is_new:
-                self._meet(fact.owner, fact.subject)
+    def observe(self, observations: Iterable[Observation]) -> None:
+        """Follow the observations of one instant."""
+        for observation in observations:
+            owner, _, kind, subject, _ = observation
+            is_first = kind != "alarm" and subject not in self.states.series.get(owner, {})
+            keys = self.states.observe(observation)
+            if is_first:
+                self._add_series(owner, subject)
             for key in keys:
-                for row in self._by_series.get((fact.owner, key), ()):
-                    self._set(row, self.known.condition(row, self.weights))
+                for row in self._by_series.get((owner, key), ()):
+                    self._set(row, self.states.condition(row, self.thresholds))
 
     def conclude(self, at: datetime) -> list[HealthChange]:
-        """What is not as it was when it was concluded before."""
-        found = []
+        """The changes of health since the last call."""
+        changes = []
         for name in sorted(self._changed):
             system = self.systems[name]
-            state = roll_up(one for one, members in system.counts.items() if members)
+            state = roll_up(counted for counted, members in system.counts.items() if members)
             if state != system.state:
                 was = None if system.state is None else system.state[0]
-                found.append(HealthChange(name, at, *state, was, _shown(system.ill)))
+                changes.append(HealthChange(name, at, *state, was, _worst_members(system.not_ok)))
                 system.state = state
         self._changed.clear()
-        return found
+        return changes
 
-    def _meet(self, owner: str, key: str) -> None:
-        """A series was seen for the first time: it may be what a type stood for until now."""
-        for row in self._join(owner, key):
+    def _add_series(self, owner: str, key: str) -> None:
+        """A series sent its first datapoint: members that are named by its type become this series."""
+        for row in self._find_members(owner, key):
             if row.type:
-                self._drop(unmet(row))
-                self.place(row)
+                self._remove(unseen_member(row))
+                self.add_member(row)
 
-    def _set(self, row: MemberRow, now: Condition) -> None:
+    def _set(self, row: MemberRow, condition: MemberCondition) -> None:
         before = self.members.get(row)
-        if now == before:
+        if condition == before:
             return
         system = self.systems[row.system]
         if before is not None:
             system.counts[before, row.required] -= 1
-            system.ill.pop(row, None)
-        system.counts[now, row.required] += 1
-        if now != "ok":
-            system.ill[row] = now
-        self.members[row] = now
+            system.not_ok.pop(row, None)
+        system.counts[condition, row.required] += 1
+        if condition != "ok":
+            system.not_ok[row] = condition
+        self.members[row] = condition
         self._changed.add(row.system)
 
-    def _drop(self, row: MemberRow) -> None:
+    def _remove(self, row: MemberRow) -> None:
         before = self.members.pop(row, None)
         if before is not None:
             system = self.systems[row.system]
             system.counts[before, row.required] -= 1
-            system.ill.pop(row, None)
+            system.not_ok.pop(row, None)
 
 
-def take(systems: Systems, facts: Iterable[Fact], holds_from: datetime | None) -> list[HealthChange]:
-    """Facts in the order of their instants, an instant at a time."""
-    found = []
-    for at, of_instant in groupby(facts, key=lambda fact: fact.at):
-        systems.hear(of_instant)
-        found += systems.conclude(max(at, holds_from or at))
-    return found
+def observe_in_order(
+    systems: Systems, observations: Iterable[Observation], not_before: datetime | None
+) -> list[HealthChange]:
+    """Follow observations in the order of their instants, and return the changes.
+
+    No change gets an earlier instant than `not_before`.
+    """
+    changes = []
+    for at, of_instant in groupby(observations, key=lambda observation: observation.at):
+        systems.observe(of_instant)
+        changes += systems.conclude(max(at, not_before or at))
+    return changes
 
 
-def gone(before: Systems, names: AbstractSet[str], at: datetime) -> list[HealthChange]:
-    """The last word about systems that no document names any more."""
+def removal_changes(before: Systems, names: AbstractSet[str], at: datetime) -> list[HealthChange]:
+    """The final health change of each system that is not in `names` any more."""
     return [
         HealthChange(name, at, "unknown", "uncovered", system.state[0] if system.state else None)
         for name, system in sorted(before.systems.items())
@@ -196,12 +216,18 @@ def gone(before: Systems, names: AbstractSet[str], at: datetime) -> list[HealthC
     ]
 
 
-def _shown(ill: dict[MemberRow, Condition]) -> list[dict[str, Any]]:
-    worst = sorted(
-        ill.items(),
-        key=lambda one: (WORST.index(one[1]), not one[0].required, one[0].owner, one[0].key, one[0].type),
-    )
+def _worst_members(not_ok: dict[MemberRow, MemberCondition]) -> list[dict[str, Any]]:
+    def rank(item: tuple[MemberRow, MemberCondition]) -> tuple[int, bool, str, str, str]:
+        row, condition = item
+        return WORST_FIRST.index(condition), not row.required, row.owner, row.key, row.type
+
     return [
-        {"owner": row.owner, "key": row.key, "type": row.type, "required": row.required, "condition": one}
-        for row, one in worst[:SHOWN]
+        {
+            "owner": row.owner,
+            "key": row.key,
+            "type": row.type,
+            "required": row.required,
+            "condition": condition,
+        }
+        for row, condition in sorted(not_ok.items(), key=rank)[:MAX_SHOWN_MEMBERS]
     ]

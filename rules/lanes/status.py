@@ -45,6 +45,7 @@ class WorkerProblem(NamedTuple):
 
     worker: str
     reason: str
+    remedy: str
 
 
 async def list_worker_problems(connection: Connection) -> list[WorkerProblem]:
@@ -52,12 +53,13 @@ async def list_worker_problems(connection: Connection) -> list[WorkerProblem]:
     return [WorkerProblem(*row) for row in rows]
 
 
-async def record_worker_problem(settings: Settings, reason: str) -> None:
+async def record_worker_problem(settings: Settings, error: TocsinError) -> None:
     """Record why this process cannot work, for `tocsin doctor`. The row expires unless it is recorded again."""
     parameters = {
         "holder": f"{socket.gethostname()}/{os.getpid()}",
         "expires_s": _EXPIRES_S,
-        "problem": reason.replace("\0", ""),
+        "problem": error.message.replace("\0", ""),
+        "remedy": error.remedy.replace("\0", ""),
     }
     with suppress(TocsinError, psycopg.Error, TimeoutError):  # Postgres itself may be unreachable
         async with asyncio.timeout(_TIMEOUT_S):

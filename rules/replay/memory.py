@@ -36,7 +36,7 @@ from rules.engine import (
     advance,
     step,
 )
-from rules.health.observations import Fact, holding_facts
+from rules.health.observations import Observation, alarm_observations
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.staleness import FreshnessChange, OwnerStaleness
 from schemas.wire.alarm_events import RuleTransition
@@ -59,7 +59,7 @@ class SeriesListener(TransitionListener, Protocol):
     def on_fresh(self, arrival: Arrival) -> None:
         """A datapoint of a stale series arrived."""
 
-    def on_observations(self, observations: Iterable[Fact]) -> None:
+    def on_observations(self, observations: Iterable[Observation]) -> None:
         """A member of a system changed."""
 
 
@@ -180,7 +180,7 @@ class SeriesMemory(RuleMemory):
             self._series_listener.on_stale(went_stale)
             if self.is_observed:
                 self._series_listener.on_observations(
-                    [Fact(self.owner, went_stale.at, "stale", went_stale.key)]
+                    [Observation(self.owner, went_stale.at, "stale", went_stale.key)]
                 )
             for rule in self.rules.for_key(went_stale.key):
                 self.step(rule, went_stale)
@@ -189,8 +189,8 @@ class SeriesMemory(RuleMemory):
         if change == "fresh":
             self._series_listener.on_fresh(arrival)
         if self.is_observed:
-            self._series_listener.on_observations([Fact(self.owner, arrival.at, "fresh", arrival.key)])
+            self._series_listener.on_observations([Observation(self.owner, arrival.at, "fresh", arrival.key)])
 
     def _observe(self, rule: str, at: datetime, before: RuleState, after: RuleState) -> None:
         if self.is_observed:
-            self._series_listener.on_observations(holding_facts(rule, self.owner, at, before, after))
+            self._series_listener.on_observations(alarm_observations(rule, self.owner, at, before, after))

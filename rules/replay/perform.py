@@ -19,7 +19,7 @@ from rules.delivery.message import Message
 from rules.language.templates import fill, fill_subject, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from rules.runbook.wait import outcome_of_wait
-from schemas.documents.runbook.looks import DigestStep
+from schemas.documents.runbook.digest import DigestStep
 from tocsin.core.errors import InvalidInput
 
 DELIVERIES = ("channel", "webhook", "slack", "email", "apprise")

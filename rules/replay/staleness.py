@@ -13,7 +13,7 @@ from typing import Literal
 
 from rules.alarms.staleness import StalenessTracker, StoredSeries, TrackedSeries
 from rules.engine import Arrival, TypeIndex, WentStale
-from rules.health.observations import Fact
+from rules.health.observations import Observation
 
 FreshnessChange = Literal["fresh", "new"]
 """A stale series became fresh, or a series sent its first datapoint."""
@@ -79,13 +79,13 @@ class OwnerStaleness:
             for one in self.stale_series()
         ]
 
-    def observations(self, at: datetime) -> Iterator[Fact]:
+    def observations(self, at: datetime) -> Iterator[Observation]:
         """The freshness of all series, for the systems that they become members of."""
         for series in self._tracker.series_of(self._owner):
             if series.stale_since is None:
-                yield Fact(series.owner, at, "fresh", series.key)
+                yield Observation(series.owner, at, "fresh", series.key)
             else:
-                yield Fact(series.owner, series.stale_since, "stale", series.key)
+                yield Observation(series.owner, series.stale_since, "stale", series.key)
 
     def _find_next_due(self) -> None:
         self.next_due = _NEVER

@@ -64,18 +64,18 @@ def compile_runbook(document: ActionDocument) -> Program:
             f"the action has {_size(steps)} steps, at most {MAX_NODES} are accepted", remedy="split it"
         )
     nodes: list[Node] = []
-    _number(nodes, steps, _Context(following=None, inside=None, nesting=1))
+    _number(nodes, steps, _ListContext(following=None, inside=None, nesting=1))
     return Program(tuple(nodes))
 
 
 @dataclass(frozen=True)
-class _Context:
+class _ListContext:
     following: int | None
     inside: int | None
     nesting: int
 
 
-def _number(nodes: list[Node], steps: Sequence[StepDocument], context: _Context) -> None:
+def _number(nodes: list[Node], steps: Sequence[StepDocument], context: _ListContext) -> None:
     if context.nesting > MAX_NESTING:
         raise InvalidInput(f"steps are nested more than {MAX_NESTING} deep", remedy="flatten them")
     for position, step in enumerate(steps):
@@ -88,9 +88,9 @@ def _number(nodes: list[Node], steps: Sequence[StepDocument], context: _Context)
         heads = tuple(start if inner else following for start, inner in zip(starts, lists, strict=False))
         nodes.append(Node(number, step, end - 1, following, context.inside, heads))
         inside = (
-            _Context(None, number, context.nesting + 1)
+            _ListContext(None, number, context.nesting + 1)
             if step.parallel is not None
-            else _Context(following, context.inside, context.nesting + 1)
+            else _ListContext(following, context.inside, context.nesting + 1)
         )
         for inner in lists:
             _number(nodes, inner, inside)

@@ -24,7 +24,7 @@ _ENDING_EVENTS = {
 
 
 def ending_reason(type: str) -> str | None:
-    """Why an event of this type ends the runs that its alarm has started; None if it does not."""
+    """The reason if an event of this type ends the runs that its alarm has started, else None."""
     return _ENDING_EVENTS.get(type)
 
 

@@ -51,9 +51,9 @@ def datapoint_subject(prefix: str, owner: str, key: str) -> str:
     return f"{prefix}.datapoint.{token(owner)}.{series_tokens(key)}"
 
 
-def calculated_subject(prefix: str, verdict: str, owner: str, key: str) -> str:
-    lane = "health" if verdict == "health" else "staleness"
-    return f"{prefix}.{lane}.{token(owner)}.{series_tokens(key)}"
+def calculated_subject(prefix: str, kind: str, owner: str, key: str) -> str:
+    level = "health" if kind == "health" else "staleness"
+    return f"{prefix}.{level}.{token(owner)}.{series_tokens(key)}"
 
 
 def report_subject(prefix: str, action_id: UUID, step: int) -> str:

@@ -139,10 +139,10 @@ def test_a_defect_keeps_its_traceback(tocsin: CommandLine, monkeypatch: pytest.M
 def test_commands_find_the_servers_of_an_up_in_the_same_directory_or_the_one_that_is_named(
     settings: Settings, alone: CommandLine, tmp_path: Path
 ) -> None:
-    from tocsin.cli.addresses import noted_addresses
+    from tocsin.cli.addresses import publish_addresses
 
     (tmp_path / ".tocsin").mkdir()
-    with noted_addresses(tmp_path / ".tocsin", settings.postgres, settings.nats):
+    with publish_addresses(tmp_path / ".tocsin", settings.postgres, settings.nats):
         assert alone("schedules").out.startswith("no schedules: ")
         alone.environment["TOCSIN_POSTGRES"] = f"postgresql:///other?host={tmp_path}"
         assert f"{tmp_path}:5432/other" in alone("schedules", exit_code=2).err

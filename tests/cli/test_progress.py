@@ -36,7 +36,7 @@ async def test_a_terminal_shows_a_bar_that_is_gone_at_the_end(
     file = str(tmp_path / "recording.ndjson.gz")
     for what, command, answer in (
         ("exporting", ("export", "-o", file, *WINDOW), "1 datapoints, "),
-        ("replaying", ("backtest", "--recording", file, "--jobs", "1"), "the replay is what was recorded"),
+        ("replaying", ("backtest", "--recording", file, "--jobs", "1"), "the replay equals the recording"),
     ):
         with Terminal((*TOCSIN, *command), tocsin.environment) as terminal:
             assert await asyncio.to_thread(terminal.wait) == 0, terminal.written
@@ -54,7 +54,7 @@ async def test_a_pipe_has_no_bar(lived: Living, tocsin: CommandLine, tmp_path: P
 
 
 def test_ctrl_c_ends_all_processes_of_a_backtest_without_a_word() -> None:
-    with Terminal((sys.executable, "-m", "tests.rules.replay.backtest.endless_rules"), {}) as terminal:
+    with Terminal((sys.executable, "-m", "tests.rules.replay.backtest.endless_backtest"), {}) as terminal:
         eventually_sync(lambda: terminal.read() and "12%" in terminal.written, "it has begun", 60)
         terminal.press(b"\x03")
         assert terminal.wait() == 130

@@ -9,7 +9,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from tests.cancelling import Answers
+from tests.cancellation import Answers
 from tests.client.service import billing, effects, note, publish, running, until_acknowledged, until_handled
 from tests.waiting import eventually
 from tocsin.client import Delivery, Event

@@ -10,7 +10,7 @@ from typing import Any
 import nats
 import pytest
 
-from tests.cancelling import Answers
+from tests.cancellation import Answers
 from tests.cdc.publishing import append_steps, live
 from tests.client.service import bring_up, publish
 from tests.sql import one_row

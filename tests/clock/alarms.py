@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.sql import all_rows
 from timers.working_set import arm
 from tocsin.core.db import Connection

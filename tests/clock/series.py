@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 

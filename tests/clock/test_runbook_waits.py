@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from clock.runbook_waits import RunbookWaits
 from clock.term import Term, begin_term
 from rules.actions.cancel import cancel_runs
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually

@@ -10,7 +10,7 @@ import pytest
 
 from clock.term import Term, begin_term
 from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, state_row, sustain, timers
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.sessions import Sessions
 from tests.waiting import eventually

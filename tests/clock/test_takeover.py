@@ -9,7 +9,7 @@ import pytest
 
 from clock.term import begin_term
 from clock.ticks import ScheduleTicks
-from tests.clock.heartbeats import at, drain, fired, put, schedule
+from tests.clock.clock_setup import at, drain, fired, put, schedule
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
 from tests.waiting import eventually

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from clock.term import begin_term
-from tests.clock.heartbeats import T0, drain, put, schedule
+from tests.clock.clock_setup import T0, drain, put, schedule
 from tests.records import events
 from tests.sql import one_row
 from timers.identity import event_id_text

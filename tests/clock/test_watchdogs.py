@@ -6,7 +6,7 @@ import pytest
 
 from clock.term import Term, begin_term
 from tests.clock.alarms import ALARM, alarm_row, hold_alarm, read_until, sustain, timers
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.clock.series import KEY, put_series, series_row, verdicts, watch_series
 from tests.sessions import Sessions
 from timers.identity import staleness_id

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from nats.aio.client import Client
 
-from tests.cancelling import Answers
+from tests.cancellation import Answers
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.cancellation import cancellable

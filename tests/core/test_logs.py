@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, timezone
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
 from tocsin.core.logs import configure_logs
 from tocsin.core.settings import Settings
@@ -14,9 +22,10 @@ from tocsin.core.settings import Settings
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    before = structlog.get_config()
+    before, handlers = structlog.get_config(), list(logging.getLogger().handlers)
     yield
     structlog.configure(**before)
+    logging.getLogger().handlers[:] = handlers
 
 
 def log_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -55,9 +64,90 @@ def test_people_get_a_line_and_elsewhere_than_on_a_terminal_it_is_json(
     assert json.loads(line)["epoch"] == 7
 
 
-def test_what_is_below_the_level_is_not_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_below_the_level_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs(Settings(log_format="json", log_level="warning"))
     structlog.get_logger().info("quiet")
     structlog.get_logger().warning("loud")
     (line,) = log_lines(capsys)
     assert json.loads(line)["event"] == "loud"
+
+
+class _Role(StrEnum):
+    clock = "clock"
+
+
+class _Level(Enum):
+    high = 4
+
+
+def _invalid() -> ValidationError:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(int).validate_python("x")
+    return caught.value
+
+
+_ID = UUID("e3e00202-0000-4000-8000-000000000000")
+_EST = timezone(timedelta(hours=-5))
+
+
+@pytest.mark.parametrize(
+    ("value", "logged"),
+    [
+        (ValueError("it is wrong"), "ValueError: it is wrong"),
+        (KeyError("name"), "KeyError: 'name'"),
+        (_ID, str(_ID)),
+        (datetime(2026, 3, 2, 8, 0, tzinfo=_EST), "2026-03-02T13:00:00Z"),
+        (datetime(2026, 3, 2, 8, 0), "2026-03-02T08:00:00"),
+        (date(2026, 3, 2), "2026-03-02"),
+        (timedelta(seconds=1.5), 1.5),
+        (b"\xffab", "\\xffab"),
+        (bytearray(b"ab"), "ab"),
+        (Path("/tmp/x"), "/tmp/x"),
+        (_Role.clock, "clock"),
+        (_Level.high, 4),
+        (float("nan"), "nan"),
+        (True, True),
+        (None, None),
+        ((1, "a"), [1, "a"]),
+        ({_ID: [ValueError("inner"), {"at": datetime(2026, 3, 2, tzinfo=UTC)}]}, None),
+    ],
+    ids=str,
+)
+def test_json_holds_plain_values(capsys: pytest.CaptureFixture[str], value: Any, logged: Any) -> None:
+    configure_logs(Settings(log_format="json"))
+    structlog.get_logger().warning("seen", value=value)
+    (line,) = log_lines(capsys)
+    entry = json.loads(line, parse_constant=pytest.fail)
+    if isinstance(value, dict):
+        logged = {str(_ID): ["ValueError: inner", {"at": "2026-03-02T00:00:00Z"}]}
+    assert entry["value"] == logged
+
+
+def test_an_error_of_several_lines_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs(Settings(log_format="json"))
+    structlog.get_logger().warning("document cannot be used", error=_invalid())
+    (line,) = log_lines(capsys)
+    assert json.loads(line)["error"].startswith("ValidationError: 1 validation error")
+
+
+def test_what_libraries_log_has_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs(Settings(log_format="json"))
+    configure_logs(Settings(log_format="json"))
+    try:
+        raise OSError("reset")
+    except OSError:
+        logging.getLogger("nats.aio.client").exception("nats: %s", "encountered error")
+    logging.getLogger("nats.aio.client").info("chatter")
+    (line,) = log_lines(capsys)
+    entry = json.loads(line)
+    assert (entry["event"], entry["level"]) == ("nats: encountered error", "error")
+    assert "OSError: reset" in entry["exception"]
+
+
+def test_logs_go_to_a_file_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    file = io.StringIO()
+    configure_logs(Settings(log_format="json"), file)
+    structlog.get_logger().warning("ours", id=_ID)
+    logging.getLogger("library").warning("theirs")
+    assert log_lines(capsys) == []
+    assert [json.loads(line)["event"] for line in file.getvalue().splitlines()] == ["ours", "theirs"]

@@ -8,7 +8,7 @@ import uuid
 import psycopg
 import pytest
 
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.core.log_partitions import partitions, small_partitions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import structlog
 
-from tests.cancelling import swallow_one_cancellation
+from tests.cancellation import swallow_one_cancellation
 from tests.waiting import eventually
 from tocsin.core import service as service_module
 from tocsin.core.errors import Unreachable

@@ -63,8 +63,8 @@ FAULTS = (
 # Longer than any deadline that an arrival can begin: tolerance, then no_data_for or a cooldown.
 SETTLE = timedelta(seconds=30)
 SAID = re.compile(
-    r"the replay is what was recorded: ([\d,]+) edges of alarms"
-    r" and ([\d,]+) verdicts of staleness and ([\d,]+) of health"
+    r"the replay equals the recording: ([\d,]+) alarm transitions"
+    r", ([\d,]+) staleness changes, ([\d,]+) health changes"
 )
 
 

@@ -97,7 +97,7 @@ def silences(arrivals: list[dict[str, Any]], until: datetime) -> set[tuple[str, 
     return found | {(*series, at + WITHIN) for series, at in last.items() if at + WITHIN <= until}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
     settings: Settings, connection: Connection, processes: Processes
 ) -> None:

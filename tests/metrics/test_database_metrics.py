@@ -8,7 +8,7 @@ import pytest
 
 from clock.term import begin_term
 from tests.clock.alarms import hold_alarm, read_until, sustain
-from tests.clock.heartbeats import BEAT, at, drain, put
+from tests.clock.clock_setup import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
 from tests.metrics.scraping import Samples
 from timers.working_set import arm

@@ -1,7 +1,8 @@
-"""The whole instance in virtual time, without its services: the clock fires, the record lane reads, workers perform.
+"""An instance in virtual time, without its services: the clock fires, the record lane reads, workers
+perform.
 
-Everything happens on one session whose `tocsin.now` the test moves, so a story of hours takes milliseconds and always
-goes the same way. The code under test is the product's own.
+Everything happens on one session whose `tocsin.now` the test moves, so hours take milliseconds and the
+order is always the same. The code under test is the product's own.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Instance:
 
     async def rules(self, text: str) -> None:
         await put(self.connection, text)
-        await self.settle()
+        await self.drain()
 
     async def runbook(self, steps: str, when: str = 'type == "noted"', keys: str = "") -> None:
         """The action `book`, started by the rule `each`."""
@@ -62,18 +63,18 @@ class Instance:
         await self.rules(f"action:\n  name: book\n  steps:\n{indented}" + rule("each", "book", when, keys))
 
     async def event(self, type: str = "noted", **fields: Any) -> int:
-        """Something happens, and everybody reacts; its seq."""
-        seq = await self.happen(type, **fields)
-        await self.settle()
+        """Append an event, and process everything that follows from it. Returns its seq."""
+        seq = await self.append(type, **fields)
+        await self.drain()
         return seq
 
-    async def happen(self, type: str, **fields: Any) -> int:
-        """Something happens, and nobody has seen it yet."""
+    async def append(self, type: str, **fields: Any) -> int:
+        """Append an event without processing it. Returns its seq."""
         given = {"ts": self.clock.now(), "origin": "external", "type": type, **fields}
         return await append_events(self.connection, [NewEvent(**given)])
 
     async def alarm(self, rule: str = "hot", owner: str = "plant-7") -> UUID:
-        """An alarm opens."""
+        """Open an alarm."""
         alarm_id = uuid4()
         await self.connection.execute(
             "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, payload, correlation_id)"
@@ -105,20 +106,20 @@ class Instance:
                 break
             await self._be_at(max(row["at"], self.clock.now()))
             await self.fire()
-            await self.settle()
+            await self.drain()
         await self._be_at(until)
 
     async def fire(self) -> None:
         while (await self._term.run_once(self.clock.now())).more:
             pass
 
-    async def settle(self) -> None:
-        """Until nothing is due: the lane judges what is new in the log, workers perform what is due."""
+    async def drain(self) -> None:
+        """Read the lane and perform steps until nothing is due."""
         while await self.read_lane():
             await self.perform_due()
 
     async def read_lane(self) -> bool:
-        """What the record lane does; true if there was anything new."""
+        """Process the new records as the record lane does. False if there are none."""
         records = await LogReader(self.connection).read(self._read, 1000)
         if records:
             self._read = records[-1].seq
@@ -129,7 +130,7 @@ class Instance:
         return bool(records)
 
     async def perform_due(self) -> None:
-        """What workers do with the steps that they have not seen yet."""
+        """Perform the new steps as workers do."""
         for one in await LogReader(self.connection).read(self._performed, 1000):
             self._performed = one.seq
             if isinstance(one, StepRow):
@@ -142,12 +143,12 @@ class Instance:
             await plan.write(self.connection)
 
     async def with_its_time(self, connection: Connection) -> Connection:
-        """Another session, at the same instant."""
+        """Move another session to the same instant."""
         await _set_now(connection, self.clock.now())
         return connection
 
     async def be_at(self, duration: str) -> None:
-        """Later, without anything having happened yet."""
+        """Move the time without firing timers."""
         await self._be_at(self.clock.now() + parse_duration(duration))
 
     async def _be_at(self, instant: datetime) -> None:
@@ -158,8 +159,8 @@ class Instance:
         (row,) = await all_rows(self.connection, "select * from tocsin.action")
         return row
 
-    async def story(self) -> list[str]:
-        """When each step reached each state, without those that were merely due."""
+    async def history(self) -> list[str]:
+        """The instants at which steps reached their states, without `due`."""
         rows = await all_rows(
             self.connection,
             "select step, attempt, state, recorded_at from tocsin.action_step where state <> 'due' order by seq",

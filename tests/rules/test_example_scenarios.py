@@ -88,8 +88,8 @@ def test_a_threshold_ends_below_its_own_bound_and_not_at_once() -> None:
 
 def test_an_escalation_notifies_pages_and_pages_the_second() -> None:
     run = simulation("escalation", "escalate").pass_time("1h")
-    told = [line for line in run.story if line.endswith("completed") and "wait" not in line]
-    assert told == [
+    completed = [line for line in run.history if line.endswith("completed") and "wait" not in line]
+    assert completed == [
         "0s notify completed",
         "10m still-open completed",
         "10m page completed",
@@ -99,7 +99,7 @@ def test_an_escalation_notifies_pages_and_pages_the_second() -> None:
 
 def test_an_acknowledged_escalation_sends_no_page() -> None:
     run = simulation("escalation", "escalate", **{"still-open": Completed(way=1)}).pass_time("1h")
-    assert run.story[-1] == "10m still-open completed"
+    assert run.history[-1] == "10m still-open completed"
     assert run.state == "completed"
 
 
@@ -152,4 +152,4 @@ def test_every_alarm_goes_one_way_by_the_clock_of_london(at: str, severity: str,
 def test_a_deferred_alarm_is_notified_at_eight() -> None:
     night = datetime(2026, 7, 6, 23, 0, tzinfo=UTC)
     run = simulation("business-hours", "notify-in-morning", start=night).pass_time("1d")
-    assert run.story == ["0s night waiting", "8h night completed", "8h notify completed"]
+    assert run.history == ["0s night waiting", "8h night completed", "8h notify completed"]

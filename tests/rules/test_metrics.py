@@ -15,7 +15,7 @@ from rules.lanes.data_lane import DataBatch
 from rules.metrics import WORKER
 from schemas.documents.targets import WebhookTarget
 from schemas.wire.subjects import datapoint_subject
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.metrics.scraping import Counted
 from tests.rules.actions.performed_steps import egress_of, step_context
 from tests.rules.apply.apply_setup import action, event_bodies, note, put, rule, step_bodies

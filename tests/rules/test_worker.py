@@ -14,7 +14,7 @@ import pytest
 from cdc.publisher import Publisher
 from rules.worker import Worker
 from tests.cdc.publishing import head, live, published, smaller
-from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publishing, put, rows, rule
 from tests.rules.lanes.lane_setup import shares, wait_for_shares
 from tests.sessions import Sessions

@@ -1,4 +1,4 @@
-"""The reference pages are the models, key by key."""
+"""The reference pages have every key of the models."""
 
 from __future__ import annotations
 

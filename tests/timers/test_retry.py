@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from clock.term import begin_term
 from clock.ticks import ScheduleTicks
-from tests.clock.heartbeats import at, drain, fired, put
+from tests.clock.clock_setup import at, drain, fired, put
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, spoil
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from clock.term import Term, begin_term
-from tests.clock.heartbeats import drain
+from tests.clock.clock_setup import drain
 from tests.sql import all_rows
 from tests.timers.schedule_model import (
     MINUTE,
@@ -312,7 +312,7 @@ class Schedules(RuleBasedStateMachine):
         assert self.leader is not None
         self.now -= by
         # As the service does with every look, fifty times a second.
-        self.leader.term.rescan_recent(self.now)
+        self.leader.term.trail(self.now)
         before = self.model[name].wanted
         self.put_wanted(name, Wanted(shape, self.now + 20 * SECOND, before.policy, 1 - before.tag))
 

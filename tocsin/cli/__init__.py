@@ -1,16 +1,16 @@
-"""The command line: one command or one small family per file, everything heavy imported inside it.
+"""The command line: one command per module, in the package of its subject.
 
-Guarantees: exit code 0 is done, 1 is refused or invalid, 2 is unreachable or a wrong command line, 3 is what
-`plan --exit-code` says when there is something to do; what a person can cause is one line on stderr, never a
-traceback; data goes to stdout, with `--json` for machines.
+Guarantees: exit code 0 means done, 1 refused, invalid or a failed check, 2 a wrong command line or an
+unreachable server, and 3 that `plan --exit-code` found changes. An error that a person can cause is a
+message on stderr, never a traceback. Answers go to stdout; with `--json` as exactly one document.
 
-Why lazily: `tocsin --help` and a mistyped option must answer at once, and most commands need neither a
-database driver nor the expression engine.
+Why modules import heavy packages inside functions: `tocsin --help`, completion and a mistyped option must
+answer at once, and most commands need neither a database driver nor the expression engine.
 """
 
 from __future__ import annotations
 
-# Most objects of a command live until its end: looking for garbage among them took a tenth of `check`.
+# Most objects of a command live until its end. Looking for garbage among them took a tenth of `check`.
 _ALLOCATIONS_PER_COLLECTION = 50_000
 
 
@@ -23,7 +23,7 @@ def main() -> None:
 
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Owners, keys and texts are anybody's; not every terminal has their letters.
+        # Names and texts come from users, and not every terminal can show all characters.
         sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="tocsin")
 

@@ -14,7 +14,7 @@ from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
 from tocsin.cli.records import audit, dead_letters, events, explain, tail
-from tocsin.cli.rules import apply, backtest, channels, check, export, plan, schema, test
+from tocsin.cli.rules import apply, backtest, channels, check, export, plan, rules, schema, test
 from tocsin.cli.schedules import add, change, next, parse_time, schedules, upcoming
 from tocsin.cli.up import up
 
@@ -39,7 +39,8 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "apply": apply.apply,
         "test": test.run_tests,
         "schema": schema.schema,
-        "channels": _family("Channels: try one.", {"test": channels.try_channel}),
+        "rules": rules.rules,
+        "channels": _family(channels.channels, {"test": channels.send_test_message}),
         "backtest": backtest.backtest,
         "export": export.export,
         "next": next.next_times,

@@ -6,74 +6,64 @@ rejected here, with the same error.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import Json, instant_option
+from tocsin.cli.options import Json, instant_option, json_object
 from tocsin.cli.output import print_json
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 def emit(
-    type: Annotated[str, typer.Argument(help="What happened, such as order-shipped.")],
-    owner: Annotated[str, typer.Option("--owner", help="Whom it concerns; nobody by default.")] = "",
+    type: Annotated[str, typer.Argument(help="Type of the event, such as order-shipped.")],
+    owner: Annotated[str, typer.Option("--owner", help="Owner of the event; none by default.")] = "",
     payload: Annotated[str, typer.Option("--payload", help="A JSON object.")] = "{}",
     key: Annotated[
-        str | None, typer.Option("--key", help="Idempotency key: the same one again is the same event.")
+        str | None, typer.Option("--key", help="Idempotency key: an event with the same key is stored once.")
     ] = None,
-    severity: Annotated[str | None, typer.Option("--severity", help="A level, such as high.")] = None,
+    severity: Annotated[str | None, typer.Option("--severity", help="Severity, such as high.")] = None,
     ts: Annotated[
-        str | None, typer.Option("--ts", help="When it happened, such as 2026-03-07T00:00Z; now.")
+        str | None,
+        typer.Option("--ts", help="Instant of the event, such as 2026-03-07T00:00Z; now by default."),
     ] = None,
     correlation_id: Annotated[
-        str | None, typer.Option("--correlation-id", help="UUID shared by everything that one cause led to.")
+        str | None, typer.Option("--correlation-id", help="UUID that related records share.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Hand in one event; rules see it as origin "external".
+    """Send one event.
+
+    Rules see it with the origin "external".
 
     \b
     Example:
       tocsin emit order-shipped --owner plant-7 --payload '{"order": 17}' --key order-17/shipped
     """
-    id = finish(
+    event_id = finish(
         _emit(
             type,
             owner=owner,
-            payload=_payload(payload),
+            payload=json_object(payload, "--payload"),
             key=key,
             severity=severity,
             ts=None if ts is None else instant_option(ts, "--ts"),
-            correlation_id=_uuid(correlation_id),
+            correlation_id=_parse_uuid(correlation_id),
         )
     )
     if as_json:
-        print_json({"id": id})
+        print_json({"id": event_id})
     else:
-        typer.echo(f"handed in {type}, event {id}")
+        typer.echo(f"sent event {type}, ID {event_id}")
 
 
-def _payload(text: str) -> dict[str, Any]:
-    try:
-        payload = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"--payload is not JSON ({error}): write an object, such as '{{\"a\": 1}}'"
-        ) from None
-    if not isinstance(payload, dict):
-        raise InvalidInput(f"--payload {text!r} is not an object: write one, such as '{{\"a\": 1}}'")
-    return payload
-
-
-def _uuid(text: str | None) -> UUID | None:
+def _parse_uuid(text: str | None) -> UUID | None:
     from uuid import UUID
 
     try:
@@ -88,5 +78,5 @@ async def _emit(type: str, **fields: Any) -> UUID:
     from tocsin.cli.session import command_settings
     from tocsin.client.producer import Producer
 
-    async with Producer(command_settings(), timeout_s=_PATIENCE_S) as producer:
+    async with Producer(command_settings(), timeout_s=_TIMEOUT_S) as producer:
         return await producer.emit(type, **fields)

@@ -1,4 +1,4 @@
-"""`tocsin health`: the health of each system, and which members make it so."""
+"""`tocsin health`: lists systems with their health and the members that decide it. Reads only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli.errors import finish
 from tocsin.cli.options import Json
-from tocsin.cli.output import countdown, print_json, print_table
+from tocsin.cli.output import print_json, print_table, since_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,7 +19,7 @@ _LATE = timedelta(seconds=5)
 
 
 def health(as_json: Json = False) -> None:
-    """List the systems with their health: ok, degraded, outage or unknown, and why.
+    """List systems with their health: ok, degraded, outage or unknown.
 
     \b
     Example:
@@ -39,28 +39,28 @@ def health(as_json: Json = False) -> None:
                 row["system"],
                 row["health"],
                 row["reason"] or "",
-                "" if row["since"] is None else countdown(row["since"] - now),
-                _members(row),
+                "" if row["since"] is None else since_text(row["since"] - now),
+                _members_text(row),
             )
             for row in rows
         ),
     )
     late = [row["system"] for row in rows if row["waiting_since"] and now - row["waiting_since"] > _LATE]
     if late:
-        typer.echo(f"{', '.join(late)}: health waits until every partition is read, see `tocsin doctor`")
+        typer.echo(f"{', '.join(late)}: health is late, because workers are behind: see `tocsin doctor`")
 
 
-def _members(row: dict[str, Any]) -> str:
-    """Those that are not ok, the worst first."""
-    ill = [
-        f"{one['key'] or one['type']} of {one['owner']}: {one['condition']}"
-        + ("" if one["required"] else " (optional)")
-        for one in row["ill"]
+def _members_text(row: dict[str, Any]) -> str:
+    """The members that are not ok, the worst first."""
+    unhealthy = [
+        f"{member['key'] or member['type']} of {member['owner']}: {member['condition']}"
+        + ("" if member["required"] else " (optional)")
+        for member in row["not_ok"]
     ]
-    if not ill:
+    if not unhealthy:
         return f"all {row['members']} ok"
-    more = f", and {len(ill) - _SHOWN} more" if len(ill) > _SHOWN else ""
-    return ", ".join(ill[:_SHOWN]) + more
+    more = f", and {len(unhealthy) - _SHOWN} more" if len(unhealthy) > _SHOWN else ""
+    return ", ".join(unhealthy[:_SHOWN]) + more
 
 
 async def _health() -> tuple[datetime, list[dict[str, Any]]]:

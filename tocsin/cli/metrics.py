@@ -1,4 +1,4 @@
-"""`tocsin metrics`: prints the metrics of the instance; also the endpoint of services."""
+"""`tocsin metrics`: prints metrics for Prometheus. Services serve the same at `TOCSIN_METRICS`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def metrics() -> None:
-    """Print the metrics of the instance in the text format of Prometheus, for people and for a textfile collector.
+    """Print metrics of the instance in the text format of Prometheus.
 
     \b
     Example:
-      tocsin metrics | grep timers_held
+      tocsin metrics > /var/lib/node_exporter/tocsin.prom
     """
     typer.echo(finish(_metrics()), nl=False)
 
@@ -38,7 +38,7 @@ async def _metrics() -> str:
 
 @asynccontextmanager
 async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> AsyncIterator[None]:
-    """Serve metrics for the length of the block, if `TOCSIN_METRICS` is set."""
+    """Serve metrics for the length of the block, if `TOCSIN_METRICS` names an address."""
     if not settings.metrics:
         yield
         return
@@ -52,10 +52,10 @@ async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> A
 
 
 def groups_of(roles: Sequence[str]) -> list[Metrics]:
-    """The metric groups of a process that runs these services."""
+    """The metrics that a process with these services counts itself."""
     from cdc.metrics import CDC
     from clock.metrics import CLOCK, LEASES
     from rules.metrics import WORKER
 
-    of_role = {"clock": [LEASES, CLOCK], "cdc": [LEASES, CDC], "worker": [WORKER]}
-    return list(dict.fromkeys(group for role in roles for group in of_role[role]))
+    groups = {"clock": [LEASES, CLOCK], "cdc": [LEASES, CDC], "worker": [WORKER]}
+    return list(dict.fromkeys(group for role in roles for group in groups[role]))

@@ -1,4 +1,4 @@
-"""`tocsin migrate`: bring the database up to date; services never do it by themselves."""
+"""`tocsin migrate`: creates or updates the tables. Services never do that themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.cli.output import print_json
 
 
 def migrate(as_json: Json = False) -> None:
-    """Create or update the tables of Tocsin in the database that TOCSIN_POSTGRES names.
+    """Create or update the tables in the database of TOCSIN_POSTGRES.
 
     \b
     Example:
@@ -22,7 +22,7 @@ def migrate(as_json: Json = False) -> None:
     elif applied:
         typer.echo("\n".join(f"applied {name}" for name in applied))
     else:
-        typer.echo(f"nothing to do: the database is at {newest}")
+        typer.echo(f"the database is up to date, at {newest}")
 
 
 async def _migrate() -> tuple[list[str], str]:

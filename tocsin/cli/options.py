@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,6 +51,19 @@ def instant_or_ago(text: str, option: str, now: datetime) -> datetime:
             f"{option} {text!r} is neither a duration nor an instant",
             remedy="write a duration such as 2h, or an instant such as 2026-03-07T00:00Z",
         ) from None
+
+
+def json_object(text: str, option: str) -> dict[str, Any]:
+    import json
+
+    remedy = "write an object, such as '{\"order\": 17}'"
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{option} {text[:80]!r} is not JSON ({error})", remedy=remedy) from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{option} {text[:80]!r} is not a JSON object", remedy=remedy)
+    return value
 
 
 def current_user() -> str:

@@ -1,6 +1,7 @@
-"""A bar on stderr for what takes long; nothing where stderr is not a terminal, so that logs and pipes stay clean.
+"""A progress bar on stderr for long work.
 
-It is gone when the work is done: what remains on the terminal is the command's answer.
+It appears on a terminal only, so that logs and pipes stay clean, and disappears when the work is done, so
+that only the command's answer stays on the terminal.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress_bar(what: str, first: int, last: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function to be told the last one done, from `first` to `last`."""
+def progress_bar(label: str, first: int, last: int) -> Iterator[Callable[[int], None]]:
+    """Yields a function that takes the number of the last item done, from `first` to `last`."""
     from rich.progress import MofNCompleteColumn
 
     with _bar(MofNCompleteColumn()) as bar:
-        task = bar.add_task(what, total=max(0, last - first + 1))
+        task = bar.add_task(label, total=max(0, last - first + 1))
         yield lambda done: bar.update(task, completed=done - first + 1)
 
 
 @contextmanager
-def part_bar(what: str) -> Iterator[Callable[[float], None]]:
-    """Gives a function to be told how much of the whole is done, from 0 to 1."""
+def part_bar(label: str) -> Iterator[Callable[[float], None]]:
+    """Yields a function that takes the part that is done, from 0 to 1."""
     from rich.progress import TaskProgressColumn
 
     with _bar(TaskProgressColumn()) as bar:
-        task = bar.add_task(what, total=1.0)
+        task = bar.add_task(label, total=1.0)
         yield lambda done: bar.update(task, completed=done)
         bar.update(task, completed=1.0)
 

@@ -1,4 +1,4 @@
-"""`tocsin prune`: drop what is older than its retention now, or say what would go and what holds the rest."""
+"""`tocsin prune`: removes data that is older than its retention, or lists it with `--dry-run`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 
 def prune(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Drop what is older than its retention, and what hung on it; the clock does the same once an hour.
+    """Remove data that is older than its retention.
+
+    The leading clock does the same once an hour.
 
     \b
     Example:
@@ -27,42 +29,43 @@ def prune(
     """
     planned, counts, done = finish(_prune(dry_run, quiet=as_json))
     if as_json:
-        print_json(_facts(planned, counts, done))
+        print_json(_prune_json(planned, counts, done))
         return
     if done is None:
-        for one in planned.ranges:
-            typer.echo(f"would drop records {one.start} to {one.until - 1} ({_size(one.bytes)})")
+        for seqs in planned.ranges:
+            typer.echo(f"would drop records {seqs.start} to {seqs.until - 1} ({_size_text(seqs.bytes)})")
         for day in planned.days:
-            typer.echo(f"would drop datapoints of {day.day} ({_size(day.bytes)})")
+            typer.echo(f"would drop datapoints of {day.day} ({_size_text(day.bytes)})")
         for table, count in counts.items():
             typer.echo(f"would remove from {table}: {count:,} rows")
     else:
         if done.tables:
-            kept = f", {done.events_kept} events kept aside" if done.events_kept else ""
-            typer.echo(f"dropped {len(done.tables)} partitions ({_size(done.bytes)}){kept}")
+            kept = f", {done.events_kept} events kept" if done.events_kept else ""
+            typer.echo(f"dropped {len(done.tables)} partitions ({_size_text(done.bytes)}){kept}")
         for table, count in done.rows.items():
             typer.echo(f"removed from {table}: {count:,} rows")
     if not planned.ranges and not planned.days and not (counts if done is None else done.rows):
-        typer.echo("nothing is old enough to be dropped")
+        typer.echo("nothing is older than its retention")
     for left in (*(done.left if done is not None else ()), *planned.kept):
         typer.echo(f"kept {left.what}: {left.why}")
 
 
-def _facts(planned: PrunePlan, counts: dict[str, int], done: Pruned | None) -> dict[str, Any]:
+def _prune_json(planned: PrunePlan, counts: dict[str, int], done: Pruned | None) -> dict[str, Any]:
     return {
         "ranges": [
-            {"from_seq": one.start, "until_seq": one.until - 1, "bytes": one.bytes} for one in planned.ranges
+            {"from_seq": seqs.start, "until_seq": seqs.until - 1, "bytes": seqs.bytes}
+            for seqs in planned.ranges
         ],
         "days": [{"day": day.day.isoformat(), "bytes": day.bytes} for day in planned.days],
         "rows": counts if done is None else done.rows,
-        "kept": [one._asdict() for one in planned.kept],
+        "kept": [kept._asdict() for kept in planned.kept],
         "dropped": None if done is None else done.tables,
         "events_kept": None if done is None else done.events_kept,
-        "left": None if done is None else [one._asdict() for one in done.left],
+        "left": None if done is None else [left._asdict() for left in done.left],
     }
 
 
-def _size(bytes: int) -> str:
+def _size_text(bytes: int) -> str:
     return f"{bytes / 2**20:.1f} MiB"
 
 
@@ -77,8 +80,8 @@ async def _prune(dry_run: bool, *, quiet: bool) -> tuple[PrunePlan, dict[str, in
         if dry_run:
             return planned, await count_prunable(connection, settings, planned), None
 
-        def tell(table: str, rows: int) -> None:
+        def report(table: str, rows: int) -> None:
             if not quiet:
                 typer.echo(f"{table}: {rows:,} rows" if rows else f"dropped {table}", err=True)
 
-        return planned, {}, await prune_now(connection, settings, tell)
+        return planned, {}, await prune_now(connection, settings, report)

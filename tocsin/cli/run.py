@@ -1,8 +1,8 @@
-"""`tocsin run clock | cdc | worker`: one service against the Postgres and NATS of the environment.
+"""`tocsin run`: runs one service, on the Postgres and the NATS of the environment.
 
-Guarantee: at the start, servers that do not answer and a database that was not migrated end it with one
-sentence. Once it runs, it outlasts both servers: their outages are waited out. SIGINT and SIGTERM hand over
-and end it with 0.
+Guarantees: if a server does not answer or the database is not migrated, the command fails at once with a
+message. Once it runs, it survives outages of both servers and continues when they are back. SIGINT and
+SIGTERM end it with exit code 0, after the service has handed over its work.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Role(StrEnum):
     worker = "worker"
 
 
-def run(role: Annotated[Role, typer.Argument(help="Which service; any number of each may run.")]) -> None:
-    """Run one service in the foreground, against TOCSIN_POSTGRES and TOCSIN_NATS.
+def run(role: Annotated[Role, typer.Argument(help="Service to run; any number of each may run.")]) -> None:
+    """Run one service in the foreground, on TOCSIN_POSTGRES and TOCSIN_NATS.
 
     \b
     Example:
@@ -53,19 +53,19 @@ async def _run(settings: Settings, role: str) -> None:
     stop_on_signals(stop)
     async with database(settings), message_bus(settings):
         pass
-    runs = service(settings, role)
-    async with metrics_endpoint(settings, [runs]), running(runs):
+    service = make_service(settings, role)
+    async with metrics_endpoint(settings, [service]), running(service):
         await stop.wait()
 
 
-def service(settings: Settings, role: str) -> Service:
+def make_service(settings: Settings, role: str) -> Service:
     from cdc.publisher import Publisher
     from clock.service import Clock
     from rules.worker import Worker
     from tocsin.core.service import Service
 
-    runs = {"clock": Clock(settings).run, "cdc": Publisher(settings).run, "worker": Worker(settings).run}
-    return Service(role, runs[role])
+    run_of = {"clock": Clock(settings).run, "cdc": Publisher(settings).run, "worker": Worker(settings).run}
+    return Service(role, run_of[role])
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""`tocsin series`: the newest value of each series, how old it is, and whether it is still fresh."""
+"""`tocsin series`: lists series with their newest value and whether they are fresh or stale. Reads only."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import Json
-from tocsin.cli.output import countdown, json_text, print_json, print_table, utc_text
+from tocsin.cli.options import Json, OnlyOwner
+from tocsin.cli.output import countdown, json_text, print_json, print_table, since_text, utc_text
+from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
 
 def series(
-    owner: Annotated[str | None, typer.Option("--owner", help="Only of this owner.")] = None,
+    owner: OnlyOwner = None,
     key: Annotated[
-        str | None, typer.Option("--key", help="Only this key, or pattern such as dsp.* or dsp.**.")
+        str | None, typer.Option("--key", help="Only of this key, or a pattern such as dsp.* or dsp.**.")
     ] = None,
     type: Annotated[str | None, typer.Option("--type", help="Only of this datapoint_type.")] = None,
-    stale: Annotated[bool, typer.Option("--stale", help="Only those whose data stopped.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Only stale series.")] = False,
     unknown: Annotated[
-        bool, typer.Option("--unknown", help="Those that a document expects and that never spoke.")
+        bool, typer.Option("--unknown", help="Only expected series that have never sent a datapoint.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List series with their newest value, when they would be stale, and why a verdict waits.
+    """List series with their newest value, deadline and status.
+
+    CAUSE tells why a series whose deadline has passed is not stale yet.
 
     \b
     Examples:
@@ -36,7 +39,10 @@ def series(
       tocsin series --unknown
     """
     if stale and unknown:
-        raise typer.BadParameter("a series that never spoke is not stale: keep one", param_hint="--unknown")
+        raise InvalidInput(
+            "--stale and --unknown exclude each other: a series without data is not stale",
+            remedy="keep one of them",
+        )
     now, rows = finish(_series(owner, key, type, stale, unknown, limit))
     if as_json:
         print_json([{**row, "age_s": _age_s(row, now)} for row in rows])
@@ -44,14 +50,14 @@ def series(
         _print_unknown(rows)
     elif not rows:
         is_any = not (owner or key or type or stale)
-        typer.echo("no datapoint has arrived yet" if is_any else "no such series")
+        typer.echo("no datapoint has arrived yet" if is_any else "no series match")
     else:
         _print_series(rows, now)
 
 
 def _print_unknown(rows: list[dict[str, Any]]) -> None:
     if not rows:
-        typer.echo("every series that is expected has been seen")
+        typer.echo("every expected series has sent a datapoint")
         return
     print_table(
         ("OWNER", "KEY", "TYPE", "EXPECTED BY"),
@@ -61,14 +67,14 @@ def _print_unknown(rows: list[dict[str, Any]]) -> None:
 
 def _print_series(rows: list[dict[str, Any]], now: datetime) -> None:
     print_table(
-        ("OWNER", "KEY", "VALUE", "MEASURED", "ARRIVED", "FRESHNESS", "DEADLINE", "CAUSE"),
+        ("OWNER", "KEY", "VALUE", "MEASURED", "ARRIVED", "STATUS", "DEADLINE", "CAUSE"),
         (
             (
                 row["owner"],
                 row["key"],
                 json_text(row["value"]),
                 utc_text(row["ts"]),
-                _ago(row["arrived_at"] - now),
+                since_text(row["arrived_at"] - now),
                 row["freshness"],
                 "" if row["deadline"] is None else countdown(row["deadline"] - now),
                 row["cause"] or "",
@@ -76,11 +82,6 @@ def _print_series(rows: list[dict[str, Any]], now: datetime) -> None:
             for row in rows
         ),
     )
-
-
-def _ago(distance: timedelta) -> str:
-    shown = countdown(distance)
-    return shown if shown.endswith("ago") else "just now"
 
 
 def _age_s(row: dict[str, Any], now: datetime) -> float | None:

@@ -1,4 +1,4 @@
-"""`tocsin timers`: the working set, with what failed and what was parked; `tocsin timers retry` brings one back."""
+"""`tocsin timers`: lists the working set. `tocsin timers retry`: makes a failed timer due again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from tocsin.cli.errors import finish
 from tocsin.cli.options import CreatedBy, Json, current_user
-from tocsin.cli.output import due_text, print_json, print_table, utc_text
+from tocsin.cli.output import due_text, print_json, print_table, printable, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,16 +20,17 @@ def timers(
         str | None, typer.Option("--kind", help="schedule-tick, for-sustain, runbook-wait or watchdog.")
     ] = None,
     parked: Annotated[
-        bool, typer.Option("--parked", help="Only those parked after repeated failures.")
+        bool, typer.Option("--parked", help="Only parked timers, which failed repeatedly.")
     ] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List the pending timers, the next to fire first; or retry one that failed.
+    """List pending timers, the next to fire first, or retry one.
 
     \b
-    Example:
+    Examples:
       tocsin timers --kind schedule-tick
+      tocsin timers retry schedule-tick daily-digest
     """
     if context.invoked_subcommand is not None:
         return
@@ -38,10 +39,10 @@ def timers(
         print_json(rows)
         return
     if not rows:
-        typer.echo("no parked timers" if parked else "no timers are armed")
+        typer.echo("no timers match" if parked or kind else "no timers are pending")
         return
     print_table(
-        ("KIND", "FOR", "FIRES AT", "COUNTDOWN", "ATTEMPTS", "STATE"),
+        ("KIND", "OF", "FIRES AT", "COUNTDOWN", "ATTEMPTS", "STATE"),
         (
             (
                 row["kind"],
@@ -49,7 +50,7 @@ def timers(
                 utc_text(row["fire_at"]),
                 due_text(row["fire_at"] - now),
                 str(row["attempts"]),
-                _state(row),
+                _state_text(row),
             )
             for row in rows
         ),
@@ -59,27 +60,29 @@ def timers(
 def retry(
     kind: Annotated[str, typer.Argument(help="schedule-tick, for-sustain, runbook-wait or watchdog.")],
     ref: Annotated[
-        str, typer.Argument(help="Its ref, as `tocsin timers --json` shows it; or the name of a schedule.")
+        str, typer.Argument(help="Ref of the timer in `tocsin timers --json`, or name of a schedule.")
     ],
-    key: Annotated[str, typer.Argument(help="Its key, if it has one.")] = "",
+    key: Annotated[str, typer.Argument(help="Key of the timer, if it has one.")] = "",
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Make a timer that failed due again, after its cause was mended; its failures are forgotten.
+    """Make a failed timer due again.
+
+    Fix the cause first. The number of failures starts again at zero.
 
     \b
     Example:
       tocsin timers retry schedule-tick daily-digest
     """
-    found = finish(_retry(kind, ref, key, by or current_user()))
+    timer = finish(_retry(kind, ref, key, by or current_user()))
     if as_json:
-        print_json(found)
+        print_json(timer)
         return
-    failures = f"{found['attempts']} failure{'' if found['attempts'] == 1 else 's'}"
-    typer.echo(f"{kind} {ref} is due again, after {failures}: {found['last_error']}")
+    failures = f"{timer['attempts']} failure{'' if timer['attempts'] == 1 else 's'}"
+    typer.echo(printable(f"{kind} {ref} is due again after {failures}; the last was: {timer['last_error']}"))
 
 
-def _state(row: dict[str, Any]) -> str:
+def _state_text(row: dict[str, Any]) -> str:
     if row["parked_at"] is not None:
         return f"parked: {row['last_error']}"
     if row["cause"] is not None:

@@ -86,7 +86,7 @@ async def connect_bus(
             await cancellable(connecting, undo=disconnect)
     except (NatsError, OSError, TimeoutError) as error:
         # A timeout says less than what the server answered, such as a refused password.
-        raise Unreachable(_sentence(urls, last_error[0] if last_error else error)) from None
+        raise _unreachable(urls, last_error[0] if last_error else error) from None
     await refuse_old_nats(client, MINIMUM_VERSION)
     return client
 
@@ -152,10 +152,13 @@ async def _probe(urls: list[str]) -> None:
             failure = OSError("what answers there is not nats")
         except (OSError, TimeoutError, ValueError) as error:
             failure = error
-    raise Unreachable(_sentence(urls, failure))
+    raise _unreachable(urls, failure)
 
 
-def _sentence(urls: list[str], error: BaseException | None) -> str:
+def _unreachable(urls: list[str], error: BaseException | None) -> Unreachable:
     shown = ", ".join(url.rpartition("@")[2] for url in urls)
     reason = str(error) or type(error).__name__
-    return f"cannot reach nats at {shown} ({reason}): start it, or set TOCSIN_NATS to a reachable server"
+    return Unreachable(
+        f"cannot reach nats at {shown} ({reason})",
+        remedy="start it, or set TOCSIN_NATS to a reachable server",
+    )

@@ -1,15 +1,22 @@
 """Logs: a line for people on a terminal, a JSON object per line for machines.
 
-Log fields use the words of the vocabulary (`schedule`, `timer`, `epoch`, `seq`). Logs go to stderr, so
-that a command's output stays clean on stdout.
+Guarantees: logs go to stderr unless a file is given, so that stdout holds the answer of a command and
+nothing else. What libraries log takes the same form. In JSON every value is plain: text, number, boolean,
+null, list or object. An exception is `Type: message`, an instant is ISO 8601 in UTC, a duration is its
+seconds, bytes are text.
+
+Log fields use the words of the glossary (`schedule`, `timer`, `epoch`, `seq`).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, date, datetime, timedelta
+from enum import Enum
+from typing import Any, TextIO
 
 import structlog
 
@@ -23,30 +30,93 @@ _LEVELS = {
 }
 
 
-def configure_logs(settings: Settings) -> None:
-    console = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
-    # The console renders a traceback by itself; in JSON it has to become a field first.
+def configure_logs(settings: Settings, file: TextIO | None = None) -> None:
+    """Log to `file`, or to stderr. The last call counts."""
+    stream = file or sys.stderr
+    console = settings.log_format == "console" or (settings.log_format == "auto" and stream.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    # The console renders a traceback itself; in JSON it has to become a field first.
     renderers: list[Any] = (
-        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        [_plain_values, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
         if console
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        else [
+            structlog.processors.format_exc_info,
+            _plain_values,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ]
     )
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _one_line_errors,
-            *renderers,
-        ],
+        processors=[*shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.log_level]),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=False,
     )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+    )
+    _handle_libraries(_LibraryHandler(file), formatter, settings)
 
 
-def _one_line_errors(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    error = event.get("error")
-    if isinstance(error, BaseException):
-        event["error"] = f"{type(error).__name__}: {error}"
+class _LibraryHandler(logging.Handler):
+    """Writes what libraries log through the standard library, warnings and errors only."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        super().__init__()
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            print(self.format(record), file=self._file or sys.stderr, flush=True)
+        except Exception:
+            self.handleError(record)
+
+
+def _handle_libraries(handler: _LibraryHandler, formatter: logging.Formatter, settings: Settings) -> None:
+    root = logging.getLogger()
+    for earlier in root.handlers:
+        if isinstance(earlier, _LibraryHandler):
+            root.removeHandler(earlier)
+            break
+    handler.setFormatter(formatter)
+    handler.setLevel(max(logging.WARNING, _LEVELS[settings.log_level]))
+    root.addHandler(handler)
+
+
+def _plain_values(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for key, value in event.items():
+        if key != "exc_info":
+            event[key] = _plain(value)
     return event
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
+    return _text_or_seconds(value)
+
+
+def _text_or_seconds(value: Any) -> str | float:
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):  # a datetime without an offset too
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode(errors="backslashreplace")
+    return str(value)

@@ -30,7 +30,7 @@ async def append_events(
 
 async def append_records(connection: Connection, records: NewRecords) -> int | None:
     """All of them at once; the seq of the last one. The log is not touched when there are none."""
-    if not (records.events or records.steps or records.calculated or records.facts):
+    if not (records.events or records.steps or records.calculated or records.observations):
         return None
     parameters = {
         **_columns(records.events, _EVENT, "event_"),
@@ -39,7 +39,7 @@ async def append_records(connection: Connection, records: NewRecords) -> int | N
         "step_result": column(step.result for step in records.steps),
         **_columns(records.calculated, _CALCULATED, "calculated_"),
         "calculated_payload": column(one.payload for one in records.calculated),
-        "facts": None if records.facts is None else json.dumps(list(records.facts)),
+        "observations": None if records.observations is None else json.dumps(list(records.observations)),
     }
     return int(await fetch_value(connection, "tocsin.core/append_records", parameters))
 

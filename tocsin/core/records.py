@@ -61,8 +61,8 @@ class NewRecords:
     events: Sequence[NewEvent] = ()
     steps: Sequence[NewStep] = ()
     calculated: Sequence[NewCalculated] = ()
-    facts: Sequence[Mapping[str, Any]] | None = None
-    """Facts about members of systems (`rules.health.observations`); None: what the records themselves say."""
+    observations: Sequence[Mapping[str, Any]] | None = None
+    """Observations of members (`rules.health.observations`) as JSON; None: those that follow from the records."""
 
     @classmethod
     def joined(cls, parts: Iterable[NewRecords]) -> NewRecords:
@@ -72,6 +72,6 @@ class NewRecords:
             [step for part in parts for step in part.steps],
             [one for part in parts for one in part.calculated],
             None
-            if all(part.facts is None for part in parts)
-            else [fact for part in parts for fact in part.facts or ()],
+            if all(part.observations is None for part in parts)
+            else [observation for part in parts for observation in part.observations or ()],
         )

@@ -102,8 +102,8 @@ async def _make(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refuse
         if error.err_code == _NAME_IN_USE:  # somebody made it between our look and our request
             return await js.stream_info(name)
         raise refusal(
-            f"nats refuses to make the stream {name!r} ({error.description}): remove what stands "
-            "in the way, or set TOCSIN_NAMESPACE to a name of its own"
+            f"nats refuses to make the stream {name!r} ({error.description})",
+            remedy="remove what stands in the way, or set TOCSIN_NAMESPACE to a name of its own",
         ) from None
     _log.info("stream made", stream=name, first_seq=wanted.first_seq or 1)
     return info
@@ -116,9 +116,8 @@ def _refuse_other_config(info: StreamInfo, wanted: StreamConfig, refusal: type[R
             found, expected = sorted(found or []), sorted(expected or [])
         if found != expected and not (not found and not expected):
             raise refusal(
-                f"the stream {wanted.name!r} has {name}={_plain(found)}, tocsin needs "
-                f"{_plain(expected)}: correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name "
-                "of its own"
+                f"the stream {wanted.name!r} has {name}={_plain(found)}, tocsin needs {_plain(expected)}",
+                remedy="correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name of its own",
             )
 
 

@@ -1,2 +1,2 @@
--- Record that a run has begun.
+-- A run begins.
 update tocsin.prune_report set began_at = tocsin.instant(), ended_at = null, removed = '{}', left_over = '[]'

@@ -1,2 +1,2 @@
--- Drop a detached table.
+-- A table that is nobody's partition any more.
 drop table if exists tocsin.{table}

@@ -1,2 +1,2 @@
--- Finish a detach that was interrupted.
+-- A detach that was begun and interrupted.
 alter table tocsin.{parent} detach partition tocsin.{table} finalize

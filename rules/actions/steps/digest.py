@@ -18,7 +18,7 @@ from rules.actions.steps.deliver import send_through
 from rules.actions.steps.digest_message import digest_message
 from rules.actions.steps.due_step import DueStep
 from rules.runbook import Completed, Outcome
-from schemas.documents.runbook.looks import QUERIES, DigestStep
+from schemas.documents.runbook.digest import QUERIES, DigestStep
 from schemas.values.severities import level_name
 from schemas.wire.event_facts import event_facts
 from tocsin.core.db import Connection, fetch_one, statement

@@ -14,7 +14,7 @@ from typing import Any
 from rules.actions.steps.due_step import DueStep
 from rules.delivery.message import Message
 from rules.language.templates import fill_html, fill_text
-from schemas.documents.runbook.looks import DigestStep
+from schemas.documents.runbook.digest import DigestStep
 from tocsin.core.instant import instant_text
 
 _TITLES = {"open_alarms": "open alarms", "events": "events", "stale_series": "stale series"}

@@ -19,12 +19,12 @@ async def perform_probe(step: DueStep, context: StepContext) -> Outcome:
     document = step.document.probe
     assert document is not None
     owner, key = fill_text(document.owner, step.data), fill_text(document.key, step.data)
-    found = await probe(context.egress, document)
-    values: dict[str, str | float | bool] = {key: found.is_well}
-    if found.latency_ms is not None:
-        values[f"{key}.latency_ms"] = found.latency_ms
+    result = await probe(context.egress, document)
+    values: dict[str, str | float | bool] = {key: result.is_well}
+    if result.latency_ms is not None:
+        values[f"{key}.latency_ms"] = result.latency_ms
     sent = await send_datapoints(step, context, owner, values)
     if not isinstance(sent, Completed):
         return sent
-    result = {"well": found.is_well, "text": found.text[:MAX_TEXT_LENGTH], "latency_ms": found.latency_ms}
-    return Completed({**sent.answer, **result, **({"status": found.status} if found.status else {})})
+    answer = {"well": result.is_well, "text": result.text[:MAX_TEXT_LENGTH], "latency_ms": result.latency_ms}
+    return Completed({**sent.answer, **answer, **({"status": result.status} if result.status else {})})

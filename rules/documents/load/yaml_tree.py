@@ -23,8 +23,8 @@ MAX_DEPTH = 64
 MAX_ALIASED_NODES = 20_000
 MAX_DIGITS = 19
 
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]|(?!^)\ufeff")
 
@@ -217,11 +217,11 @@ def _resolve(text: str, node: YamlNode) -> object:
         return None
     if text in ("true", "false"):
         return text == "true"
-    if _INT.fullmatch(text):
+    if INT.fullmatch(text):
         if len(text) > MAX_DIGITS:
             raise _invalid(node, "the number is too long, put it in quotes")
         return int(text)
-    if _FLOAT.fullmatch(text):
+    if FLOAT.fullmatch(text):
         number = float(text)
         if not math.isfinite(number):
             raise _invalid(node, f"the number {text[:40]} is too large, put it in quotes")

@@ -1,7 +1,8 @@
--- What some facts did: they are gone, and what is known, the members and the health of systems are as they say. Under the lock
--- of health, and only rows that nobody else writes; readers see all of it or nothing.
-with gone as (
-    delete from tocsin.member_observation where id = any (%(facts)s::bigint[])
+-- Stores the effect of observations, and deletes them: the state of series and alarms, the conditions
+-- of members, the health of systems. The caller holds the lock of health, and no other process writes
+-- these rows. Readers see all of it or nothing.
+with observations as (
+    delete from tocsin.member_observation where id = any (%(observations)s::bigint[])
 ),
 series as (
     insert into tocsin.member_series (owner, key, stale_since)
@@ -23,9 +24,9 @@ alarms as (
     on conflict (owner, rule) do update
     set severity = excluded.severity, since = excluded.since, keys = excluded.keys
 ),
-met as (
+seen as (
     delete from tocsin.system_member m
-    using jsonb_to_recordset(%(met)s) as g (system text, owner text, key text, type text)
+    using jsonb_to_recordset(%(seen)s) as g (system text, owner text, key text, type text)
     where m.system = g.system and m.owner = g.owner and m.key = g.key and m.type = g.type
 ),
 members as (

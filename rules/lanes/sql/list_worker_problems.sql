@@ -1,2 +1,5 @@
 -- Workers that run and cannot work, with the reason. No lock.
-select holder, problem from tocsin.lane_worker where seen_until > tocsin.instant() and problem is not null order by since, holder
+select holder, problem, remedy
+from tocsin.lane_worker
+where seen_until > tocsin.instant() and problem is not null
+order by since, holder

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from rules.documents.members import Members
 from rules.engine import Arrival
-from rules.health.observations import Fact
-from rules.health.systems import HealthChange, Known, Systems, gone, take
+from rules.health.observations import Observation
+from rules.health.systems import HealthChange, MemberStates, Systems, observe_in_order, removal_changes
 from rules.replay.backtest.timelines import HealthPeriod
 from schemas.wire.calculated import HEALTH_KEY
 
@@ -25,7 +25,7 @@ class ReplayedObservation(NamedTuple):
     """The seq of the apply whose rules were in force."""
     is_initial: bool
     """Whether it describes the state at the beginning of the period, and not a change in it."""
-    observation: Fact
+    observation: Observation
 
 
 def derive_health(
@@ -36,28 +36,30 @@ def derive_health(
     by_period: list[list[ReplayedObservation]] = [[] for _ in periods]
     for replayed in observations:
         by_period[bisect_right(begins, replayed.rules_seq) - 1].append(replayed)
-    known, before = Known(), Systems(Known(), lambda owner, key: ())
+    states, before = MemberStates(), Systems(MemberStates(), lambda owner, key: ())
     changes: list[HealthChange] = []
     for period, of_period in zip(periods, by_period, strict=True):
-        known.keep(period.rules.members.owners)
+        states.keep_owners(period.rules.members.owners)
         for replayed in of_period:
             if replayed.is_initial:
-                known.take(replayed.observation)
-        systems = _begin_systems(period, known, before)
-        changes += gone(before, period.rules.members.systems, period.at) + systems.conclude(period.at)
+                states.observe(replayed.observation)
+        systems = _begin_systems(period, states, before)
+        changes += removal_changes(before, period.rules.members.systems, period.at) + systems.conclude(
+            period.at
+        )
         later = (replayed.observation for replayed in of_period if not replayed.is_initial)
-        changes += take(systems, sorted(later, key=lambda observation: observation.at), period.at)
+        changes += observe_in_order(systems, sorted(later, key=lambda observation: observation.at), period.at)
         before = systems
     return changes
 
 
-def _begin_systems(period: HealthPeriod, known: Known, before: Systems) -> Systems:
+def _begin_systems(period: HealthPeriod, states: MemberStates, before: Systems) -> Systems:
     members, rules = period.rules.members, period.rules
-    systems = Systems(known, lambda owner, key: members.of_series(owner, key, rules))
+    systems = Systems(states, lambda owner, key: members.of_series(owner, key, rules))
     for name in sorted(members.systems):
-        systems.begin(name, before.state(name))
-    for row in members.rows(known.series, rules):
-        systems.place(row)
+        systems.add_system(name, before.state(name))
+    for row in members.rows(states.series, rules):
+        systems.add_member(row)
     return systems
 
 

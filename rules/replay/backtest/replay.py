@@ -17,7 +17,7 @@ from rules.alarms.rule_change import change_state
 from rules.engine import Arrival, EventSeen, Rule, RuleState, WentStale
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
-from rules.health.observations import Fact, Held, held_after, held_by
+from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
 from rules.language.cel import event_activation, event_environment
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.backtest.health import ReplayedObservation
@@ -99,8 +99,10 @@ class SeriesReplay(LaneReplay):
     def restore(self, alarm: InitialAlarm, rule: Rule) -> None:
         super().restore(alarm, rule)
         if self.memory.is_observed:
-            held = held_by(self.memory.states[rule.name])
-            self._observe_initially(Fact(self.owner, alarm.opened_at, "alarm", rule.name, held))
+            alarm_of_member = member_alarm(self.memory.states[rule.name])
+            self._observe_initially(
+                Observation(self.owner, alarm.opened_at, "alarm", rule.name, alarm_of_member)
+            )
 
     def arrive(self, arrivals: Sequence[Arrival]) -> None:
         while self._changes:
@@ -126,7 +128,7 @@ class SeriesReplay(LaneReplay):
         held = None
         if memory.is_observed:
             memory.advance_all(decided_until)
-            held = {name: held_by(state) for name, state in memory.states.items()}
+            held = {name: member_alarm(state) for name, state in memory.states.items()}
         # The difference to `held` is observed at the end.
         memory.is_observed = False
         self._convert_states(change)
@@ -139,7 +141,7 @@ class SeriesReplay(LaneReplay):
                     memory.step(rule, went_stale)
         self._begin_membership(held, decided_until)
 
-    def _begin_membership(self, held: Mapping[str, Held | None] | None, at: datetime) -> None:
+    def _begin_membership(self, held: Mapping[str, MemberAlarm | None] | None, at: datetime) -> None:
         """Observe the state of the owner, as far as it is not known.
 
         `held` are its alarms as observed before; None if the owner was not a member.
@@ -151,10 +153,10 @@ class SeriesReplay(LaneReplay):
         if not held:
             for observation in memory.series.observations(at):
                 self._observe_initially(observation)
-        now = {name: held_after(state, at) for name, state in memory.states.items()}
+        now = {name: member_alarm_at(state, at) for name, state in memory.states.items()}
         for name in sorted({*now, *(held or ())}):
             if now.get(name) != (held or {}).get(name):
-                self._observe_initially(Fact(self.owner, at, "alarm", name, now.get(name)))
+                self._observe_initially(Observation(self.owner, at, "alarm", name, now.get(name)))
 
     def on_stale(self, went_stale: WentStale) -> None:
         self.staleness.append(
@@ -166,12 +168,12 @@ class SeriesReplay(LaneReplay):
             CalculatedChange(arrival.owner, arrival.key, "fresh", arrival.at, arrival.value)
         )
 
-    def on_observations(self, observations: Iterable[Fact]) -> None:
+    def on_observations(self, observations: Iterable[Observation]) -> None:
         self.observations += (
             ReplayedObservation(self._rules_seq, False, observation) for observation in observations
         )
 
-    def _observe_initially(self, observation: Fact) -> None:
+    def _observe_initially(self, observation: Observation) -> None:
         self.observations.append(ReplayedObservation(self._rules_seq, True, observation))
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import Arrival, EventSeen, WentStale
-from rules.health.observations import Fact
+from rules.health.observations import Observation
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
 from rules.replay.memory import RuleMemory, SeriesMemory
@@ -92,5 +92,5 @@ class SimulatedAlarms:
         at, owner, key = arrival.at, arrival.owner, arrival.key
         self._log(LogEntry(at, "fresh", key, owner, "fresh", {"value": arrival.value}))
 
-    def on_observations(self, observations: Iterable[Fact]) -> None:
+    def on_observations(self, observations: Iterable[Observation]) -> None:
         self._health.observe(observations)

@@ -7,8 +7,8 @@ from datetime import datetime
 from functools import partial
 
 from rules.documents.compiled_rules import CompiledRuleSet
-from rules.health.observations import Fact
-from rules.health.systems import HealthChange, Known, Systems
+from rules.health.observations import Observation
+from rules.health.systems import HealthChange, MemberStates, Systems
 from rules.replay.scheduler import HEALTH, Scheduler
 
 
@@ -25,17 +25,17 @@ class SimulatedHealth:
         members = rules.members
         self._scheduler = scheduler
         self._on_change = on_change
-        self._systems = Systems(Known(), lambda owner, key: members.of_series(owner, key, rules))
+        self._systems = Systems(MemberStates(), lambda owner, key: members.of_series(owner, key, rules))
         for name in sorted(members.systems):
-            self._systems.begin(name)
+            self._systems.add_system(name)
         for row in members.rows({}, rules):
-            self._systems.place(row)
+            self._systems.add_member(row)
         if members.systems:
             self._scheduler.add(start, HEALTH, partial(self._decide, start))
 
-    def observe(self, observations: Iterable[Fact]) -> None:
+    def observe(self, observations: Iterable[Observation]) -> None:
         for observation in observations:
-            self._systems.hear([observation])
+            self._systems.observe([observation])
             self._scheduler.add(observation.at, HEALTH, partial(self._decide, observation.at))
 
     def _decide(self, at: datetime) -> None:

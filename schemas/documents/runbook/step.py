@@ -18,8 +18,9 @@ from pydantic import (
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.runbook.deliveries import AppriseStep, ChannelStep, EmailStep, SlackStep, WebhookStep
-from schemas.documents.runbook.looks import DigestStep, ProbeStep
+from schemas.documents.runbook.digest import DigestStep
 from schemas.documents.runbook.messages import DispatchStep, EmitStep, LogStep, PublishStep, RecordStep
+from schemas.documents.runbook.probe import ProbeStep
 from schemas.documents.runbook.retry import RetryPolicy
 from schemas.documents.runbook.wait import WaitStep
 from schemas.documents.strict_model import StrictModel, document_error

@@ -1,4 +1,4 @@
-"""Actions on the command line: what runs, what is dead, what it took, and what a person can do about it."""
+"""`tocsin actions`, `history` and `stats`: runs are listed, shown, retried and cancelled."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FAILING = """
 """
 
 
-def told(settings: Settings, story: Callable[[Instance], Awaitable[T]]) -> T:
+def play(settings: Settings, scenario: Callable[[Instance], Awaitable[T]]) -> T:
     async def run() -> T:
         connection = await connect(patient(settings), "test")
         bus = await connect_bus(settings, "test")
         try:
-            return await story(await Instance.open(settings, connection, bus))
+            return await scenario(await Instance.open(settings, connection, bus))
         finally:
             await bus.close()
             await connection.close()
@@ -42,33 +42,31 @@ def told(settings: Settings, story: Callable[[Instance], Awaitable[T]]) -> T:
 
 
 async def failing(instance: Instance) -> str:
-    """An action that completes its first step, and whose second fails twice."""
+    """A run that completes its first step, and whose second step fails twice."""
     await instance.runbook(FAILING)
     await instance.event(owner="shop")
     await instance.pass_time("1h")
     return str((await instance.action())["id"])
 
 
-def test_actions_are_listed_with_their_state_attempts_and_error(
-    tocsin: CommandLine, settings: Settings
-) -> None:
-    id = told(settings, failing)
+def test_runs_are_listed_with_their_state_attempts_and_error(tocsin: CommandLine, settings: Settings) -> None:
+    id = play(settings, failing)
     (row,) = tocsin("actions", "--json").json
     assert (row["id"], row["name"], row["rule"], row["owner"]) == (id, "book", "each", "shop")
     assert (row["state"], row["attempts"]) == ("failed", 2)
     header, line = tocsin("actions", "--state", "dead").lines
-    assert header.split() == ["ID", "ACTION", "STATE", "RULE", "STARTED", "TOOK", "ATTEMPTS", "ERROR"]
+    assert header.split() == ["ID", "ACTION", "STATE", "RULE", "STARTED", "DURATION", "ATTEMPTS", "ERROR"]
     assert line.startswith(f"{id[:8]}  shop/book  failed  each")
     assert "10.0 s" in line
     assert "no stream takes datapoints" in line
-    assert tocsin("actions", "--state", "running").out == "no such actions\n"
-    assert tocsin("actions", "--owner", "other").out == "no such actions\n"
+    assert tocsin("actions", "--state", "running").out == "no runs match\n"
+    assert tocsin("actions", "--owner", "other").out == "no runs match\n"
     assert tocsin("actions", "--action", "other", "--json").json == []
     assert "use one of gathering, queued" in tocsin("actions", "--state", "lost", exit_code=1).err
 
 
-def test_an_action_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine, settings: Settings) -> None:
-    id = told(settings, failing)
+def test_a_run_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine, settings: Settings) -> None:
+    id = play(settings, failing)
     shown = tocsin("actions", "show", id[:8])
     assert "  state        failed" in shown.lines
     assert [line.split()[:5] for line in shown.lines[-3:]] == [
@@ -77,7 +75,7 @@ def test_an_action_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine
         ["1", "second", "record", "2", "failed"],
     ]
     steps = tocsin("actions", "show", id, "--json").json["steps"]
-    assert [(one["step"], one["attempt"], one["took_ms"]) for one in steps] == [
+    assert [(step["step"], step["attempt"], step["took_ms"]) for step in steps] == [
         (0, 1, 0),
         (1, 1, None),
         (1, 2, 0),
@@ -87,28 +85,26 @@ def test_an_action_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine
     assert "is not the id of an action" in tocsin("actions", "show", "xyz", exit_code=1).err
 
 
-def test_a_dead_action_is_tried_again_and_the_audit_knows_who_did_it(
-    tocsin: CommandLine, settings: Settings
-) -> None:
-    id = told(settings, failing)
+def test_a_dead_run_is_retried_and_audited(tocsin: CommandLine, settings: Settings) -> None:
+    id = play(settings, failing)
     assert tocsin("actions", "retry", id[:8], "--by", "ann").out == (
-        f"action {id[:8]} (book) runs again, step 1 is due\n"
+        f"run {id[:8]} of action 'book' starts again with step 1\n"
     )
     (row,) = tocsin("actions", "--json").json
     assert (row["state"], row["attempts"], row["error"]) == ("running", 3, None)
     assert f"action {id} is running" in tocsin("actions", "retry", id, exit_code=1).err
-    (audit,) = [one for one in tocsin("audit", "--json").json if one["verb"] == "retry"]
+    (audit,) = [row for row in tocsin("audit", "--json").json if row["verb"] == "retry"]
     assert (audit["who"], audit["verb"], audit["name"], audit["new"]) == ("ann", "retry", "book", {"id": id})
 
 
-def test_an_action_under_way_is_cancelled_once(tocsin: CommandLine, settings: Settings) -> None:
+def test_an_active_run_is_cancelled_once(tocsin: CommandLine, settings: Settings) -> None:
     async def waiting(instance: Instance) -> str:
         await instance.runbook("- wait: {for: 1h}")
         await instance.event()
         return str((await instance.action())["id"])
 
-    id = told(settings, waiting)
-    assert tocsin("actions", "cancel", id, "--by", "bob").out == f"cancelled action {id[:8]} (book)\n"
+    id = play(settings, waiting)
+    assert tocsin("actions", "cancel", id, "--by", "bob").out == f"cancelled run {id[:8]} of action 'book'\n"
     (row,) = tocsin("history", "--json").json
     assert (row["state"], row["error"]) == ("cancelled", "cancelled by bob")
     assert tocsin("timers", "--json").json == []
@@ -116,7 +112,7 @@ def test_an_action_under_way_is_cancelled_once(tocsin: CommandLine, settings: Se
     assert "only one that failed or timed out" in tocsin("actions", "retry", id, exit_code=1).err
 
 
-def test_history_and_stats_tell_how_actions_ended(tocsin: CommandLine, settings: Settings) -> None:
+def test_history_and_stats_show_how_runs_ended(tocsin: CommandLine, settings: Settings) -> None:
     async def several(instance: Instance) -> None:
         await failing(instance)
         await instance.rules(
@@ -127,10 +123,10 @@ def test_history_and_stats_tell_how_actions_ended(tocsin: CommandLine, settings:
         await instance.pass_time("1m")
         await instance.event("good")
 
-    told(settings, several)
-    assert [one["state"] for one in tocsin("history", "--json").json] == ["completed", "completed", "failed"]
-    assert [one["name"] for one in tocsin("history", "--limit", "1", "--json").json] == ["good"]
-    assert tocsin("history", "--since", "2030-01-01T00:00Z").out == "no action has ended\n"
+    play(settings, several)
+    assert [row["state"] for row in tocsin("history", "--json").json] == ["completed", "completed", "failed"]
+    assert [row["name"] for row in tocsin("history", "--limit", "1", "--json").json] == ["good"]
+    assert tocsin("history", "--since", "2030-01-01T00:00Z").out == "no runs match\n"
     assert "is neither a duration" in tocsin("history", "--since", "soon", exit_code=1).err
     assert (
         "`tocsin actions --state running` lists those"
@@ -152,13 +148,13 @@ def test_history_and_stats_tell_how_actions_ended(tocsin: CommandLine, settings:
     assert [line[0] for line in lines[2:]] == ["each", "other"]
 
 
-def test_stats_of_nothing_say_so(tocsin: CommandLine) -> None:
-    assert tocsin("stats").out == "no action has begun\n"
+def test_stats_without_runs(tocsin: CommandLine) -> None:
+    assert tocsin("stats").out == "no action has run\n"
     assert tocsin("stats", "--json").json == {"total": 0, "states": {}, "average_ms": None, "rules": {}}
 
 
 @pytest.mark.parametrize("kind", ["at", "every"])
-def test_a_schedule_shows_what_came_of_its_own_action(
+def test_a_schedule_shows_the_result_of_its_own_action(
     tocsin: CommandLine, settings: Settings, kind: str
 ) -> None:
     recurrence = {"at": 'at: "2026-03-02T08:00:10Z"', "every": "every: 10s"}[kind]
@@ -172,7 +168,7 @@ def test_a_schedule_shows_what_came_of_its_own_action(
         (row,) = await all_rows(instance.connection, "select status from tocsin.schedule")
         return str(row["status"])
 
-    assert told(settings, own) == {"at": "failed", "every": "active"}[kind]
+    assert play(settings, own) == {"at": "failed", "every": "active"}[kind]
     shown = tocsin("schedule", "show", "report", "--owner", "shop")
     assert "  last result  failed in 1.0 s after 2 attempts: no stream takes datapoints" in shown.out
     result = tocsin("schedule", "show", "report", "--owner", "shop", "--json").json["last_result"]
@@ -180,7 +176,7 @@ def test_a_schedule_shows_what_came_of_its_own_action(
     assert "failed in 1.0 s after 2 attempts" in tocsin("schedules").lines[1]
 
 
-def test_a_one_shot_whose_dead_action_is_tried_again_has_fired_after_all(
+def test_a_one_shot_whose_dead_run_is_retried_has_fired_after_all(
     tocsin: CommandLine, settings: Settings
 ) -> None:
     async def own(instance: Instance) -> str:
@@ -191,7 +187,7 @@ def test_a_one_shot_whose_dead_action_is_tried_again_has_fired_after_all(
         await instance.pass_time("15s")
         return str((await instance.action())["id"])
 
-    id = told(settings, own)
+    id = play(settings, own)
     assert tocsin("schedule", "show", "report", "--json").json["status"] == "failed"
     tocsin("actions", "retry", id)
     assert tocsin("schedule", "show", "report", "--json").json["status"] == "fired"

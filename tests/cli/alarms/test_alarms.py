@@ -9,7 +9,7 @@ import pytest
 from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import hold_alarm, read_until
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tocsin.core.db import connect
 from tocsin.core.settings import Settings
 

@@ -1,4 +1,4 @@
-"""What the doctor makes of the facts: the bounds, and that red always comes with a remedy."""
+"""The checks of the doctor: their limits, and a remedy for each red finding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from cdc.log_reader import Gap
 from cdc.report import Report
-from clock.held_timers import HeldTimers
+from clock.held_timers import Held
 from clock.retention.report import PruneReport
 from rules.lanes.status import PartitionStatus, WorkerProblem
 from tocsin.cli.doctor.checks import (
@@ -18,23 +18,26 @@ from tocsin.cli.doctor.checks import (
     Workers,
     cdc_audit,
     clock_offset,
+    failed,
+    held_timers,
     lane,
     leader,
     log_gaps,
     log_lag,
-    pipeline,
     retention,
     system_tz_version,
     timers,
     tz_data,
     worker_lag,
 )
+from tocsin.core.errors import Refused
 
 _NOW = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _DIVERGED: dict[str, object] = {
     "problem": "diverged",
-    "detail": "the stream is at 9, the log only at 7: adopt it",
+    "detail": "the stream is at 9, the log only at 7",
+    "remedy": "adopt it",
     "since": _NOW,
 }
 
@@ -48,7 +51,7 @@ def test_an_offset_of_more_than_a_second_and_the_round_trip_is_red(offset: timed
     assert clock_offset(_NOW, _NOW + offset, 2 * _MS).state == state
 
 
-def test_the_side_of_the_offset_is_said() -> None:
+def test_the_direction_of_the_offset_is_named() -> None:
     assert clock_offset(_NOW, _NOW + 3000 * _MS, _MS).text.startswith(
         "the database is 3.000 s ahead of this host"
     )
@@ -57,7 +60,7 @@ def test_the_side_of_the_offset_is_said() -> None:
     )
 
 
-def test_a_role_that_nobody_holds_is_red() -> None:
+def test_a_service_without_a_leader_is_red() -> None:
     assert leader("cdc", None, "").state == "red"
     assert leader("clock", "host/1", ", epoch 3") == Finding("ok", "clock", "led by host/1, epoch 3")
 
@@ -77,16 +80,16 @@ def test_workers_are_red_when_they_never_ran_or_lag(pending: int | None, state: 
     assert worker_lag("dispatch", pending, 0).state == state
 
 
-def test_parked_and_overdue_timers_are_both_said() -> None:
-    assert [one.state for one in timers([], False, _NOW, _NOW)] == ["ok"]
-    assert [one.state for one in timers([], False, _NOW - timedelta(seconds=10), _NOW)] == ["ok"]
+def test_parked_and_overdue_timers_are_both_reported() -> None:
+    assert [finding.state for finding in timers([], False, _NOW, _NOW)] == ["ok"]
+    assert [finding.state for finding in timers([], False, _NOW - timedelta(seconds=10), _NOW)] == ["ok"]
     parked, overdue = timers(["a", "b"], True, _NOW - timedelta(seconds=11), _NOW)
     assert parked.text == "2 or more parked after repeated failures: a, b"
     assert overdue.text == "the oldest is overdue by 11 s"
 
 
 def report(**known: object) -> Report:
-    return replace(Report(*[None] * 12), **known)  # type: ignore[arg-type]
+    return replace(Report(*[None] * 13), **known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def report(**known: object) -> Report:
         (_DIVERGED, "red", "diverged since 2026-03-08 07:00:00Z: the stream is at 9, the log only at 7"),
     ],
 )
-def test_the_audit_is_red_when_it_found_something_or_has_fallen_silent(
+def test_the_audit_is_red_with_a_problem_or_when_it_is_old(
     known: dict[str, object], state: str, text: str
 ) -> None:
     found = cdc_audit(report(**known), timedelta(minutes=1))
@@ -113,7 +116,7 @@ def test_recorded_gaps_are_counted_and_the_last_is_named() -> None:
     ]
 
 
-def test_every_red_finding_says_what_to_do() -> None:
+def test_every_red_finding_has_a_remedy() -> None:
     red = [
         cdc_audit(report(**_DIVERGED), timedelta(minutes=1)),
         cdc_audit(report(at=_NOW, age_s=99.0), timedelta(minutes=1)),
@@ -123,7 +126,13 @@ def test_every_red_finding_says_what_to_do() -> None:
         *(worker_lag("perform", pending, 0) for pending in (None, 9999)),
         *timers(["a"], False, _NOW - timedelta(hours=1), _NOW),
     ]
-    assert [(one.state, bool(one.remedy)) for one in red] == [("red", True)] * len(red)
+    assert [(finding.state, bool(finding.remedy)) for finding in red] == [("red", True)] * len(red)
+
+
+def test_an_error_is_split_into_its_message_and_its_remedy() -> None:
+    error = Refused("the url is http://x: it is wrong", remedy="set it: now")
+    assert failed("x", error) == Finding("red", "x", "the url is http://x: it is wrong", "set it: now")
+    assert failed("x", Refused("no")).remedy == "read the log of the service"
 
 
 def test_the_hosts_own_tz_data_is_named_when_it_differs(tmp_path: Path) -> None:
@@ -138,82 +147,80 @@ def test_the_hosts_own_tz_data_is_named_when_it_differs(tmp_path: Path) -> None:
     assert tz_data("2026f", None).state == tz_data("2026f", "2026f").state == "ok"
 
 
-def standing(partition: int, holder: str | None = "a", behind_s: float | None = 0.5) -> PartitionStatus:
+def status(partition: int, holder: str | None = "a", behind_s: float | None = 0.5) -> PartitionStatus:
     return PartitionStatus("data", partition, holder, 7, behind_s)
 
 
-def test_a_lane_that_is_drained_says_by_whom_and_how_far() -> None:
-    one = lane("record", [standing(0)], 3)
-    assert one == Finding("ok", "lane record", "drained by a, 3 messages wait, complete until 0.5 s ago")
-    both = lane("data", [standing(0), standing(1, "b", 2.0)], None)
-    assert both == Finding("ok", "lane data", "2 partitions drained by 2 workers, complete until 2.0 s ago")
+def test_a_lane_names_its_readers_and_its_watermark() -> None:
+    one = lane("record", [status(0)], 3)
+    assert one == Finding("ok", "lane record", "read by a, 3 messages wait, watermark 0.5 s ago")
+    both = lane("data", [status(0), status(1, "b", 2.0)], None)
+    assert both == Finding("ok", "lane data", "2 partitions read by 2 workers, watermark 2.0 s ago")
 
 
 @pytest.mark.parametrize(
-    ("partitions", "waiting", "said"),
+    ("partitions", "waiting", "text"),
     [
-        ([], None, "no worker ever ran here"),
-        ([standing(0), standing(1, None), standing(2, None)], 0, "nobody drains 2 of 3 partitions: 1, 2"),
-        ([standing(0), standing(1, behind_s=10.1)], 0, "complete until 10.1 s ago"),
-        ([standing(0)], 1001, "1001 messages wait"),
+        ([], None, "no worker has run yet"),
+        ([status(0), status(1, None), status(2, None)], 0, "no worker reads 2 of 3 partitions: 1, 2"),
+        ([status(0), status(1, behind_s=10.1)], 0, "watermark 10.1 s ago"),
+        ([status(0)], 1001, "1001 messages wait"),
     ],
 )
-def test_a_lane_that_nobody_drains_or_that_is_behind_is_red(
-    partitions: list[PartitionStatus], waiting: int | None, said: str
+def test_a_lane_without_a_reader_or_that_is_behind_is_red(
+    partitions: list[PartitionStatus], waiting: int | None, text: str
 ) -> None:
     found = lane("data", partitions, waiting)
     assert found.state == "red"
-    assert said in found.text
+    assert text in found.text
     assert "tocsin run worker" in found.remedy
 
 
-def test_workers_that_are_there_are_not_asked_for_again() -> None:
-    orphans = [standing(0, None), standing(1, None)]
+def test_running_workers_are_not_asked_for_again() -> None:
+    orphans = [status(0, None), status(1, None)]
     begun = lane("data", orphans, None, Workers(alive=["a"]))
-    assert begun.text == "nobody drains 2 of 2 partitions: 0, 1, while a worker is alive"
-    assert begun.remedy == "look again in a moment; if it stays so, read their logs"
-    reason = "the stream 'x' has subjects=[]: correct it with `nats stream edit`"
-    refusing = Workers(["a"], [WorkerProblem("b", reason), WorkerProblem("c", reason)])
-    for found in (lane("data", orphans, None, refusing), worker_lag("perform", None, 0, refusing)):
+    assert begun.text == "no worker reads 2 of 2 partitions: 0, 1, while a worker is alive"
+    assert begun.remedy == "try again in a moment; if it stays, read the logs of the workers"
+    reason, remedy = "the stream 'x' has subjects=[]", "correct it with `nats stream edit`"
+    problems = Workers(["a"], [WorkerProblem(name, reason, remedy) for name in ("b", "c")])
+    for found in (lane("data", orphans, None, problems), worker_lag("perform", None, 0, problems)):
         assert found.state == "red"
-        assert found.text.endswith("; 2 workers run and refuse: the stream 'x' has subjects=[]")
+        assert found.text.endswith("; 2 workers run and cannot work: the stream 'x' has subjects=[]")
         assert found.remedy == "correct it with `nats stream edit`"
 
 
-def test_verdicts_that_wait_for_the_pipeline_are_counted_and_red_after_a_while() -> None:
-    assert pipeline([]).state == "ok"
+def test_held_timers_are_counted_and_red_after_a_while() -> None:
+    assert held_timers([]).state == "ok"
     held = [
-        HeldTimers("data", 1, 3, _NOW - timedelta(seconds=2), _NOW),
-        HeldTimers("data", 5, 4, _NOW - timedelta(seconds=9), _NOW),
+        Held("data", 1, 3, _NOW - timedelta(seconds=2), _NOW),
+        Held("data", 5, 4, _NOW - timedelta(seconds=9), _NOW),
     ]
-    found = pipeline(held)
+    found = held_timers(held)
     assert found.state == "ok"
     assert found.text == (
-        "7 verdicts wait (pipeline-behind), the oldest for 9.0 s; partitions: data 1, data 5"
+        "7 wait for data that is not read yet, the oldest for 9.0 s; partitions: data 1, data 5"
     )
-    found = pipeline([*held, HeldTimers("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
-    assert (found.state, found.text[:29]) == ("red", "10000 or more verdicts wait (")
+    found = held_timers([*held, Held("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
+    assert (found.state, found.text[:18]) == ("red", "10000 or more wait")
     assert "tocsin run worker" in found.remedy
 
 
-def test_retention_says_what_is_kept_and_what_the_last_run_did() -> None:
+def test_retention_shows_the_settings_and_the_last_run() -> None:
     ages = {"records": 90.0, "audit": 730.5}
     never = retention(PruneReport(None, None, {}, [], _NOW, False), ages)
-    assert never.text.startswith("records 90 days, audit 730.5 days; not looked at yet")
+    assert never.text.startswith("records 90 days, audit 730.5 days; not run yet")
     hour = timedelta(hours=1)
-    under_way = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, True), ages)
-    assert under_way.text.endswith("at it since 2026-03-08 06:00:00Z, removed 12,000 of alarm")
+    running = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, True), ages)
+    assert running.text.endswith("running since 2026-03-08 06:00:00Z, removed 12,000 of alarm")
     broken = retention(PruneReport(_NOW - hour, None, {"alarm": 12_000}, [], _NOW, False), ages)
     assert broken.state == "ok"
     assert broken.text.endswith(
-        "begun at 2026-03-08 06:00:00Z and interrupted, removed 12,000 of alarm; the clock goes on within an hour"
+        "interrupted after 2026-03-08 06:00:00Z, removed 12,000 of alarm; the clock continues within an hour"
     )
-    held = [{"what": "event_0", "why": "somebody uses it"}]
+    held = [{"what": "event_0", "why": "a session uses it"}]
     done = PruneReport(_NOW - hour, _NOW - hour, {}, held, _NOW, False)
     assert retention(done, ages).state == "ok"
-    assert retention(done, ages).text.endswith(
-        "it removed nothing and had to leave event_0: somebody uses it"
-    )
+    assert retention(done, ages).text.endswith("removed nothing, kept event_0: a session uses it")
 
 
 def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
@@ -226,5 +233,5 @@ def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
     old = retention(PruneReport(_NOW - 2 * day, _NOW - 2 * day, {}, [], _NOW, False), {})
     assert (old.state, "a clock leads" in old.remedy) == ("red", True)
     broken = retention(PruneReport(_NOW - 2 * day, None, {}, [], _NOW, False), {})
-    assert (broken.state, broken.text.endswith("interrupted, removed nothing")) == ("red", True)
+    assert (broken.state, broken.text.endswith("Z, removed nothing")) == ("red", True)
     assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW, False), {}).state == "ok"

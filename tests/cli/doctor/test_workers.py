@@ -1,4 +1,4 @@
-"""Workers that run and cannot work: the doctor says why, instead of asking for more of them."""
+"""Workers that run and cannot work: the doctor shows the reason and its remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 
 
-def test_a_worker_that_refuses_to_start_is_named_with_its_reason(
+def test_a_worker_that_cannot_start_is_reported_with_its_reason(
     tocsin: CommandLine, settings: Settings
 ) -> None:
     with psycopg.connect(settings.postgres, autocommit=True) as db:
@@ -21,13 +21,13 @@ def test_a_worker_that_refuses_to_start_is_named_with_its_reason(
     assert found["lane data"]["remedy"] == "start a worker with `tocsin run worker`, or `tocsin up`"
     with process(settings, "cdc"), process(settings, "worker", TOCSIN_DATA_PARTITIONS="4"):
 
-        def is_said() -> bool:
+        def is_reported() -> bool:
             found.update({one["subject"]: one for one in tocsin.answer("doctor", "--json").json})
-            return "refuses" in found["lane data"]["text"]
+            return "cannot work" in found["lane data"]["text"]
 
-        eventually_sync(is_said, "the doctor has heard of the worker", within=60)
+        eventually_sync(is_reported, "the doctor reports the worker", within=60)
     assert found["lane data"]["text"].endswith(
-        "; a worker refuses: TOCSIN_DATA_PARTITIONS=4, but the data lane was created with 8"
+        "; a worker cannot work: TOCSIN_DATA_PARTITIONS=4, but the data lane was created with 8"
     )
     assert found["lane data"]["remedy"] == "set it to 8"
     assert found["lane record"]["remedy"] == "set it to 8"

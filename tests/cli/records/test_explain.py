@@ -8,7 +8,7 @@ from datetime import timedelta
 from clock.term import begin_term
 from tests.cdc.publishing import patient
 from tests.cli.conftest import CommandLine
-from tests.clock.heartbeats import T0, at, put
+from tests.clock.clock_setup import T0, at, put
 from tocsin.core.db import connect
 from tocsin.core.settings import Settings
 

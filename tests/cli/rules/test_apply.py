@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import CommandLine
+from tocsin.cli.rules.apply import _report_tenths
 
 _GOOD = """\
 schedule:
@@ -113,3 +116,12 @@ def test_every_document_that_an_apply_changes_is_in_the_audit(tocsin: CommandLin
     found = tocsin("audit", "hot", "--json").json
     assert [(one["kind"], one["verb"]) for one in found] == [("event_rule", "add"), ("event_rule", "change")]
     assert "above 5.0 -> 7.0" in tocsin("audit", "hot").lines[-1]
+
+
+def test_a_backlog_is_reported_in_tenths(capsys: pytest.CaptureFixture[str]) -> None:
+    report = _report_tenths()
+    for done in range(250, 5001, 250):
+        report(done, 5000)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "processing overdue staleness checks: 5,000 of 5,000"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Answer, CommandLine
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import Living
 from tests.sessions import opening_sessions
 from tests.sql import all_rows
@@ -80,9 +80,7 @@ async def test_history_replays_and_says_that_nothing_was_sent(
 ) -> None:
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW)
     assert "nothing was sent" in answer.lines[0]
-    assert answer.lines[-1] == (
-        "the replay is what was recorded: 8 transitions of alarms and 2 changes of staleness"
-    )
+    assert answer.lines[-1] == ("the replay equals the recording: 8 alarm transitions, 2 staleness changes")
     assert re.search(r"^hot +4 +4 +0 +0 +0 +0 +5m28s +5m28s", answer.out, re.MULTILINE)
     assert re.search(r"^quiet +2 +2 +0 +0 +0 +0 +4m25s +4m25s", answer.out, re.MULTILINE)
     told = (await typed(tocsin, "backtest", "--json", *WINDOW)).json
@@ -99,7 +97,9 @@ async def test_a_window_that_reaches_beyond_retention_is_said(
         "insert into tocsin.datapoint_kept (owner, key, arrived_at, ts, value)"
         " select owner, key, arrived_at, ts, value from tocsin.datapoint order by arrived_at limit 1"
     )
-    said = "retention has dropped what is from before 2026-03-03 00:00:00Z, and alarms of then may be missing"
+    said = (
+        "retention has removed data from before 2026-03-03 00:00:00Z, so alarms of that time may be missing"
+    )
     for words in (
         ("backtest", "--historical", *WINDOW),
         ("export", *WINDOW[:4], "-o", str(tmp_path / "x.gz")),
@@ -115,7 +115,7 @@ async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
 ) -> None:
     await connection.execute("delete from tocsin.datapoint where arrived_at = %s", (at(18),))
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW, exit_code=1)
-    assert "mismatches with the recording" in answer.out
+    assert "mismatches between the replay and the recording" in answer.out
     assert "the nearest one in the replay is at 2026-03-02T08:00:21Z" in answer.out
 
 

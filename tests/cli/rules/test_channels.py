@@ -1,4 +1,4 @@
-"""`tocsin channels test`: a real message to a real server, and clear words when it cannot be sent."""
+"""`tocsin channels`: the list without secrets, and a real test message to a real server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_the_server_refuses_is_said(applied: CommandLine, hook: Hook) -> No
     hook.status = 404
     assert applied("channels", "test", "ops", exit_code=1).out.startswith("not sent: ")
     hook.status = 503
-    assert "worth another try" in applied("channels", "test", "ops", exit_code=1).out
+    assert "not sent, a retry may succeed: " in applied("channels", "test", "ops", exit_code=1).out
 
 
 def test_the_guard_and_unknown_names_are_said(applied: CommandLine, tocsin: CommandLine, hook: Hook) -> None:
@@ -80,3 +80,33 @@ def test_the_guard_and_unknown_names_are_said(applied: CommandLine, tocsin: Comm
     assert "TOCSIN_EGRESS_ALLOW" in guarded.out
     assert hook.bodies == []
     assert "there is no channel 'pos'" in applied("channels", "test", "pos", exit_code=1).err
+
+
+def test_the_list_shows_targets_and_no_secret(tocsin: CommandLine, tmp_path: Path) -> None:
+    assert tocsin("channels").out == (
+        "no channels are applied: write a `channel` document and `tocsin apply` it\n"
+    )
+    path = tmp_path / "channels.yaml"
+    path.write_text(
+        "channel: {name: hook, webhook: {url: 'https://hooks.example.com/T0KEN?key=T0KEN'}}\n---\n"
+        "channel: {name: hidden, webhook: {url: {env: HOOK_URL}, headers: {X: {env: HOOK_X}}}}\n---\n"
+        "channel: {name: chat, enabled: false, slack: {url: {file: /run/secrets/slack}}}\n---\n"
+        "channel: {name: mail, send_resolved: false, email: {smtp: {host: smtp.example.com},"
+        " from: a@example.com, to: [b@example.com, c@example.com]}}\n"
+    )
+    tocsin("apply", str(path))
+    answer = tocsin("channels")
+    assert "T0KEN" not in answer.out
+    assert [line.split() for line in answer.lines[1:]] == [
+        ["chat", "slack", "file", "/run/secrets/slack", "no", "yes"],
+        ["hidden", "webhook", "env", "HOOK_URL", "yes", "yes"],
+        ["hook", "webhook", "hooks.example.com", "yes", "yes"],
+        ["mail", "email", "b@example.com,", "c@example.com", "yes", "no"],
+    ]
+    assert tocsin("channels", "--json").json[2] == {
+        "name": "hook",
+        "type": "webhook",
+        "target": "hooks.example.com",
+        "enabled": True,
+        "send_resolved": True,
+    }

@@ -1,4 +1,4 @@
-"""Acts from the command line are events of the record log; run-now is one without a change."""
+"""Changes of schedules from the command line are events of the record log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _add(tocsin: CommandLine, name: str, *words: str) -> None:
     tocsin("schedule", "add", name, "--every", "1h", *words)
 
 
-def test_pause_resume_and_cancel_are_events_with_who_did_it(tocsin: CommandLine) -> None:
+def test_pause_resume_and_cancel_are_events(tocsin: CommandLine) -> None:
     _add(tocsin, "one", "--owner", "plant")
     for verb in ("pause", "pause", "resume", "cancel"):
         tocsin("schedule", verb, "one", "--owner", "plant", "--by", "bob")
@@ -25,10 +25,10 @@ def test_pause_resume_and_cancel_are_events_with_who_did_it(tocsin: CommandLine)
     assert tocsin("events", "--origin", "caused", "--schedule", "one", "--json").json == found
 
 
-def test_what_is_asked_for_is_checked_before_the_transaction(
+def test_a_schedule_is_validated_before_the_transaction(
     tocsin: CommandLine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Postgres ends a session that idles inside of one, and checking takes a while where everything is slow."""
+    """Postgres ends a session that idles inside a transaction, and validation can be slow."""
     seen: list[str] = []
 
     def look(values: dict[str, Any]) -> Any:
@@ -50,26 +50,26 @@ def test_cancelling_many_is_an_event_each(tocsin: CommandLine) -> None:
     assert [event["type"] for event in tocsin("events", "--json").json] == ["schedule-cancelled"] * 2
 
 
-def test_a_refused_act_is_no_event(tocsin: CommandLine) -> None:
+def test_a_refused_change_is_no_event(tocsin: CommandLine) -> None:
     _add(tocsin, "one")
     refused = tocsin("schedule", "pause", "one", "--if-generation", "7", exit_code=1)
     assert "is at generation 1, not 7" in refused.err
-    assert tocsin("events").out == "no such events\n"
+    assert tocsin("events").out == "no events\n"
 
 
 def test_run_is_an_event_with_the_payload_and_leaves_the_next_fire(tocsin: CommandLine) -> None:
     _add(tocsin, "one", "--owner", "plant", "--payload", '{"k": 1}')
     before = tocsin("schedule", "show", "one", "--owner", "plant", "--json").json
     ran = tocsin("schedule", "run", "one", "--owner", "plant", "--created-by", "bob")
-    assert ran.out == "ran schedule plant/one: schedule-triggered, seq 1\n"
+    assert ran.out == "emitted schedule-triggered of schedule plant/one, seq 1\n"
     again = tocsin("schedule", "run", "one", "--owner", "plant", "--json").json
     assert again == {"schedule": "one", "owner": "plant", "type": "schedule-triggered", "seq": 2}
     assert tocsin("schedule", "show", "one", "--owner", "plant", "--json").json == before
     (event, _) = tocsin("events", "--type", "schedule-triggered", "--json").json
     assert '"k": 1' in tocsin("events", "--json").out
     assert event["schedule"] == "one"
-    acts = [(act["who"], act["via"], act["verb"]) for act in tocsin("audit", "one", "--json").json]
-    assert acts[1] == ("bob", "cli", "run-now")
+    changes = tocsin("audit", "one", "--json").json
+    assert tuple(changes[1][key] for key in ("who", "via", "verb")) == ("bob", "cli", "run-now")
 
 
 def test_running_an_unknown_schedule_is_refused(tocsin: CommandLine) -> None:

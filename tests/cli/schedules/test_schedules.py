@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
@@ -21,10 +23,22 @@ def test_an_added_schedule_is_echoed_with_its_next_fire(tocsin: CommandLine) -> 
     )
     assert shown.splitlines()[0] == "added schedule moving"
     assert "  next fire    Sun 2037-03-08 03:00:00 EDT = 2037-03-08 07:00:00Z\n" in shown
-    assert "  made         by ann via cli at " in shown
+    assert "  created      by ann via cli at " in shown
 
 
-def test_adding_the_same_again_gives_the_same_row_and_says_deduped(tocsin: CommandLine) -> None:
+def test_exclusions_and_the_start_of_an_rrule_are_shown(tocsin: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        "schedule:\n  name: weekly\n  rrule: FREQ=WEEKLY;BYDAY=MO\n  dtstart: 2026-11-16T08:00:00\n"
+        "  exdates: [2026-11-23T08:00:00]\n"
+    )
+    tocsin("apply", str(path))
+    shown = tocsin("schedule", "show", "weekly").lines
+    assert "  dtstart      2026-11-16T08:00:00" in shown
+    assert '  exdates      ["2026-11-23T08:00:00"]' in shown
+
+
+def test_adding_the_same_again_returns_the_same_schedule_as_deduped(tocsin: CommandLine) -> None:
     words = (
         "schedule",
         "add",
@@ -94,14 +108,17 @@ def test_a_cancelled_schedule_is_made_active_again_only_on_request(tocsin: Comma
         (("a/b", "--every", "5s"), "name is 'a/b': use letters, digits, '_' and '-', at most 128 of them"),
         (("x",), "the schedule needs one of cron, rrule, every or at"),
         (("x", "--every", "5"), "'5' is not a duration: a bare number has no unit, write 5s or 5m"),
-        (("x", "--at", "2037-01-01T00:00Z", "--in", "5m"), "both --at and --in are given: keep one of them"),
+        (
+            ("x", "--at", "2037-01-01T00:00Z", "--in", "5m"),
+            "--at and --in exclude each other: keep one of them",
+        ),
         (
             ("x", "--every", "5s", "--payload", "[1]"),
-            "--payload '[1]' is not a JSON object: write '{\"key\": 1}'",
+            "--payload '[1]' is not a JSON object: write an object, such as '{\"order\": 17}'",
         ),
         (
             ("x", "--every", "5s", "--action", "nope"),
-            "unknown action 'nope': use one that is applied (none is applied yet)",
+            "no action 'nope' is applied: apply an action first, with `tocsin apply`",
         ),
         (
             ("x", "--every", "5s", "--catch-up", "some"),
@@ -135,13 +152,32 @@ def test_upcoming_shows_every_schedule_in_order_and_pauses_and_dst_notes(tocsin:
     assert found["paused"] == [{"schedule": "held", "owner": ""}]
 
 
-def test_an_empty_house_says_what_to_do(tocsin: CommandLine) -> None:
-    assert tocsin("upcoming").out.startswith("nothing is scheduled: add one with ")
+def test_upcoming_is_filtered_by_owner_and_schedule(tocsin: CommandLine) -> None:
+    _add(tocsin, "beat", "--every", "10m", "--owner", "a")
+    _add(tocsin, "beat", "--every", "20m", "--owner", "b")
+    _add(tocsin, "other", "--every", "1m", "--owner", "b")
+    tocsin("schedule", "pause", "beat", "--owner", "b")
+
+    def shown(*words: str) -> tuple[set[tuple[str, str]], int]:
+        found = tocsin("upcoming", "--count", "3", "--json", *words).json
+        return {(fire["owner"], fire["schedule"]) for fire in found["fires"]}, len(found["paused"])
+
+    assert shown("--owner", "a") == ({("a", "beat")}, 0)
+    assert shown("--schedule", "beat") == ({("a", "beat")}, 1)
+    assert shown("--owner", "b") == ({("b", "other")}, 1)
+    assert shown("--owner", "b", "--schedule", "other") == ({("b", "other")}, 0)
+    assert tocsin("upcoming", "--schedule", "nope").out == (
+        "no schedule that matches fires again: `tocsin schedules` lists all\n"
+    )
+
+
+def test_an_empty_instance_says_what_to_do(tocsin: CommandLine) -> None:
+    assert tocsin("upcoming").out.startswith("no schedules: add one with ")
     assert tocsin("schedules").out.startswith("no schedules: add one with ")
-    assert tocsin("timers").out == "no timers are armed\n"
-    assert tocsin("timers", "--parked").out == "no parked timers\n"
-    assert tocsin("events").out == "no such events\n"
-    assert tocsin("audit").out == "nothing was done yet\n"
+    assert tocsin("timers").out == "no timers are pending\n"
+    assert tocsin("timers", "--parked").out == "no timers match\n"
+    assert tocsin("events").out == "no events\n"
+    assert tocsin("audit").out == "no changes are recorded\n"
 
 
 def test_schedules_are_listed_and_filtered(tocsin: CommandLine) -> None:
@@ -154,6 +190,7 @@ def test_schedules_are_listed_and_filtered(tocsin: CommandLine) -> None:
     assert second.startswith("two")
     assert [row["name"] for row in tocsin("schedules", "--owner", "a", "--json").json] == ["one"]
     assert [row["name"] for row in tocsin("schedules", "--type", "reminder", "--json").json] == ["two"]
+    assert tocsin("schedules", "--owner", "z").out == "no schedules match\n"
     assert tocsin("schedules", "--status", "asleep", exit_code=1).err.startswith(
         "tocsin: unknown status 'asleep': use one of active, paused"
     )
@@ -169,9 +206,7 @@ def test_timers_show_the_tick_of_each_schedule(tocsin: CommandLine) -> None:
     assert "unknown timer kind 'tick'" in tocsin("timers", "--kind", "tick", exit_code=1).err
 
 
-def test_a_failed_timer_is_retried_by_name_and_the_audit_says_so(
-    tocsin: CommandLine, settings: Settings
-) -> None:
+def test_a_failed_timer_is_retried_by_name_and_audited(tocsin: CommandLine, settings: Settings) -> None:
     _add(tocsin, "one", "--every", "1h")
     assert "has not failed" in tocsin("timers", "retry", "schedule-tick", "one", exit_code=1).err
     with psycopg.connect(settings.postgres) as db:
@@ -180,8 +215,8 @@ def test_a_failed_timer_is_retried_by_name_and_the_audit_says_so(
         )
     assert tocsin("timers", "--parked").lines[1].endswith("parked: no luck")
     answer = tocsin("timers", "retry", "schedule-tick", "one", "--by", "bob")
-    assert answer.out == "schedule-tick one is due again, after 5 failures: no luck\n"
-    assert tocsin("timers", "--parked").out == "no parked timers\n"
+    assert answer.out == "schedule-tick one is due again after 5 failures; the last was: no luck\n"
+    assert tocsin("timers", "--parked").out == "no timers match\n"
     last = tocsin("audit", "one", "--json").json[-1]
     assert (last["who"], last["via"], last["verb"], last["kind"]) == ("bob", "cli", "retry", "timer")
     with psycopg.connect(settings.postgres) as db:
@@ -198,13 +233,13 @@ def test_pause_resume_and_cancel_change_the_status_and_are_audited(tocsin: Comma
     assert tocsin("schedule", "cancel", "one", "--json").json["outcome"] == "unchanged"
     refused = tocsin("schedule", "resume", "one", exit_code=1)
     assert refused.err == "tocsin: schedule 'one' is cancelled and cannot be resumed\n"
-    acts = tocsin("audit", "one", "--json").json
-    assert [(act["who"], act["via"], act["verb"]) for act in acts] == [
+    changes = tocsin("audit", "one", "--json").json
+    assert [(change["who"], change["via"], change["verb"]) for change in changes] == [
         ("ann", "cli", "add"),
         *(("bob", "cli", verb) for verb in ("pause", "resume", "cancel")),
     ]
     assert "status active -> paused" in tocsin("audit", "one").lines[2]
-    assert tocsin("audit", "other").out == "nothing was done to 'other'\n"
+    assert tocsin("audit", "other").out == "no changes of 'other' are recorded\n"
 
 
 def test_cancel_takes_all_of_an_owner_or_all_of_a_type_and_nothing_else(tocsin: CommandLine) -> None:
@@ -220,7 +255,7 @@ def test_cancel_takes_all_of_an_owner_or_all_of_a_type_and_nothing_else(tocsin: 
 
 
 @pytest.mark.parametrize("words", [(), ("--all",), ("--owner", "x")], ids=str)
-def test_cancel_without_saying_what_cancels_nothing(tocsin: CommandLine, words: tuple[str, ...]) -> None:
+def test_cancel_without_a_target_cancels_nothing(tocsin: CommandLine, words: tuple[str, ...]) -> None:
     _add(tocsin, "a", "--every", "1h", "--owner", "x")
     assert tocsin("schedule", "cancel", *words, exit_code=1).err == (
         "tocsin: nothing to cancel: give a name, --all with --owner, or --type\n"

@@ -145,7 +145,7 @@ def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], l
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        ("stale", Line("stale", "plant-7/flow  silent for 1m15s, the last value was 80", 3)),
+        ("stale", Line("stale", "plant-7/flow  no datapoint for 1m15s, the last value was 80", 3)),
         ("fresh", Line("fresh", "plant-7/flow  it is 80", 3)),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from clock.retention.prune import prune
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, all_have_read, at_the_end
 from tests.core.log_partitions import small_partitions
 from tests.sql import all_rows

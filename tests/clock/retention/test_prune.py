@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from cdc.log_reader import LogReader
-from clock.retention.loop import prune_hourly
+from clock.retention.hourly import keep_pruning
 from clock.retention.plan import DatapointDay, Limits, LogRange, plan_pruning
 from clock.retention.prune import Pruned, prune, read_plan
-from tests.clock.heartbeats import T0
+from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
 from tests.core.log_partitions import partitions, small_partitions
 from tests.records import events
@@ -102,7 +102,7 @@ async def test_what_an_action_under_way_began_with_stays(connection: Connection,
     )
     await prune(connection, short)
     planned = await read_plan(connection, short)
-    assert planned.kept[0] == ("records 10 to 19", "an active run was started by record 12")
+    assert planned.kept[0] == ("records 10 to 19", "an action under way began with record 12")
     await connection.execute("update tocsin.action set state = 'completed'")
     assert (await prune(connection, short)).horizon == 20
 
@@ -123,11 +123,11 @@ async def test_the_newest_events_of_a_rule_outlive_their_partition(
         (4, "rare", 3),
         (5, "rare", 4),
     ]
-    everything = {"type": "tested", "schedule": None, "origin": None, "limit": 100}
-    for query, order in (("read_events_since", 1), ("read_newest_events", -1)):
-        listed = await connection.execute(statement(f"tocsin.cli/{query}"), {**everything, "since": 3})
-        seqs = [row[0] for row in await listed.fetchall()][::order]
-        assert [seq for seq in seqs if seq > 3] == [4, 5, 20, 21, 22, 23, 24, 25]
+    everything = dict.fromkeys(("schedule", "rule", "owner", "origin"))
+    after_3 = {**everything, "type": "tested", "after": 3, "limit": 100}
+    for query, order in (("read_first_events", 1), ("read_newest_events", -1)):
+        listed = await connection.execute(statement(f"tocsin.cli/{query}"), after_3)
+        assert [row[0] for row in await listed.fetchall()][::order] == [4, 5, 20, 21, 22, 23, 24, 25]
 
 
 async def test_kept_events_go_when_newer_ones_take_their_place(
@@ -177,7 +177,7 @@ async def test_days_of_datapoints_go_when_all_of_them_is_old_and_read(
     await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
     assert [one.why for one in (await read_plan(connection, short)).kept][
         -1
-    ] == "workers have not read them all yet"
+    ] == "workers have not read them all"
     await connection.execute(
         "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)", (now,)
     )
@@ -194,7 +194,7 @@ async def test_the_leading_clock_prunes_by_itself(connection: Connection, short:
     await fill(connection, 25)
     await all_have_read(connection, 25)
     await connection.execute("select set_config('tocsin.now', '', false)")
-    hasty = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
+    hasty = Service("retention", lambda: keep_pruning(short, first_s=0.0, every_s=0.1))
 
     async def is_gone() -> bool:
         return await starts(connection) == [20, 30, 40]

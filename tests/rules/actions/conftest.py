@@ -1,4 +1,4 @@
-"""A instance to tell stories in."""
+"""An instance in virtual time."""
 
 from __future__ import annotations
 

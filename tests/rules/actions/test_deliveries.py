@@ -1,4 +1,4 @@
-"""Steps that reach out: what arrives at a real server, and what the history says about it."""
+"""Delivery steps: the message at a real server, and the outcome in the history."""
 
 from __future__ import annotations
 
@@ -40,57 +40,57 @@ STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"
 
 
 async def test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key(instance: Instance) -> None:
-    async with receiver(in_turn(answering(503), answering(500), answering(200))) as world:
+    async with receiver(in_turn(answering(503), answering(500), answering(200))) as server:
         await instance.runbook(
             f"""
 - {STEADY}
   name: tell
-  webhook: {{url: "http://127.0.0.1:{world.port}/x", payload: {{owner: "{{{{ owner }}}}", n: "{{{{ payload.n }}}}"}}}}
+  webhook: {{url: "http://127.0.0.1:{server.port}/x", payload: {{owner: "{{{{ owner }}}}", n: "{{{{ payload.n }}}}"}}}}
 """
         )
         await instance.event(owner="shop", payload={"n": 7})
         await instance.pass_time("1h")
-    assert [one.json for one in world.requests] == [{"owner": "shop", "n": 7}] * 3
+    assert [one.json for one in server.requests] == [{"owner": "shop", "n": 7}] * 3
     row = await instance.action()
-    assert {one.headers["webhook-id"] for one in world.requests} == {f"{row['id']}/0"}
-    assert await instance.story() == ["0s 0 waiting", "10s 0 waiting (2)", "30s 0 completed (3)"]
+    assert {one.headers["webhook-id"] for one in server.requests} == {f"{row['id']}/0"}
+    assert await instance.history() == ["0s 0 waiting", "10s 0 waiting (2)", "30s 0 completed (3)"]
     assert (row["state"], row["answers"]["tell"]["status"]) == ("completed", 200)
 
 
 async def test_a_webhook_that_never_succeeds_is_on_the_dead_letter_list(instance: Instance) -> None:
-    async with receiver(answering(503, b"busy")) as world:
-        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+    async with receiver(answering(503, b"busy")) as server:
+        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
         await instance.pass_time("1h")
     row = await instance.action()
     assert row["state"] == "failed"
-    assert row["error"] == f"127.0.0.1:{world.port} answered 503: busy"
-    assert len(world.requests) == 3
+    assert row["error"] == f"127.0.0.1:{server.port} answered 503: busy"
+    assert len(server.requests) == 3
     assert row["active"] == {"0": {"attempt": 3, "state": "failed", "error": row["error"]}}
 
 
-async def test_an_answer_that_will_not_change_is_not_asked_for_again(instance: Instance) -> None:
-    async with receiver(answering(404)) as world:
-        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+async def test_a_permanent_answer_is_not_retried(instance: Instance) -> None:
+    async with receiver(answering(404)) as server:
+        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
-    assert len(world.requests) == 1
+    assert len(server.requests) == 1
     assert (await instance.action())["state"] == "failed"
 
 
-async def test_a_server_that_says_when_is_not_asked_before(instance: Instance) -> None:
-    async with receiver(in_turn(answering(429, Retry_After="600"), answering())) as world:
-        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+async def test_a_retry_waits_for_the_time_that_the_server_asks_for(instance: Instance) -> None:
+    async with receiver(in_turn(answering(429, Retry_After="600"), answering())) as server:
+        await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
         await instance.pass_time("9m59s")
-        assert len(world.requests) == 1
+        assert len(server.requests) == 1
         await instance.pass_time("1s")
-    assert await instance.story() == ["0s 0 waiting", "10m 0 completed (2)"]
+    assert await instance.history() == ["0s 0 waiting", "10m 0 completed (2)"]
 
 
 async def test_a_step_that_takes_longer_than_its_timeout_is_timed_out(instance: Instance) -> None:
-    async with receiver(stalling) as world:
+    async with receiver(stalling) as server:
         await instance.runbook(
-            f'- timeout: 100ms\n  retry: {{attempts: 1}}\n  webhook: {{url: "http://127.0.0.1:{world.port}/x"}}'
+            f'- timeout: 100ms\n  retry: {{attempts: 1}}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}'
         )
         await instance.event()
     row = await instance.action()
@@ -101,14 +101,16 @@ async def test_an_address_that_is_not_allowed_is_not_reached(
     settings: Settings, connection: Connection, bus: Client
 ) -> None:
     instance = await Instance.open(settings, connection, bus)
-    async with receiver() as world:
-        await instance.runbook(f'- webhook: {{url: "http://127.0.0.1:{world.port}/x"}}')
+    async with receiver() as server:
+        await instance.runbook(f'- webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
-    assert world.connections == 0
+    assert server.connections == 0
     assert "TOCSIN_EGRESS_ALLOW" in (await instance.action())["error"]
 
 
-async def test_a_channel_says_what_the_alarm_says_and_is_read_when_it_is_used(instance: Instance) -> None:
+async def test_a_channel_gets_the_message_of_the_alarm_and_is_read_when_it_is_used(
+    instance: Instance,
+) -> None:
     async with receiver() as old, receiver() as new:
 
         def channel(port: int, keys: str = "") -> str:
@@ -131,7 +133,7 @@ async def test_a_channel_says_what_the_alarm_says_and_is_read_when_it_is_used(in
     assert (await instance.action())["result"]["channel"] == "ops"
 
 
-async def test_a_disabled_channel_sends_nothing_and_says_so(instance: Instance) -> None:
+async def test_a_disabled_channel_sends_nothing_and_the_answer_has_the_reason(instance: Instance) -> None:
     text = 'channel: {name: ops, enabled: false, webhook: {url: "http://127.0.0.1:1/x"}}\n---\n'
     await instance.rules(text + "action: {name: book, channel: {name: ops}}\n" + rule("each", "book"))
     await instance.event()
@@ -139,7 +141,7 @@ async def test_a_disabled_channel_sends_nothing_and_says_so(instance: Instance) 
     assert (row["state"], row["result"]["reason"]) == ("completed", "the channel is disabled")
 
 
-async def test_a_channel_that_is_gone_fails_the_step_and_says_what_to_do(instance: Instance) -> None:
+async def test_a_channel_that_was_removed_fails_the_step_with_a_remedy(instance: Instance) -> None:
     text = 'channel: {name: ops, webhook: {url: "http://127.0.0.1:1/x"}}\n---\n'
     await instance.rules(text + "action: {name: book, channel: {name: ops}}\n" + rule("each", "book"))
     await instance.connection.execute(
@@ -149,11 +151,11 @@ async def test_a_channel_that_is_gone_fails_the_step_and_says_what_to_do(instanc
     assert (await instance.action())["error"] == "there is no channel 'ops': apply one, then try again"
 
 
-async def test_a_text_of_the_authors_own_replaces_every_form_of_ours(
+async def test_a_text_of_the_document_replaces_every_form_of_the_default(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with receiver() as world:
-        monkeypatch.setenv("SLACK_URL", f"http://127.0.0.1:{world.port}/slack")
+    async with receiver() as server:
+        monkeypatch.setenv("SLACK_URL", f"http://127.0.0.1:{server.port}/slack")
         await instance.runbook(
             """
 - slack: {url: {env: SLACK_URL}, text: "{{ alarm.message }}!"}
@@ -162,7 +164,7 @@ async def test_a_text_of_the_authors_own_replaces_every_form_of_ours(
             'type == "alarm-opened"',
         )
         await instance.alarm()
-    own, blocks = [one.json for one in world.requests]
+    own, blocks = [one.json for one in server.requests]
     assert own["blocks"][1]["text"]["text"] == "too hot!"
     assert blocks["blocks"] == [{"type": "section", "text": {"type": "mrkdwn", "text": "plant-7"}}]
     assert blocks["text"] == "[HIGH] hot (plant-7)"
@@ -170,11 +172,11 @@ async def test_a_text_of_the_authors_own_replaces_every_form_of_ours(
 
 
 async def test_mail_arrives_as_text_and_html(instance: Instance) -> None:
-    async with mail_server() as room:
+    async with mail_server() as mailbox:
         await instance.runbook(
             f"""
 - email:
-    smtp: {{host: 127.0.0.1, port: {room.port}, security: none}}
+    smtp: {{host: 127.0.0.1, port: {mailbox.port}, security: none}}
     from: tocsin@example.com
     to: [ops@example.com]
     subject: "{{{{ type }}}} of {{{{ owner }}}}"
@@ -183,7 +185,7 @@ async def test_mail_arrives_as_text_and_html(instance: Instance) -> None:
 """
         )
         await instance.event(owner="shop", payload={"n": "<7>"})
-        mail = room.mail()
+        mail = mailbox.mail()
     assert (await instance.action())["state"] == "completed"
     assert mail["subject"] == "noted of shop"
     text, html = mail.get_body(("plain",)), mail.get_body(("html",))
@@ -192,7 +194,9 @@ async def test_mail_arrives_as_text_and_html(instance: Instance) -> None:
     assert (text.get_content().strip(), html.get_content().strip()) == ("plain <7>", "<b>&lt;7&gt;</b>")
 
 
-async def test_a_digest_tells_what_is_open_new_and_stale_and_is_an_answer(instance: Instance) -> None:
+async def test_a_digest_lists_open_alarms_new_events_and_stale_series_as_an_answer(
+    instance: Instance,
+) -> None:
     await instance.runbook(
         '- {name: summary, digest: {}}\n- log: {message: "{{ answers.summary.subject }}"}',
         'type == "morning"',
@@ -219,10 +223,10 @@ async def test_a_digest_tells_what_is_open_new_and_stale_and_is_an_answer(instan
 async def test_a_digest_is_rendered_by_its_own_templates_and_sent_through_a_channel(
     instance: Instance,
 ) -> None:
-    async with receiver() as world:
+    async with receiver() as server:
         await instance.rules(
             f"""
-channel: {{name: ops, webhook: {{url: "http://127.0.0.1:{world.port}/x"}}}}
+channel: {{name: ops, webhook: {{url: "http://127.0.0.1:{server.port}/x"}}}}
 ---
 action:
   name: book
@@ -238,7 +242,7 @@ action:
         await instance.alarm("hot")
         await instance.alarm("cold")
         await instance.event("morning")
-    assert world.only.json == {"subject": "2 open", "text": "cold high morning"} or world.only.json == {
+    assert server.only.json == {"subject": "2 open", "text": "cold high morning"} or server.only.json == {
         "subject": "2 open",
         "text": "hot high morning",
     }
@@ -261,14 +265,14 @@ async def datapoints(bus: Client, stream: str) -> list[dict[str, Any]]:
 async def test_a_recorded_value_and_a_probe_are_datapoints(
     instance: Instance, bus: Client, data_stream: str
 ) -> None:
-    async with receiver(answering(500)) as world:
+    async with receiver(answering(500)) as server:
         await instance.runbook(
             f"""
 - record: {{key: sla.breaches, value: 0}}
 - record: {{key: sla.last, value: "{{{{ payload.n }}}}", owner: fixed}}
-- probe: {{key: shop.up, tcp: {{host: 127.0.0.1, port: {world.port}}}}}
+- probe: {{key: shop.up, tcp: {{host: 127.0.0.1, port: {server.port}}}}}
 - name: look
-  probe: {{key: shop.web, http: {{url: "http://127.0.0.1:{world.port}/health"}}}}
+  probe: {{key: shop.web, http: {{url: "http://127.0.0.1:{server.port}/health"}}}}
 """
         )
         await instance.event(owner="shop", payload={"n": 7.5})

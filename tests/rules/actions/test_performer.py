@@ -1,5 +1,5 @@
-"""The performer as a service: several steps at once, slow ones kept, nothing lost and one key
-whoever is killed."""
+"""The performer as a service: several steps at once, a slow step stays with its worker, and no step is
+lost or gets a second idempotency key when workers are killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rules.actions.performer import Performer
 from rules.actions.steps.context import StepContext
 from rules.worker import Worker
 from tests.cdc.publishing import smaller
-from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, put, rule
 from tests.rules.delivery.receivers import Behaviour, answering
 from tests.rules.delivery.receivers import receiver as web_receiver
@@ -52,14 +52,14 @@ async def until_states(connection: Connection, wanted: dict[str, int], within: f
     await eventually(are_so, f"actions are {wanted}", within)
 
 
-async def test_a_slow_step_holds_up_no_other(settings: Settings, connection: Connection) -> None:
+async def test_a_slow_step_does_not_delay_others(settings: Settings, connection: Connection) -> None:
     go_on = asyncio.Event()
     allowed = smaller(settings, egress_allow="127.0.0.1", worker_concurrency=2)
-    async with web_receiver(patient_webhook(go_on)) as world:
+    async with web_receiver(patient_webhook(go_on)) as server:
         quick = "---\naction: {name: quick, log: {message: x}}\n"
         await put(
             connection,
-            webhook("slow", world.port) + quick + rule("a", "slow", 'type == "slow"') + rule("b", "quick"),
+            webhook("slow", server.port) + quick + rule("a", "slow", 'type == "slow"') + rule("b", "quick"),
         )
         async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(allowed).run)):
             await note(connection, type="slow")
@@ -68,53 +68,53 @@ async def test_a_slow_step_holds_up_no_other(settings: Settings, connection: Con
             await until_states(connection, {"completed": 10, "running": 1})
             go_on.set()
             await until_states(connection, {"completed": 11})
-    assert len(world.requests) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_step_that_takes_longer_than_the_ack_wait_stays_with_its_worker(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An ack wait that a machine that stalls for two seconds does not miss: it is told three times
-    in each."""
+    """The ack wait is extended three times within it, so a machine that stalls for two seconds does not
+    miss it."""
     go_on = asyncio.Event()
-    told: list[Msg] = []
+    extended: list[Msg] = []
     original = Msg.in_progress
 
     async def counted(self: Msg) -> None:
-        told.append(self)
+        extended.append(self)
         await original(self)
 
     monkeypatch.setattr(Msg, "in_progress", counted)
     allowed = smaller(settings, egress_allow="127.0.0.1", worker_ack_wait_s=4.0)
-    async with web_receiver(patient_webhook(go_on)) as world:
-        await put(connection, webhook("slow", world.port) + rule("a", "slow"))
+    async with web_receiver(patient_webhook(go_on)) as server:
+        await put(connection, webhook("slow", server.port) + rule("a", "slow"))
         workers = [Service(f"worker {number}", Worker(allowed).run) for number in range(2)]
         async with running(Service("cdc", Publisher(settings).run), *workers):
             await note(connection)
 
             async def longer_than_the_ack_wait() -> bool:
-                return len(told) >= 6
+                return len(extended) >= 6
 
-            what = "it is kept six times, a third of the ack wait apart"
+            what = "the ack wait is extended six times"
             await eventually(longer_than_the_ack_wait, what, within=60)
             go_on.set()
             await until_states(connection, {"completed": 1})
-    assert len(world.requests) == 1
+    assert len(server.requests) == 1
 
 
-async def test_what_a_worker_that_stops_has_not_done_is_taken_by_another_at_once(
+async def test_the_unfinished_steps_of_a_worker_that_stops_go_to_another_at_once(
     settings: Settings, connection: Connection
 ) -> None:
     go_on = asyncio.Event()
-    # Far longer than the test waits: only what is given back comes in time.
+    # Far longer than the test waits: only returned messages are delivered in time.
     allowed = smaller(settings, egress_allow="127.0.0.1", worker_ack_wait_s=3600.0)
-    async with web_receiver(patient_webhook(go_on)) as world:
-        await put(connection, webhook("slow", world.port) + rule("a", "slow"))
+    async with web_receiver(patient_webhook(go_on)) as server:
+        await put(connection, webhook("slow", server.port) + rule("a", "slow"))
         async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(allowed).run)):
             await note(connection)
 
             async def is_asked() -> bool:
-                return bool(world.requests)
+                return bool(server.requests)
 
             await eventually(is_asked, "the first worker is at it")
         async with running(
@@ -122,13 +122,13 @@ async def test_what_a_worker_that_stops_has_not_done_is_taken_by_another_at_once
         ):
             go_on.set()
             await until_states(connection, {"completed": 1})
-    assert len({one.headers["webhook-id"] for one in world.requests}) == 1
+    assert len({one.headers["webhook-id"] for one in server.requests}) == 1
 
 
 async def test_a_step_that_failed_comes_back_long_before_the_ack_wait(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when Postgres restarts under it."""
+    """The failure is that of a restart of Postgres."""
     original = performer.perform_step
     failures: list[bytes] = []
 
@@ -172,7 +172,7 @@ async def die_often(settings: Settings, deaths: int) -> None:
         worker = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "tests.rules.dying_worker",
+            "tests.rules.crashing_worker",
             str(seed),
             env=environment(settings),
             stdout=asyncio.subprocess.DEVNULL,
@@ -190,7 +190,7 @@ async def test_runbooks_survive_workers_that_die_between_effect_and_outcome(
     settings: Settings, hasty: Settings, connection: Connection
 ) -> None:
     await put(connection, RUNBOOK.replace("NAMESPACE", settings.namespace) + rule("each", "book"))
-    async with receiver(settings) as world, running(Service("cdc", Publisher(settings).run)):
+    async with receiver(settings) as server, running(Service("cdc", Publisher(settings).run)):
         for _ in range(20):
             await note(connection)
         await die_often(hasty, deaths=3)
@@ -205,14 +205,14 @@ async def test_runbooks_survive_workers_that_die_between_effect_and_outcome(
     )
     assert {(row["completed"], row["due"]) for row in per_step} == {(1, 1)}
     assert len(per_step) == 20 * len(STEPS)
-    assert_delivered(world, await actions(connection))
+    assert_delivered(server, await actions(connection))
 
 
-def assert_delivered(world: Any, ran: list[dict[str, Any]]) -> None:
+def assert_delivered(server: Any, ran: list[dict[str, Any]]) -> None:
     """Every step that reaches out was delivered at least once, each time with its one key."""
     delivered = {
         (message.subject.rpartition(".")[2], key)
-        for message, key in zip(world.messages, world.keys, strict=True)
+        for message, key in zip(server.messages, server.keys, strict=True)
     }
     assert delivered == {(str(step), f"{row['id']}/{step}") for row in ran for step in STEPS - {1}}
-    assert len(world.messages) > len(delivered), "somebody died after an effect"
+    assert len(server.messages) > len(delivered), "a worker died after an effect"

@@ -36,13 +36,13 @@ async def test_a_queued_action_begins_when_the_one_before_it_is_cancelled_or_dea
         await instance.event()
     (first,) = await all_rows(instance.connection, "select id from tocsin.action where state = 'running'")
     assert await cancel_runs(instance.connection, {first["id"]: "enough"}) == [first["id"]]
-    await instance.settle()
+    await instance.drain()
     assert await states(instance) == ["cancelled", "running", "queued"]
     await instance.pass_time("1m")
     assert await states(instance) == ["cancelled", "timed_out", "running"]
 
 
-async def test_a_queued_action_that_somebody_held_at_that_moment_begins_with_the_next_batch(
+async def test_a_queued_run_that_was_locked_at_that_moment_begins_with_the_next_batch(
     instance: Instance, sessions: Sessions
 ) -> None:
     await instance.runbook("- wait: {for: 1m}", keys=QUEUE)
@@ -55,7 +55,7 @@ async def test_a_queued_action_that_somebody_held_at_that_moment_begins_with_the
         await instance.fire()
         await instance.perform_due()
         assert await states(instance) == ["completed", "queued"]
-    await instance.settle()
+    await instance.drain()
     assert await states(instance) == ["completed", "running"]
 
 
@@ -72,7 +72,7 @@ async def test_the_next_one_begins_in_the_transaction_that_ends_the_one_before(i
     assert await states(instance) == ["completed", "cancelled", "running"]
 
 
-async def test_nothing_begins_while_another_one_is_under_way(instance: Instance) -> None:
+async def test_no_run_begins_while_another_one_is_active(instance: Instance) -> None:
     await instance.runbook("- wait: {for: 1m}", keys=QUEUE)
     await instance.event()
     await instance.event()

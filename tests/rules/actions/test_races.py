@@ -58,7 +58,7 @@ async def test_a_cancel_between_an_effect_and_its_outcome_wins(
 
     after_the_effect(monkeypatch, "log", cancel)
     await instance.event()
-    assert await instance.story() == ["0s 0 cancelled"]
+    assert await instance.history() == ["0s 0 cancelled"]
     row = await instance.action()
     assert (row["state"], row["result"], row["answers"]) == ("cancelled", None, {})
 
@@ -78,10 +78,10 @@ async def test_a_cancel_during_the_commit_of_an_outcome_waits_and_cancels_what_f
     await stopping_after_the_action_moved(monkeypatch, cancel)
     await instance.event()
     assert await cancelling[0]
-    assert (await instance.story())[0] == "0s 0 completed"
+    assert (await instance.history())[0] == "0s 0 completed"
     assert (await instance.action())["state"] == "cancelled"
     assert (await instance.action())["active"] == {}
-    await instance.settle()
+    await instance.drain()
     assert await instance.timers() == 0
 
 
@@ -102,7 +102,7 @@ async def test_a_step_that_begins_to_wait_while_it_is_cancelled_leaves_no_timer(
     await stopping_after_the_action_moved(monkeypatch, cancel)
     await instance.event()
     assert await cancelling[0]
-    assert [line.split(" ", 1)[1] for line in await instance.story()] == ["0 waiting", "0 cancelled"]
+    assert [line.split(" ", 1)[1] for line in await instance.history()] == ["0 waiting", "0 cancelled"]
     assert await instance.timers() == 0
 
 
@@ -122,13 +122,13 @@ async def test_branches_that_end_at_the_same_moment_join_once(
     await instance.event("unrelated")
     after_the_effect(monkeypatch, "emit", the_other_branch)
     await instance.event()
-    assert sorted((await instance.story())[1:3]) == ["0s 1 completed", "0s 2 completed"]
-    assert (await instance.story())[3:] == ["0s 0 completed", "0s 3 completed"]
+    assert sorted((await instance.history())[1:3]) == ["0s 1 completed", "0s 2 completed"]
+    assert (await instance.history())[3:] == ["0s 0 completed", "0s 3 completed"]
     assert (await instance.action())["state"] == "completed"
     assert len(await all_rows(instance.connection, "select * from tocsin.event where type = 'b'")) == 1
 
 
-async def test_a_consumer_that_reports_before_the_worker_has_committed_is_heard(
+async def test_a_report_before_the_commit_of_the_worker_counts(
     instance: Instance, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await instance.runbook(f"- dispatch: {{subject: received.{settings.namespace}.x, within: 1m}}")
@@ -142,7 +142,7 @@ async def test_a_consumer_that_reports_before_the_worker_has_committed_is_heard(
     await instance.event()
     row = await instance.action()
     assert (row["state"], row["result"]) == ("completed", {"files": 7})
-    assert await instance.story() == ["0s 0 completed"]
+    assert await instance.history() == ["0s 0 completed"]
     assert await instance.timers() == 0
 
 
@@ -155,7 +155,7 @@ async def test_a_report_and_a_deadline_at_the_same_moment_are_a_completed_step(
     await instance.be_at("1m")
     assert await report_completed(instance.connection, row["id"], 0)
     await instance.pass_time("1h")
-    assert await instance.story() == ["0s 0 waiting", "1m 0 completed"]
+    assert await instance.history() == ["0s 0 waiting", "1m 0 completed"]
 
 
 WAIT = """
@@ -181,7 +181,7 @@ async def test_an_event_that_comes_before_the_deadline_of_the_same_moment_wins(i
     await instance.be_at("1m")
     await instance.event("go")
     await instance.fire()
-    await instance.settle()
+    await instance.drain()
     assert (await instance.action())["result"] == {"message": "false"}
     assert await instance.timers() == 0
 

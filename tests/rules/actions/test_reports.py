@@ -46,10 +46,10 @@ async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes
     # Reported by a session on real time: the timer lies beyond the instance's instant.
     await instance.connection.execute("update tocsin.timer set fire_at = tocsin.instant()")
     await instance.fire()
-    await instance.settle()
+    await instance.drain()
     row = await instance.action()
     assert (row["state"], row["result"]) == ("completed", {"files": 7})
-    assert await instance.story() == ["0s 0 waiting", "0s 0 completed"]
+    assert await instance.history() == ["0s 0 waiting", "0s 0 completed"]
     assert not await take_report(instance.connection, subject, body)
 
 
@@ -74,7 +74,7 @@ async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes
         ),
     ],
 )
-async def test_a_report_that_can_never_count_is_refused_with_its_reason(
+async def test_a_report_that_can_never_count_is_rejected_with_its_reason(
     instance: Instance, settings: Settings, subject: str, body: bytes, reason: str
 ) -> None:
     action = await dispatched(instance, settings)
@@ -84,7 +84,7 @@ async def test_a_report_that_can_never_count_is_refused_with_its_reason(
     assert reason in str(refused.value)
 
 
-async def test_a_refused_report_is_a_dead_letter_and_holds_up_nothing(
+async def test_a_rejected_report_is_a_dead_letter_and_does_not_delay_others(
     instance: Instance, settings: Settings
 ) -> None:
     action = await dispatched(instance, settings)
@@ -116,7 +116,7 @@ async def test_a_report_commits_with_the_work_of_its_transaction_or_not_at_all(
     assert await instance.timers() == 2
 
 
-async def test_the_function_refuses_what_is_no_report(instance: Instance, settings: Settings) -> None:
+async def test_the_function_rejects_invalid_reports(instance: Instance, settings: Settings) -> None:
     action = await dispatched(instance, settings)
     for given in (
         "'done'",

@@ -1,4 +1,4 @@
-"""Runbooks on real servers, in virtual time: what reaches the history, the timers and the world."""
+"""Runbooks on real servers, in virtual time: their history, timers and messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from rules.actions.cancel import cancel_runs
 from rules.actions.retry import retry_run
-from tests.rules.actions.webhook_receiver import receiver
+from tests.rules.actions.message_receiver import receiver
 from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.client import report_completed, report_failed
@@ -34,15 +34,15 @@ async def test_an_alarm_that_stays_open_is_paged_after_ten_minutes(
     instance: Instance, settings: Settings
 ) -> None:
     await escalation(instance, settings)
-    async with receiver(settings) as world:
+    async with receiver(settings) as server:
         await instance.alarm()
-        assert await instance.story() == ["0s 0 completed", "0s 1 waiting"]
+        assert await instance.history() == ["0s 0 completed", "0s 1 waiting"]
         await instance.pass_time("9m")
         assert await instance.timers() == 1
         await instance.pass_time("1m")
-        await world.wait_for(1)
-    assert json.loads(world.messages[0].data) == {"owner": "plant-7"}
-    assert (await instance.story())[2:] == ["10m 1 completed", "10m 2 completed", "10m 3 completed"]
+        await server.wait_for(1)
+    assert json.loads(server.messages[0].data) == {"owner": "plant-7"}
+    assert (await instance.history())[2:] == ["10m 1 completed", "10m 2 completed", "10m 3 completed"]
     row = await instance.action()
     assert (row["state"], row["active"], row["error"]) == ("completed", {}, None)
     assert row["answers"]["notify"] == {"state": "completed", "message": "too hot at 71.5"}
@@ -54,12 +54,12 @@ async def test_an_alarm_that_is_acknowledged_is_not_paged(instance: Instance, se
     alarm = await instance.alarm()
     await instance.pass_time("9m")
     await instance.acknowledge(alarm)
-    assert (await instance.story())[2:] == ["9m 1 cancelled"]
+    assert (await instance.history())[2:] == ["9m 1 cancelled"]
     row = await instance.action()
     assert (row["state"], row["active"], row["error"]) == ("cancelled", {}, "the alarm was acknowledged")
     assert await instance.timers() == 0
     await instance.pass_time("1h")
-    assert len(await instance.story()) == 3
+    assert len(await instance.history()) == 3
 
 
 async def test_an_alarm_that_resolves_is_not_paged(instance: Instance, settings: Settings) -> None:
@@ -67,7 +67,7 @@ async def test_an_alarm_that_resolves_is_not_paged(instance: Instance, settings:
     alarm = await instance.alarm()
     await instance.pass_time("5m")
     await instance.resolve(alarm)
-    assert (await instance.story())[2:] == ["5m 1 cancelled"]
+    assert (await instance.history())[2:] == ["5m 1 cancelled"]
     assert (await instance.action())["error"] == "the alarm resolved"
 
 
@@ -93,7 +93,7 @@ async def dispatching(instance: Instance, settings: Settings) -> None:
 async def test_a_dispatched_step_is_tried_until_its_consumer_reports_success(
     instance: Instance, settings: Settings
 ) -> None:
-    async with receiver(settings) as world:
+    async with receiver(settings) as server:
         await dispatching(instance, settings)
         action = (await instance.action())["id"]
         await instance.pass_time("1m")
@@ -102,15 +102,15 @@ async def test_a_dispatched_step_is_tried_until_its_consumer_reports_success(
         await instance.pass_time("1m")
         assert await report_completed(instance.connection, action, 0, {"files": 7})
         await instance.pass_time("1s")
-        await world.wait_for(2)
-    assert await instance.story() == [
+        await server.wait_for(2)
+    assert await instance.history() == [
         "0s 0 waiting",
         "1m 0 waiting",
         "1m10s 0 waiting (2)",
         "2m10s 0 completed (2)",
         "2m10s 1 completed",
     ]
-    headers = [message.headers or {} for message in world.messages]
+    headers = [message.headers or {} for message in server.messages]
     assert [one["Tocsin-Attempt"] for one in headers] == ["1", "2"]
     assert {one["Tocsin-Idempotency-Key"] for one in headers} == {f"{action}/0"}
     assert len({one["Nats-Msg-Id"] for one in headers}) == 2
@@ -127,31 +127,31 @@ async def test_a_dispatched_step_without_a_report_times_out_and_a_late_report_is
     await instance.pass_time("1h")
     row = await instance.action()
     assert (row["state"], row["error"]) == ("timed_out", "step backup: no report arrived within 5m")
-    assert (await instance.story())[-1] == "15m30s 0 timed_out (3)"
+    assert (await instance.history())[-1] == "15m30s 0 timed_out (3)"
     assert await report_completed(instance.connection, row["id"], 0, {"files": 7})
     await instance.pass_time("1s")
-    assert (await instance.story())[-1] == "1h 0 completed (3)"
+    assert (await instance.history())[-1] == "1h 0 completed (3)"
     late = await instance.action()
     assert (late["state"], late["answers"]["0"]["late"]) == ("timed_out", True)
     assert late["answers"]["0"]["result"] == {"files": 7}
     assert not await report_completed(instance.connection, row["id"], 0), "it is known already"
 
 
-async def test_a_dead_action_is_tried_again_by_a_person_from_where_it_failed(
+async def test_a_dead_run_is_retried_by_an_operator_from_the_failed_step(
     instance: Instance, settings: Settings
 ) -> None:
     await dispatching(instance, settings)
     await instance.pass_time("1h")
     action = (await instance.action())["id"]
     assert await retry_run(instance.connection, action, Actor("ann", "test", instance.clock.now())) == [0]
-    await instance.settle()
+    await instance.drain()
     assert (await instance.action())["state"] == "running"
     await instance.pass_time("1m")
     await report_completed(instance.connection, action, 0, {"files": 1})
     await instance.pass_time("1s")
     row = await instance.action()
     assert (row["state"], row["error"], row["result"]) == ("completed", None, {"message": "1 files"})
-    assert (await instance.story())[-2:] == ["1h1m 0 completed (4)", "1h1m 1 completed"]
+    assert (await instance.history())[-2:] == ["1h1m 0 completed (4)", "1h1m 1 completed"]
     (audit,) = await all_rows(instance.connection, "select * from tocsin.audit where verb = 'retry'")
     assert (audit["who"], audit["verb"], audit["name"]) == ("ann", "retry", "book")
 
@@ -169,7 +169,7 @@ async def test_branches_run_side_by_side_and_join(instance: Instance) -> None:
     await instance.event()
     assert await instance.timers() == 2
     await instance.pass_time("5m")
-    assert (await instance.story())[-3:] == ["5m 3 completed", "5m 0 completed", "5m 5 completed"]
+    assert (await instance.history())[-3:] == ["5m 3 completed", "5m 0 completed", "5m 5 completed"]
     assert (await instance.action())["state"] == "completed"
 
 
@@ -226,18 +226,18 @@ async def test_an_emitted_event_is_appended_with_the_outcome_and_carries_its_lin
     assert (lineage["event_id"], lineage["lineage"]) == (event["id"], ["each"])
 
 
-async def test_an_action_that_would_start_itself_again_is_suppressed_and_said(instance: Instance) -> None:
+async def test_an_action_that_would_start_itself_again_is_recorded_as_suppressed(instance: Instance) -> None:
     await instance.runbook("- emit: {type: noted}")
     await instance.event(owner="shop")
     first, second = await all_rows(instance.connection, "select * from tocsin.action order by event_seq")
     assert (first["state"], first["lineage"]) == ("completed", [])
     assert (second["state"], second["lineage"], second["active"]) == ("skipped", ["each"], {})
     assert second["error"] == "suppressed: it would start itself again, each -> each"
-    assert (await instance.story())[-1] == "0s 0 skipped"
+    assert (await instance.history())[-1] == "0s 0 skipped"
     assert len(await all_rows(instance.connection, "select * from tocsin.event where type = 'noted'")) == 2
 
 
-async def test_an_event_that_ends_a_wait_takes_its_deadline_with_it(instance: Instance) -> None:
+async def test_an_event_that_ends_a_wait_removes_its_timer(instance: Instance) -> None:
     await instance.runbook(
         "- wait: {until_event: 'type == \"go\"', timeout: 1h, on_timeout: stop}\n- wait: {for: 10m}"
     )
@@ -250,13 +250,13 @@ async def test_an_event_that_ends_a_wait_takes_its_deadline_with_it(instance: In
 async def test_an_event_that_was_committed_before_the_wait_began_does_not_end_it(instance: Instance) -> None:
     """However late the lane reads it."""
     await instance.runbook("- log: {message: a}\n- wait: {until_event: 'type == \"go\"'}")
-    await instance.happen("noted")
+    await instance.append("noted")
     await instance.read_lane()
-    await instance.happen("go")
+    await instance.append("go")
     await instance.perform_due()
     await instance.perform_due()
-    assert (await instance.story())[-1] == "0s 1 waiting"
-    await instance.settle()
+    assert (await instance.history())[-1] == "0s 1 waiting"
+    await instance.drain()
     assert (await instance.action())["state"] == "running"
     await instance.event("go")
     assert (await instance.action())["state"] == "completed"
@@ -268,4 +268,4 @@ async def test_a_cancelled_action_waits_for_no_event(instance: Instance) -> None
     assert await cancel_runs(instance.connection, {(await instance.action())["id"]: "enough"})
     assert await all_rows(instance.connection, "select * from tocsin.action_wait") == []
     await instance.event("go")
-    assert await instance.story() == ["0s 0 waiting", "0s 0 cancelled"]
+    assert await instance.history() == ["0s 0 waiting", "0s 0 cancelled"]

@@ -4,7 +4,7 @@ its reason."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from nats.errors import Error as NatsError
 from rules.actions.performer import perform_step
 from rules.actions.steps.context import StepContext
 from tests.cdc.publishing import smaller
+from tests.rules.actions.message_receiver import receiver
 from tests.rules.actions.performed_steps import after_the_effect, step_context
-from tests.rules.actions.webhook_receiver import receiver
 from tests.rules.apply.apply_setup import (
     action,
     actions,
@@ -35,13 +35,6 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
-
-
-@pytest.fixture
-async def bus(settings: Settings) -> AsyncIterator[Client]:
-    connected = await connect_bus(settings, "test")
-    yield connected
-    await connected.close()
 
 
 @pytest.fixture
@@ -157,7 +150,7 @@ async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
         "state = 'cancelled'",
     ],
 )
-async def test_an_outcome_is_refused_when_the_action_has_moved_on(
+async def test_an_outcome_is_rejected_when_the_run_has_changed(
     settings: Settings,
     connection: Connection,
     context: StepContext,
@@ -179,7 +172,7 @@ async def test_an_outcome_is_refused_when_the_action_has_moved_on(
     "foreign",
     [b"", b"{}", b"not json", b'{"specversion": "1.0", "state": "due"}'],
 )
-async def test_what_is_not_a_step_of_ours_is_set_aside(
+async def test_a_message_that_is_not_a_step_is_skipped(
     settings: Settings, connection: Connection, context: StepContext, foreign: bytes
 ) -> None:
     assert not await perform_step(context, foreign)
@@ -194,7 +187,7 @@ async def test_what_is_not_a_step_of_ours_is_set_aside(
         {"actionid": "11111111-1111-4111-8111-111111111111"},
     ],
 )
-async def test_only_the_step_that_is_due_is_done(
+async def test_only_the_step_that_is_due_is_performed(
     settings: Settings, connection: Connection, context: StepContext, changed: dict[str, Any]
 ) -> None:
     body = {**json.loads(await start(settings, connection, action("tell"))), **changed}
@@ -209,7 +202,7 @@ async def test_a_template_that_cannot_be_filled_fails_the_action(
     assert "payload.missing" in error
 
 
-async def test_an_action_whose_event_is_gone_fails(
+async def test_a_run_whose_event_was_removed_fails(
     settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     body = await start(settings, connection, action("tell"))
@@ -260,7 +253,7 @@ async def test_a_subject_longer_than_nats_accepts_fails_the_action(
 
 
 @pytest.mark.parametrize("first", ["NAMESPACE", "tocsin", "_INBOX"])
-async def test_no_value_leads_a_message_into_the_record_stream(
+async def test_no_value_can_lead_a_message_into_the_record_stream(
     settings: Settings, connection: Connection, context: StepContext, first: str
 ) -> None:
     owner = first.replace("NAMESPACE", settings.namespace)

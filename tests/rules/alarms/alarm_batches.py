@@ -11,7 +11,7 @@ from rules.documents.load import load_text
 from rules.engine import Arrival, CompiledRules, Rule
 from rules.lanes.batch import PhasedPlan
 from schemas.documents import EventRuleDocument
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.errors import Conflict

@@ -13,7 +13,7 @@ from rules.lanes.batch import PhasedPlan
 from rules.lanes.data_lane import DataBatch, StalenessChange
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from schemas.wire.calculated import CalculatedDatapoint
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.sql import all_rows
 from tocsin.core.db import Connection

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from clock.term import Term, begin_term
 from rules.engine import BLANK, Open, Resolve, RuleState, advance, step
 from tests.clock.alarms import read_until
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.rules.alarms.alarm_batches import HOT, alarms, arrival, compiled, edges, judged, virtual_now
 from tests.sessions import Sessions

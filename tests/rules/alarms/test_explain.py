@@ -6,7 +6,7 @@ from typing import Any
 
 from rules.alarms.explain import explained
 from tests.clock.alarms import ALARM, CAUSE
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 
 SAYS = {"value": 71.2, "threshold": "above 65", "message": "dsp-hot: it is 71.2, above 65 for 10m"}
 

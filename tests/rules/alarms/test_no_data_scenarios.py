@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 from rules.engine import Arrival
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import edges
 from tests.rules.alarms.series import Live, verdicts
 from tests.rules.apply.apply_setup import put

@@ -13,7 +13,7 @@ from rules.alarms.operator import LONGEST_NOTE, Acted, acknowledge, snooze
 from rules.alarms.queries import find_alarm, list_alarms
 from schemas.fields import LONGEST_SNOOZE
 from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, timers
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows

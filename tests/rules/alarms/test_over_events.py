@@ -12,7 +12,7 @@ from rules.lanes.batch import PhasedPlan
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from schemas.wire.event import Event
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, judged, virtual_now
 from tests.rules.apply.apply_setup import event_bodies, note, put

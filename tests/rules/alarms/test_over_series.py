@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.engine import Arrival, Open
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, edges, virtual_now
 from tests.rules.alarms.series import Live, verdicts
 from tests.rules.apply.apply_setup import put

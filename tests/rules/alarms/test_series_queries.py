@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rules.alarms.series_queries import list_series, list_unknown
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import arrival, virtual_now
 from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import put

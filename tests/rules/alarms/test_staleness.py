@@ -8,7 +8,7 @@ import pytest
 
 from rules.alarms.staleness import stale_datapoint
 from rules.engine import Arrival, Value, WentStale
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import put
 from tests.sessions import Sessions

@@ -13,7 +13,7 @@ from clock.term import begin_term
 from rules.apply import Applied, apply, preview
 from rules.documents.load import load_text
 from rules.engine import WentStale
-from tests.clock.heartbeats import drain
+from tests.clock.clock_setup import drain
 from tests.records import events
 from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rule
 from tests.rules.lanes.arrivals import (

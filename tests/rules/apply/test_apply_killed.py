@@ -8,7 +8,7 @@ import psycopg
 
 from rules.apply import Applied, apply, preview
 from rules.documents.load import load_text
-from tests.killable import Mortal
+from tests.killable_session import KillableSession
 from tests.rules.apply.apply_setup import ACTOR, T0, action, begin, everything, put, rule, schedule
 from tests.rules.lanes.arrivals import arrive, assert_nothing_is_orphaned, hot, minute
 from tests.sessions import Sessions
@@ -62,7 +62,7 @@ async def test_a_kill_between_any_two_statements_leaves_everything_as_it_was(
 async def _apply_or_die(
     session: Connection, watch: Connection, statements: int, loaded: Any, removing: Any
 ) -> Applied | None:
-    mortal: Any = Mortal(session, watch, statements)
+    mortal: Any = KillableSession(session, watch, statements)
     try:
         return await apply(mortal, loaded, ACTOR, removing=removing)
     except psycopg.OperationalError:

@@ -15,7 +15,7 @@ from rules.apply import Applied, alarms, apply, backlog, limits, preview, stalen
 from rules.apply.backlog import OverdueOwner, Progress, read_backlog
 from rules.documents.load import load_text
 from rules.documents.rule_book import newest_rules
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.apply.watched_series import OTHER, QUIET, watched
 from tests.rules.replay.backtest.recorded_instance import Living, replayed

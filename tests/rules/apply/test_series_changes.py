@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rules.apply import Applied, apply, preview
 from rules.documents.load import load_text
 from rules.engine import Arrival, Open
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, edges
 from tests.rules.alarms.series import Live, verdicts
 from tests.rules.apply.apply_setup import ACTOR

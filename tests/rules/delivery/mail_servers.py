@@ -19,7 +19,7 @@ USER, PASSWORD = "tocsin", "s3cret-pass"
 
 
 @dataclass
-class Mailroom:
+class Mailbox:
     """`refusing` maps a recipient, or `DATA`, to the answer it gets."""
 
     port: int = 0
@@ -63,14 +63,14 @@ async def mail_server(
     starttls: ssl.SSLContext | None = None,
     tls: ssl.SSLContext | None = None,
     login: bool = False,
-) -> AsyncIterator[Mailroom]:
-    room = Mailroom()
+) -> AsyncIterator[Mailbox]:
+    mailbox = Mailbox()
     sessions: list[SMTP] = []
 
     def made() -> SMTP:
-        room.connections += 1
+        mailbox.connections += 1
         protocol = SMTP(
-            room,
+            mailbox,
             hostname="mail.example",
             tls_context=starttls,
             require_starttls=starttls is not None,
@@ -84,9 +84,9 @@ async def mail_server(
         return protocol
 
     server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0, ssl=tls)
-    room.port = server.sockets[0].getsockname()[1]
+    mailbox.port = server.sockets[0].getsockname()[1]
     try:
-        yield room
+        yield mailbox
     finally:
         server.close()
         tasks = [task for one in sessions if (task := one._handler_coroutine) is not None]

@@ -1,5 +1,4 @@
-"""A real HTTP server that does what it is told: answers, stalls, redirects, resets, never stops
-talking."""
+"""A real HTTP server with a scripted behaviour: it answers, stalls, redirects, resets or never stops."""
 
 from __future__ import annotations
 
@@ -97,7 +96,7 @@ async def receiver(
     greeting: bytes = b"",
 ) -> AsyncIterator[Receiver]:
     state = Receiver()
-    act = behave or answering()
+    handle = behave or answering()
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -108,7 +107,7 @@ async def receiver(
         try:
             writer.write(greeting)
             state.requests.append(await _request(reader))
-            await act(reader, writer)
+            await handle(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:

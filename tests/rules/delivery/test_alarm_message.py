@@ -37,17 +37,17 @@ def forms(message: Message) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("edge", ["opened", "resolved"])
+@pytest.mark.parametrize("transition", ["opened", "resolved"])
 @pytest.mark.parametrize("form", ["txt", "html", "slack.json", "webhook.json"])
-def test_the_default_body_is_what_it_was(edge: RuleTransition, form: str) -> None:
-    made = forms(alarm_message(FACTS, edge, AT[edge]))[form]
-    assert made == (GOLDEN / f"{edge}.{form}").read_text(encoding="utf-8")
+def test_the_default_message_has_not_changed(transition: RuleTransition, form: str) -> None:
+    made = forms(alarm_message(FACTS, transition, AT[transition]))[form]
+    assert made == (GOLDEN / f"{transition}.{form}").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("edge", ["opened", "resolved"])
-def test_only_the_rule_has_to_be_known(edge: RuleTransition) -> None:
-    message = alarm_message({"rule": "dsp-hot"}, edge, SINCE)
-    assert message.subject == ("[ALARM] dsp-hot" if edge == "opened" else "[RESOLVED] dsp-hot")
+@pytest.mark.parametrize("transition", ["opened", "resolved"])
+def test_only_the_rule_has_to_be_known(transition: RuleTransition) -> None:
+    message = alarm_message({"rule": "dsp-hot"}, transition, SINCE)
+    assert message.subject == ("[ALARM] dsp-hot" if transition == "opened" else "[RESOLVED] dsp-hot")
     assert message.blocks is not None
     assert "None" not in f"{message.text}{message.html}{message.blocks}"
     assert message.payload is not None
@@ -93,21 +93,21 @@ def test_no_fact_becomes_markup() -> None:
         (-0.00004, "-0"),
     ],
 )
-def test_a_value_is_shown_as_people_read_it(value: Any, shown: str) -> None:
+def test_a_value_is_shown_without_noise(value: Any, shown: str) -> None:
     message = alarm_message({**FACTS, "value": value}, "opened", SINCE)
     assert f"Value      {shown}\n" in message.text
     assert message.payload is not None
     assert message.payload["value"] == value
 
 
-def test_a_level_of_ones_own_has_its_name_in_the_subject() -> None:
+def test_a_custom_level_has_its_name_in_the_subject() -> None:
     assert (
         alarm_message({**FACTS, "severity": "code-red"}, "opened", SINCE).subject
         == "[CODE-RED] dsp-hot (plant-7)"
     )
 
 
-def test_since_may_be_the_text_that_an_event_carries() -> None:
+def test_since_may_be_the_text_from_an_event() -> None:
     as_text = {**FACTS, "since": "2026-11-17T12:00:00.250000Z"}
     assert alarm_message(as_text, "resolved", AT["resolved"]) == alarm_message(
         FACTS, "resolved", AT["resolved"]

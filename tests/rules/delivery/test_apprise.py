@@ -68,11 +68,13 @@ async def test_no_service_reaches_an_internal_address_unless_it_is_allowed(
 
 
 async def test_a_mail_service_is_used_when_it_is_allowed(egress: Egress) -> None:
-    async with mail_server() as room:
-        url = f"mailto://127.0.0.1:{room.port}?smtp=127.0.0.1&from=a@b.example&to=c@d.example&mode=insecure"
+    async with mail_server() as mailbox:
+        url = (
+            f"mailto://127.0.0.1:{mailbox.port}?smtp=127.0.0.1&from=a@b.example&to=c@d.example&mode=insecure"
+        )
         outcome = await send(egress, url)
     assert outcome.state == "delivered", outcome
-    assert room.envelopes[0].rcpt_tos == ["c@d.example"]
+    assert mailbox.envelopes[0].rcpt_tos == ["c@d.example"]
 
 
 async def test_this_machine_is_not_a_service(egress: Egress) -> None:
@@ -122,7 +124,7 @@ async def test_the_process_sees_nothing_of_the_environment(
     assert proxy.connections == 0
 
 
-async def test_without_apprise_it_is_said_what_to_install(
+async def test_without_apprise_the_error_has_the_package_to_install(
     egress: Egress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)

@@ -73,7 +73,7 @@ def resolving(*answers: Sequence[str]) -> tuple[Resolver, list[str]]:
         ("2002:c0a8:101::", "a private address (192.168.1.1)"),
     ],
 )
-async def test_an_internal_address_is_refused_and_the_reason_said(
+async def test_an_internal_address_is_rejected_with_the_reason(
     guard: Callable[..., Egress], address: str, reason: str
 ) -> None:
     resolve, _ = resolving([address])
@@ -99,14 +99,14 @@ async def test_an_internal_address_is_refused_and_the_reason_said(
         *("2606:4700::1111", "2a00::1", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1", "2002:101:101::1"),
     ],
 )
-def test_a_public_address_is_not_refused(address: str) -> None:
+def test_a_public_address_is_accepted(address: str) -> None:
     assert why_internal(ip_address(address)) is None
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "017700000001", "localhost", "::1", "0", "[::1]"]
 )
-async def test_every_way_to_write_this_machine_is_refused(guard: Callable[..., Egress], host: str) -> None:
+async def test_every_way_to_write_this_machine_is_rejected(guard: Callable[..., Egress], host: str) -> None:
     async with receiver() as server:
         with pytest.raises((EgressRefused, Unreachable)):
             await guard(allow="").open(host, server.port)
@@ -151,21 +151,21 @@ async def test_a_name_that_cannot_be_resolved_may_be_tried_again(egress: Egress,
         await egress.open(host, 80)
 
 
-async def test_a_port_that_nobody_listens_on_may_be_tried_again(egress: Egress) -> None:
+async def test_a_closed_port_may_be_tried_again(egress: Egress) -> None:
     async with receiver() as server:
         pass
     with pytest.raises(Unreachable, match=rf"127.0.0.1:{server.port} cannot be reached: connect"):
         await egress.open("127.0.0.1", server.port)
 
 
-async def test_an_answer_without_addresses_is_refused(guard: Callable[..., Egress]) -> None:
+async def test_an_answer_without_addresses_is_rejected(guard: Callable[..., Egress]) -> None:
     resolve, _ = resolving([])
     with pytest.raises(EgressRefused, match="no address"):
         await guard(resolve=resolve).open("hooks.example", 80)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not a certificate"])
-def test_a_file_of_authorities_that_cannot_be_used_is_refused_at_start_up(
+def test_a_file_of_authorities_that_cannot_be_used_is_an_error_at_start_up(
     tmp_path: Path, content: bytes | None
 ) -> None:
     path = tmp_path / "ca.pem"

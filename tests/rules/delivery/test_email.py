@@ -45,16 +45,16 @@ async def send(
 
 
 async def test_a_mail_has_text_and_html_and_an_id_of_its_key(egress: Egress) -> None:
-    async with mail_server() as room:
+    async with mail_server() as mailbox:
         to = ("Ada Lovelace <ada@example.com>", "ops@example.com")
-        outcome = await send(egress, target(room.port, to=to))
-    where = f"127.0.0.1:{room.port}"
+        outcome = await send(egress, target(mailbox.port, to=to))
+    where = f"127.0.0.1:{mailbox.port}"
     assert outcome == DeliveryOutcome(
         "delivered",
         f"{where} took the mail for 2 of 2 recipients",
         {"target": where, "accepted": ["ada@example.com", "ops@example.com"]},
     )
-    mail, (envelope,) = room.mail(), room.envelopes
+    mail, (envelope,) = mailbox.mail(), mailbox.envelopes
     assert envelope.mail_from == "tocsin@alerts.example.com"
     assert envelope.rcpt_tos == ["ada@example.com", "ops@example.com"]
     assert mail["From"] == "Tocsin ö <tocsin@alerts.example.com>"
@@ -71,10 +71,10 @@ async def test_a_mail_has_text_and_html_and_an_id_of_its_key(egress: Egress) -> 
 
 
 async def test_a_second_attempt_is_the_same_mail(egress: Egress) -> None:
-    async with mail_server() as room:
+    async with mail_server() as mailbox:
         for _ in range(2):
-            await send(egress, target(room.port))
-    first, second = (envelope.content for envelope in room.envelopes)
+            await send(egress, target(mailbox.port))
+    first, second = (envelope.content for envelope in mailbox.envelopes)
     assert isinstance(first, bytes)
     assert isinstance(second, bytes)
     assert (
@@ -89,12 +89,12 @@ async def test_a_mail_is_sent_over_an_encrypted_connection(
     egress: Egress, server_tls: ServerTls, security: str, login: bool
 ) -> None:
     context = server_tls("127.0.0.1")
-    async with mail_server(**{security: context}, login=login) as room:
-        outcome = await send(egress, target(room.port, security=security, **(LOGIN if login else {})))
+    async with mail_server(**{security: context}, login=login) as mailbox:
+        outcome = await send(egress, target(mailbox.port, security=security, **(LOGIN if login else {})))
     assert outcome.state == "delivered", outcome
-    assert room.mail()["Subject"] == "[HIGH] Ofen heiß"
+    assert mailbox.mail()["Subject"] == "[HIGH] Ofen heiß"
     if security == "starttls":
-        assert room.encrypted == [True]
+        assert mailbox.encrypted == [True]
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
@@ -102,57 +102,61 @@ async def test_a_certificate_for_another_name_is_not_accepted(
     egress: Egress, server_tls: ServerTls, security: str
 ) -> None:
     context = server_tls("other.example")
-    async with mail_server(**{security: context}, login=True) as room:
-        outcome = await send(egress, target(room.port, security=security, **LOGIN))
+    async with mail_server(**{security: context}, login=True) as mailbox:
+        outcome = await send(egress, target(mailbox.port, security=security, **LOGIN))
     assert outcome.state == "retryable"
     assert "its certificate is not accepted (IP address mismatch" in outcome.text
-    assert room.envelopes == []
+    assert mailbox.envelopes == []
 
 
-async def test_starttls_is_required_and_not_merely_tried(egress: Egress) -> None:
-    async with mail_server() as room:
-        outcome = await send(egress, target(room.port, security="starttls"))
+async def test_starttls_is_required_and_not_optional(egress: Egress) -> None:
+    async with mail_server() as mailbox:
+        outcome = await send(egress, target(mailbox.port, security="starttls"))
     assert outcome == DeliveryOutcome(
         "permanent", "127.0.0.1 does not offer starttls: set 'security' to what it offers"
     )
-    assert room.envelopes == []
+    assert mailbox.envelopes == []
 
 
-async def test_a_server_without_a_login_is_said(egress: Egress, server_tls: ServerTls) -> None:
-    async with mail_server(tls=server_tls("127.0.0.1")) as room:
-        outcome = await send(egress, target(room.port, security="tls", **LOGIN))
+async def test_a_server_without_a_login_is_an_error_with_a_remedy(
+    egress: Egress, server_tls: ServerTls
+) -> None:
+    async with mail_server(tls=server_tls("127.0.0.1")) as mailbox:
+        outcome = await send(egress, target(mailbox.port, security="tls", **LOGIN))
     assert outcome == DeliveryOutcome(
         "permanent", "127.0.0.1 does not offer auth: leave out 'username' and 'password'"
     )
 
 
-async def test_an_answer_that_is_no_text_can_still_be_stored(egress: Egress) -> None:
+async def test_an_answer_that_is_not_text_can_be_stored(egress: Egress) -> None:
     async with receiver(stalling, greeting=b"554 go \xff\x00 away\r\n") as server:
         outcome = await send(egress, target(server.port))
     assert outcome.text == f"127.0.0.1:{server.port} answered 554 go \ufffd\ufffd away"
 
 
 async def test_a_wrong_password_is_permanent_and_not_shown(egress: Egress, server_tls: ServerTls) -> None:
-    async with mail_server(starttls=server_tls("127.0.0.1"), login=True) as room:
-        outcome = await send(egress, target(room.port, security="starttls", **LOGIN), password="wrong-s3cret")
+    async with mail_server(starttls=server_tls("127.0.0.1"), login=True) as mailbox:
+        outcome = await send(
+            egress, target(mailbox.port, security="starttls", **LOGIN), password="wrong-s3cret"
+        )
     assert outcome.state == "permanent"
     assert outcome.result["status"] == 535
     assert "s3cret" not in repr(outcome)
 
 
 async def test_a_missing_password_is_permanent_and_named(egress: Egress, server_tls: ServerTls) -> None:
-    async with mail_server(starttls=server_tls("127.0.0.1"), login=True) as room:
-        to = target(room.port, security="starttls", username=USER, password={"env": "NO"})
+    async with mail_server(starttls=server_tls("127.0.0.1"), login=True) as mailbox:
+        to = target(mailbox.port, security="starttls", username=USER, password={"env": "NO"})
         outcome = await send(egress, to)
     assert outcome == DeliveryOutcome(
         "permanent", "the secret {env: NO} is not set: set the variable for the worker"
     )
 
 
-async def test_refused_recipients_are_reported_and_the_others_get_the_mail(egress: Egress) -> None:
-    async with mail_server() as room:
-        room.refusing["gone@example.com"] = "550 no such user"
-        outcome = await send(egress, target(room.port, to=("gone@example.com", "ops@example.com")))
+async def test_rejected_recipients_are_reported_and_the_others_get_the_mail(egress: Egress) -> None:
+    async with mail_server() as mailbox:
+        mailbox.refusing["gone@example.com"] = "550 no such user"
+        outcome = await send(egress, target(mailbox.port, to=("gone@example.com", "ops@example.com")))
     assert outcome.state == "delivered"
     assert outcome.text.endswith("for 1 of 2 recipients, refused: gone@example.com (550 no such user)")
     assert outcome.result["refused"] == {"gone@example.com": "550 no such user"}
@@ -167,14 +171,14 @@ async def test_refused_recipients_are_reported_and_the_others_get_the_mail(egres
         (("450 a", "451 b"), "retryable"),
     ],
 )
-async def test_when_every_recipient_is_refused_the_mildest_answer_decides(
+async def test_when_every_recipient_is_rejected_a_temporary_answer_decides(
     egress: Egress, answers: tuple[str, str], state: str
 ) -> None:
-    async with mail_server() as room:
-        room.refusing = dict(zip(("a@example.com", "b@example.com"), answers, strict=True))
-        outcome = await send(egress, target(room.port, to=("a@example.com", "b@example.com")))
+    async with mail_server() as mailbox:
+        mailbox.refusing = dict(zip(("a@example.com", "b@example.com"), answers, strict=True))
+        outcome = await send(egress, target(mailbox.port, to=("a@example.com", "b@example.com")))
     assert outcome.state == state
-    assert outcome.result["refused"] == room.refusing
+    assert outcome.result["refused"] == mailbox.refusing
     assert "refused every recipient: a@example.com (" in outcome.text
 
 
@@ -183,11 +187,11 @@ async def test_when_every_recipient_is_refused_the_mildest_answer_decides(
     [("451 try later", "retryable"), ("554 spam", "permanent"), ("552 full", "permanent")],
 )
 async def test_the_answer_to_the_mail_decides_the_outcome(egress: Egress, answer: str, state: str) -> None:
-    async with mail_server() as room:
-        room.refusing["DATA"] = answer
-        outcome = await send(egress, target(room.port))
+    async with mail_server() as mailbox:
+        mailbox.refusing["DATA"] = answer
+        outcome = await send(egress, target(mailbox.port))
     assert outcome.state == state
-    assert outcome.text == f"127.0.0.1:{room.port} answered {answer}"
+    assert outcome.text == f"127.0.0.1:{mailbox.port} answered {answer}"
 
 
 @pytest.mark.parametrize(
@@ -208,12 +212,12 @@ async def test_a_banner_of_554_is_permanent(egress: Egress) -> None:
     assert outcome.state == "permanent"
 
 
-async def test_an_internal_mail_server_is_refused_unless_allowed(guard: Callable[..., Egress]) -> None:
-    async with mail_server() as room:
-        outcome = await send(guard(allow=""), target(room.port))
+async def test_an_internal_mail_server_is_rejected_unless_it_is_allowed(guard: Callable[..., Egress]) -> None:
+    async with mail_server() as mailbox:
+        outcome = await send(guard(allow=""), target(mailbox.port))
     assert outcome.state == "permanent"
     assert "127.0.0.1 is a loopback address" in outcome.text
-    assert room.connections == 0
+    assert mailbox.connections == 0
 
 
 @pytest.mark.parametrize(
@@ -231,10 +235,10 @@ async def test_an_internal_mail_server_is_refused_unless_allowed(guard: Callable
     ],
 )
 async def test_no_subject_can_add_a_header(egress: Egress, subject: str) -> None:
-    async with mail_server() as room:
-        outcome = await send(egress, target(room.port), Message(subject, "text"))
+    async with mail_server() as mailbox:
+        outcome = await send(egress, target(mailbox.port), Message(subject, "text"))
     assert outcome.state == "delivered"
-    mail = room.mail()
+    mail = mailbox.mail()
     assert mail["Bcc"] is None
     assert "\n" not in mail["Subject"]
     assert len(mail["Subject"]) <= 200
@@ -257,15 +261,15 @@ def test_no_key_can_add_a_header(key: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
-def test_a_text_that_cannot_be_encoded_is_no_message(text: str) -> None:
+def test_a_text_that_cannot_be_encoded_is_rejected(text: str) -> None:
     for subject, body in ((text, ""), ("", text)):
         with pytest.raises(InvalidInput, match="NUL or a lone surrogate"):
             Message(subject, body)
 
 
-async def test_a_mail_that_is_too_large_is_refused_before_connecting(egress: Egress) -> None:
-    async with mail_server() as room:
-        outcome = await send(egress, target(room.port), Message("s", "x" * 10_000_000))
+async def test_a_mail_that_is_too_large_is_rejected_before_connecting(egress: Egress) -> None:
+    async with mail_server() as mailbox:
+        outcome = await send(egress, target(mailbox.port), Message("s", "x" * 10_000_000))
     assert outcome.state == "permanent"
     assert "at most 5000000 are sent" in outcome.text
-    assert room.connections == 0
+    assert mailbox.connections == 0

@@ -71,13 +71,13 @@ async def test_a_certificate_of_an_unknown_authority_is_not_accepted(
         assert (await request(egress, asking(url))).status == 200
 
 
-async def test_a_server_without_tls_is_said(egress: Egress) -> None:
+async def test_a_server_without_tls_is_reported(egress: Egress) -> None:
     async with receiver(greeting=b"220 mail.example ESMTP\r\n") as server:
         with pytest.raises(Unreachable, match=f"127.0.0.1:{server.port} cannot be reached: tls failed"):
             await request(egress, asking(f"https://127.0.0.1:{server.port}/"))
 
 
-async def test_a_name_that_changes_its_address_changes_nothing(guard: Callable[..., Egress]) -> None:
+async def test_a_name_that_changes_its_address_has_no_effect(guard: Callable[..., Egress]) -> None:
     asked = 0
 
     async def rebinding(host: str, port: int) -> Sequence[str]:
@@ -86,7 +86,7 @@ async def test_a_name_that_changes_its_address_changes_nothing(guard: Callable[.
         return ["192.0.2.1"] if asked == 1 else ["127.0.0.1"]
 
     async with receiver() as server:
-        # An address for documentation is allowed here to stand for a public one: nobody answers
+        # An address for documentation is allowed here to stand for a public one: no server answers
         # there.
         egress = guard(allow="192.0.2.1", resolve=rebinding)
         with pytest.raises(Unreachable):
@@ -204,14 +204,14 @@ async def test_a_compressed_bomb_stays_compressed(egress: Egress) -> None:
     assert len(answer.body) == 52
 
 
-async def test_the_excerpt_is_one_line_of_text_whatever_the_bytes(egress: Egress) -> None:
+async def test_the_excerpt_of_any_bytes_is_one_line_of_text(egress: Egress) -> None:
     async with receiver(answering(400, b"a\0b\xff\xfe\r\n\x1b[31mc\xe2\x80\xa8 d")) as server:
         answer = await request(egress, asking(f"http://127.0.0.1:{server.port}/"))
     assert answer.excerpt == "a b\ufffd\ufffd [31mc d"
 
 
 @pytest.mark.parametrize("size", [MAX_REQUEST_BYTES + 1, 10_000_000])
-async def test_a_body_that_is_too_large_is_refused_before_connecting(egress: Egress, size: int) -> None:
+async def test_a_body_that_is_too_large_is_rejected_before_connecting(egress: Egress, size: int) -> None:
     async with receiver() as server:
         url = f"http://127.0.0.1:{server.port}/"
         with pytest.raises(InvalidInput, match=f"has {size} bytes, at most 1000000 are sent"):
@@ -251,7 +251,7 @@ async def test_a_header_cannot_be_injected_and_its_value_is_not_shown(egress: Eg
         "http://hooks.example/" + "s3cret" * 500,
     ],
 )
-async def test_a_url_that_is_not_plain_http_is_refused_without_showing_it(egress: Egress, url: str) -> None:
+async def test_a_url_that_is_not_plain_http_is_rejected_without_showing_it(egress: Egress, url: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         await request(egress, asking(url))
     assert "s3cret" not in str(refused.value)

@@ -24,7 +24,7 @@ def test_every_status_is_one_of_three_outcomes(status: int, state: str) -> None:
     assert ("why" in outcome.text) == (status >= 400)
 
 
-def test_a_redirect_is_said_to_be_refused() -> None:
+def test_a_redirect_is_permanent_with_a_remedy() -> None:
     text = outcome_of_answer("h:1", 302, {}, "", NOW).text
     assert text == "h:1 answered 302, a redirect, which is not followed: set the final url"
 
@@ -48,7 +48,7 @@ def test_a_redirect_is_said_to_be_refused() -> None:
         ("Tue, 17 Nov 99999 12:00:30 GMT", None),
     ],
 )
-def test_the_server_may_say_when_to_come_back_within_an_hour(value: str, wait: timedelta | None) -> None:
+def test_the_retry_after_of_a_server_counts_up_to_an_hour(value: str, wait: timedelta | None) -> None:
     assert retry_after(value, NOW) == wait
     assert outcome_of_answer("h:1", 429, {"Retry-After": value}, "", NOW).retry_after == wait
     assert outcome_of_answer("h:1", 400, {"Retry-After": value}, "", NOW).retry_after is None

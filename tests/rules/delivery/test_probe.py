@@ -42,7 +42,7 @@ async def test_a_service_that_answers_is_well(egress: Egress) -> None:
         (200, {"method": "HEAD"}, True, ""),
     ],
 )
-async def test_the_answer_is_judged(
+async def test_the_answer_is_compared_with_the_expected_one(
     egress: Egress, status: int, keys: dict[str, Any], is_well: bool, said: str
 ) -> None:
     body = b"" if status == 204 or "method" in keys else b"all is well"
@@ -89,7 +89,7 @@ async def test_a_probe_that_was_never_made_does_not_look_like_an_outage(guard: C
         await probe(guard(), missing, Secrets({}))
 
 
-def test_a_probe_looks_at_one_thing() -> None:
+def test_a_probe_has_one_target() -> None:
     http, tcp = {"url": "http://a.example/"}, {"host": "a.example", "port": 1}
     for keys in ({}, {"http": http, "tcp": tcp}):
         with pytest.raises(ValidationError, match="needs one of http or tcp"):

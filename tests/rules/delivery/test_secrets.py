@@ -30,13 +30,13 @@ def test_a_reference_is_revealed_from_a_file_without_its_last_line_break(tmp_pat
         assert secrets().reveal(SecretRef(file=str(tmp_path / "s"))) == VALUE
 
 
-def test_a_text_is_what_it_is_and_not_hidden() -> None:
+def test_a_plain_text_is_unchanged_and_not_hidden() -> None:
     one = secrets()
     assert one.reveal("plain") == "plain"
     assert one.redact("plain") == "plain"
 
 
-def test_what_is_missing_is_named_by_its_reference(tmp_path: Path) -> None:
+def test_a_missing_secret_is_named_by_its_reference(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "large").write_text("x" * 65_537)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
@@ -126,7 +126,7 @@ def test_a_document_keeps_the_reference_as_it_was_written() -> None:
         ({"file": None}, "'file' must be an absolute path"),
     ],
 )
-def test_what_is_no_reference_is_refused_without_repeating_it(value: Any, message: str) -> None:
+def test_a_value_that_is_not_a_reference_is_rejected_without_repeating_it(value: Any, message: str) -> None:
     with pytest.raises(ValueError) as refused:
         secret_ref(value)
     assert message in str(refused.value)

@@ -65,7 +65,7 @@ async def test_blocks_that_are_given_are_sent_as_they_are(egress: Egress) -> Non
         (500, b"rollup_error", "retryable"),
     ],
 )
-async def test_what_slack_answers_is_said_without_the_url(
+async def test_the_answer_of_slack_is_shown_without_the_url(
     egress: Egress, status: int, body: bytes, state: str
 ) -> None:
     outcome, _ = await send(egress, Message("s", "t"), answering(status, body))

@@ -114,7 +114,7 @@ async def test_a_server_that_does_not_answer_may_be_tried_again(egress: Egress, 
     assert outcome.text.startswith(f"127.0.0.1:{server.port} ")
 
 
-async def test_nothing_that_is_kept_holds_a_secret_even_when_the_server_repeats_it(egress: Egress) -> None:
+async def test_no_result_holds_a_secret_even_when_the_server_repeats_it(egress: Egress) -> None:
     echo = json.dumps({"you": "sent Bearer s3cret", "and": FIRST}).encode()
     async with receiver(answering(400, echo)) as server:
         outcome = await send(
@@ -168,7 +168,7 @@ def deep(levels: int) -> Any:
         ({"k": "x" * 10_000_000}, "has 10000008 bytes, at most 1000000 are sent"),
     ],
 )
-async def test_a_payload_that_no_receiver_should_get_is_refused(
+async def test_a_payload_that_is_not_plain_json_is_rejected(
     egress: Egress, payload: dict[str, Any], said: str
 ) -> None:
     async with receiver() as server:
@@ -187,7 +187,7 @@ async def test_an_internal_address_is_permanent(egress: Egress) -> None:
     )
 
 
-async def test_a_defect_is_an_outcome_too_and_shows_no_secret(
+async def test_an_unexpected_error_is_an_outcome_and_shows_no_secret(
     egress: Egress, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def broken(_: Egress, request: Any) -> None:

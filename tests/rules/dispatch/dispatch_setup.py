@@ -24,7 +24,7 @@ class Counted(Dispatcher):
 
 
 async def dispatch(settings: Settings, connection: Connection, bodies: Sequence[bytes]) -> int:
-    """How many actions were started."""
+    """Number of runs that were started."""
     subject = f"{settings.subjects}.event.x"
     messages = [LaneMessage(place, T0, subject, body) for place, body in enumerate(bodies, 1)]
     dispatcher = Counted()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rules.dispatch.admission import ActiveRuns, Admission, admit, group_key
 from schemas.documents.action_rule import ActionRuleDocument
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 
 IDS = [uuid.UUID(int=number) for number in range(1, 40)]
 
@@ -46,7 +46,7 @@ def test_a_limit_counts_starts_within_its_duration_and_forgets_older_ones() -> N
     assert found[2].reason == "rate limit: 2 starts were reached"
 
 
-def test_what_overlap_skips_does_not_count_towards_the_limit() -> None:
+def test_a_start_that_overlap_skips_does_not_count_towards_the_limit() -> None:
     careful = rule(rate_limit={"count": 2, "per": "10s"}, overlap="skip")
     active, starts = ActiveRuns(), list[datetime]()
     found = [admit(careful, IDS[place], at(place), active, starts) for place in range(2)]
@@ -61,7 +61,7 @@ def test_a_group_behind_a_run_gathers_before_it_queues() -> None:
     assert states(admitted(queued, 0, 1, active=active)) == ["gathering", "joins"]
 
 
-def test_what_is_skipped_does_not_count_towards_the_limit() -> None:
+def test_a_skipped_start_does_not_count_towards_the_limit() -> None:
     assert states(admitted(rule(rate_limit={"count": 1, "per": "10s"}), 0, 9, 10)) == [
         "running",
         "skipped",
@@ -144,7 +144,7 @@ def test_never_more_than_the_limit_starts_within_its_duration(
         ({"group_by": ["id"], "group_wait": "1s"}, "'id' cannot group events"),
     ],
 )
-def test_keys_without_effect_are_refused(keys: dict[str, Any], says: str) -> None:
+def test_keys_without_effect_are_rejected(keys: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         rule(**keys)
 

@@ -112,7 +112,7 @@ async def test_dispatchers_at_once_on_the_same_events_start_each_action_once(
     assert sum(started) == len(await actions(connection)) == len(await rows(connection, "action_step")) == 80
 
 
-async def test_what_is_not_an_event_of_ours_is_set_aside(settings: Settings, connection: Connection) -> None:
+async def test_a_message_that_is_not_an_event_is_skipped(settings: Settings, connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
     await note(connection)
     foreign = [b"", b"not json", b"[]", b'{"specversion": "1.0"}', b"\xff"]
@@ -120,7 +120,7 @@ async def test_what_is_not_an_event_of_ours_is_set_aside(settings: Settings, con
     assert await dispatch(settings, connection, [*foreign, *await event_bodies(connection)]) == 1
 
 
-async def test_a_fire_starts_the_action_of_its_schedule_beside_those_of_rules(
+async def test_a_fire_starts_the_action_of_its_schedule_and_those_of_rules(
     settings: Settings, connection: Connection
 ) -> None:
     text = action("tell") + schedule("beat", extra="  action: tell\n")
@@ -131,7 +131,7 @@ async def test_a_fire_starts_the_action_of_its_schedule_beside_those_of_rules(
     assert [row["action_rule"] for row in await actions(connection)] == ["also", "schedule:beat"] * 2
 
 
-async def test_an_event_that_no_rule_can_judge_does_not_stop_the_batch(
+async def test_an_event_that_cannot_be_evaluated_does_not_stop_the_batch(
     settings: Settings, connection: Connection
 ) -> None:
     await put(connection, action("tell") + rule("each", "tell", "has(payload.k)"))

@@ -1,4 +1,4 @@
-"""What led to an event travels with it, and stops what would start itself."""
+"""An event carries the rules that led to it, and does not start them again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rules.lanes.lineage import MAX_DEPTH, lineage_text, parse_lineage, suppression
 
 
-def test_a_rule_is_not_started_by_what_it_led_to() -> None:
+def test_a_rule_is_not_started_by_an_event_that_it_led_to() -> None:
     assert suppression("a", []) is None
     assert suppression("a", ["b", "c"]) is None
     assert suppression("a", ["b", "a", "c"]) == "suppressed: it would start itself again, b -> a -> c -> a"
@@ -34,7 +34,7 @@ def test_a_lineage_survives_its_way_through_a_header(lineage: list[str]) -> None
 
 
 @pytest.mark.parametrize("text", ["", ",,,", "a b", "%zz", "\n", "é"])
-def test_what_is_no_lineage_of_ours_says_nothing(text: str) -> None:
+def test_an_unreadable_lineage_is_empty(text: str) -> None:
     assert parse_lineage(text) == ()
 
 

@@ -11,7 +11,7 @@ from clock.term import begin_term
 from rules.dispatch.dispatcher import Dispatcher
 from rules.lanes.batch import PhasedPlan
 from schemas.wire.event import Event
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import action, actions, event_bodies, note, put, rows, rule
 from tests.sessions import Sessions
@@ -63,7 +63,7 @@ async def states(connection: Connection) -> list[str]:
     return [row["state"] for row in await actions(connection)]
 
 
-async def test_a_limit_holds_over_batches_and_what_is_skipped_is_recorded(connection: Connection) -> None:
+async def test_a_limit_counts_over_batches_and_skipped_starts_are_recorded(connection: Connection) -> None:
     await apply(connection, "  rate_limit: {count: 2, per: 10s}\n")
     lane = Lane(connection)
     for seconds in (1, 2, 3, 11.5, 12):
@@ -75,7 +75,7 @@ async def test_a_limit_holds_over_batches_and_what_is_skipped_is_recorded(connec
     assert [step["state"] for step in await rows(connection, "action_step")].count("skipped") == 1
 
 
-async def test_overlap_skip_while_one_is_under_way(connection: Connection) -> None:
+async def test_overlap_skip_while_a_run_is_active(connection: Connection) -> None:
     await apply(connection, "  overlap: skip\n")
     lane = Lane(connection)
     await noted(connection, 1)
@@ -105,7 +105,7 @@ async def test_overlap_queue_waits_for_its_turn(connection: Connection) -> None:
     assert [step["state"] for step in await rows(connection, "action_step")] == ["due"]
 
 
-async def test_overlap_replace_cancels_the_run_under_way(connection: Connection) -> None:
+async def test_overlap_replace_cancels_the_active_run(connection: Connection) -> None:
     await apply(connection, "  overlap: replace\n")
     lane = Lane(connection)
     await noted(connection, 1)
@@ -118,7 +118,7 @@ async def test_overlap_replace_cancels_the_run_under_way(connection: Connection)
     assert found[1]["error"] == "overlap: replaced before it began"
 
 
-async def test_a_run_that_ends_meanwhile_makes_the_batch_overtaken(
+async def test_a_run_that_ends_meanwhile_makes_the_batch_a_conflict(
     connection: Connection, sessions: Sessions
 ) -> None:
     await apply(connection, "  overlap: queue\n")
@@ -158,7 +158,7 @@ async def test_a_group_gathers_its_events_and_begins_when_it_is_over(connection:
     assert await states(connection) == ["running", "gathering", "gathering"]
 
 
-async def test_joining_a_group_that_begins_meanwhile_makes_the_batch_overtaken(
+async def test_joining_a_group_that_begins_meanwhile_makes_the_batch_a_conflict(
     connection: Connection, sessions: Sessions
 ) -> None:
     """The group race, fire first."""
@@ -203,7 +203,7 @@ async def test_a_group_that_is_being_joined_begins_with_what_joined(
         ("  transitions: [resolved, acknowledged]\n", ["alarm-resolved", "alarm-acknowledged"]),
     ],
 )
-async def test_a_rule_over_alarms_sees_the_edges_that_it_names(
+async def test_a_rule_over_alarms_sees_the_transitions_that_it_names(
     connection: Connection, extra: str, types: list[str]
 ) -> None:
     over = f"---\naction_rule:\n  name: page\n  on: alarm\n  when: severity >= high\n  action: tell\n{extra}"
@@ -221,7 +221,7 @@ async def test_a_rule_over_alarms_sees_the_edges_that_it_names(
     assert len(started) == 2 * len(types)
 
 
-async def test_a_group_of_one_batch_is_over_when_its_first_event_says(connection: Connection) -> None:
+async def test_the_group_wait_of_a_batch_begins_with_its_first_event(connection: Connection) -> None:
     await apply(connection, "  group_wait: 30s\n")
     await noted(connection, 1)
     await noted(connection, 20)

@@ -29,7 +29,7 @@ def test_a_wait_ends_with_the_first_event_that_meets_its_condition() -> None:
     assert met([wait(1)], event(5, "other")) == []
 
 
-def test_what_came_before_the_wait_does_not_count() -> None:
+def test_an_event_before_the_wait_does_not_count() -> None:
     assert met([wait(1, after=6)], event(5), event(6), event(7)) == [(1, 7)]
 
 

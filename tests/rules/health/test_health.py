@@ -14,13 +14,12 @@ from rules.apply import apply, preview
 from rules.apply import systems as applying_systems
 from rules.documents.load import load_text
 from rules.engine import Arrival
-from rules.health import store as standing
-from rules.health import systems
+from rules.health import store, systems
 from rules.health.decide import HealthDecider
-from rules.health.observations import Fact
+from rules.health.observations import Observation
 from rules.health.queries import list_health
-from rules.health.systems import HealthChange, Systems, take
-from tests.clock.heartbeats import at
+from rules.health.systems import HealthChange, Systems, observe_in_order
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import arrival
 from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import ACTOR
@@ -62,12 +61,12 @@ async def only(connection: Connection, text: str, seconds: float = 0) -> None:
     await apply(connection, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
 
 
-async def decide(connection: Connection, at_once: int = 500) -> None:
+async def decide(connection: Connection, chunk: int = 500) -> None:
     """When the last instant that was read is over."""
     await connection.execute(
         "update tocsin.lane_partition set watermark = watermark + interval '1 microsecond'"
     )
-    await HealthDecider(Settings(), at_once).decide(connection)
+    await HealthDecider(Settings(), chunk).decide(connection)
 
 
 async def health(connection: Connection) -> tuple[str, str | None]:
@@ -104,7 +103,7 @@ async def test_the_first_datapoint_of_a_member_makes_it_known(connection: Connec
     await live.take([dsp(3, key="dsp.z", owner="plant-8")])
     await health(connection)
     (row,) = await list_health(connection)
-    assert [(one["key"], one["condition"]) for one in row["ill"]] == [("dsp.b", "no-data")]
+    assert [(one["key"], one["condition"]) for one in row["not_ok"]] == [("dsp.b", "no-data")]
 
 
 async def test_an_alarm_of_a_required_member_is_an_outage_and_of_an_optional_one_degrades(
@@ -242,51 +241,55 @@ async def until_the_twelfth_second(live: Live) -> None:
     await live.take([dsp(10, 1), dsp(10, 70, owner="plant-8"), dsp(11, owner="plant-8"), dsp(12)])
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 500])
-async def test_facts_are_taken_in_pages_and_an_instant_as_a_whole(
-    connection: Connection, live: Live, at_once: int
+@pytest.mark.parametrize("chunk", [1, 2, 500])
+async def test_observations_are_processed_in_chunks_that_never_divide_an_instant(
+    connection: Connection, live: Live, chunk: int
 ) -> None:
     await only(connection, RULES)
     await until_the_twelfth_second(live)
-    await decide(connection, at_once)
+    await decide(connection, chunk)
     assert await recorded(connection) == TENTH_SECOND
     assert await all_rows(connection, "select * from tocsin.member_observation") == []
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 500])
-async def test_an_apply_takes_all_that_wait_in_pages_and_an_instant_as_a_whole(
-    settings: Settings, connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch, at_once: int
+@pytest.mark.parametrize("chunk", [1, 2, 500])
+async def test_an_apply_processes_all_observations_in_chunks_that_never_divide_an_instant(
+    settings: Settings, connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     """A partition is behind, so that nobody could have taken them; meanwhile the log is free for the clock."""
-    monkeypatch.setattr(standing, "_AT_ONCE", at_once)
-    pages: list[int] = []
+    monkeypatch.setattr(store, "_CHUNK", chunk)
+    chunks: list[int] = []
 
-    def taking(systems: Systems, facts: Iterable[Fact], holds_from: datetime | None) -> list[HealthChange]:
-        facts = list(facts)
-        pages.append(len(facts))
+    def observe(
+        systems: Systems, observations: Iterable[Observation], not_before: datetime | None
+    ) -> list[HealthChange]:
+        observations = list(observations)
+        chunks.append(len(observations))
         with psycopg.connect(settings.postgres, autocommit=True) as clock:
-            assert clock.execute("select pg_try_advisory_lock(hashtext('tocsin.log'))").fetchone() == (True,)
-        return take(systems, facts, holds_from)
+            # Until the end of the statement: a session that closes releases its locks a little later.
+            free = clock.execute("select pg_try_advisory_xact_lock(hashtext('tocsin.log'))").fetchone()
+            assert free == (True,)
+        return observe_in_order(systems, observations, not_before)
 
-    monkeypatch.setattr(applying_systems, "take", taking)
+    monkeypatch.setattr(applying_systems, "observe_in_order", observe)
     await only(connection, RULES)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 1)")
     await until_the_twelfth_second(live)
     await live.read_until(at(22), 0)
     assert len(await recorded(connection)) == 1
-    pages.clear()
+    chunks.clear()
     # The silence of plant-8 and dsp.b has come due, and is settled by the apply itself.
     await only(connection, RULES + WARM.replace("warm", "warmer"), 30)
     assert await recorded(connection) == [*TENTH_SECOND, (21, "unknown", "stale")]
     assert await all_rows(connection, "select * from tocsin.member_observation") == []
-    assert len(pages) > 2 or at_once == 500
+    assert len(chunks) > 2 or chunk == 500
 
 
 async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_the_worst_are_shown(
     connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (standing, systems):
-        monkeypatch.setattr(module, "SHOWN", 2)
+    for module in (store, systems):
+        monkeypatch.setattr(module, "MAX_SHOWN_MEMBERS", 2)
     members = "".join(
         f"    - {{owner: plant-{n}, key: dsp.a, required: {str(n != 1).lower()}}}\n" for n in range(1, 6)
     )
@@ -309,7 +312,7 @@ async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_th
         ("degraded", ("1", "outage"), ("2", "no-data")),
         ("ok", ("2", "no-data"), ("3", "no-data")),
     ]
-    read = await standing.read_standing(connection, lambda owner, key: (), ["plant-5"])
+    read = await store.read_health(connection, lambda owner, key: (), ["plant-5"])
     assert [row.owner for row in read.members] == ["plant-5"]
 
 

@@ -1,4 +1,4 @@
-"""The roll-up alone: what each condition of a member does to its system."""
+"""The roll-up alone: the effect of each condition of a member on its system."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.health.rollup import Condition, Open, Seen, Weights, condition, roll_up
+from rules.health.observations import MemberAlarm
+from rules.health.rollup import MemberCondition, SeenSeries, SeverityThresholds, member_condition, roll_up
 
-CONDITIONS = get_args(Condition)
-SIX = Weights.among(6)
+CONDITIONS = get_args(MemberCondition)
+SIX = SeverityThresholds.for_levels(6)
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 MEMBERS = st.lists(st.tuples(st.sampled_from(CONDITIONS), st.booleans()), min_size=1)
+
+
+def alarm(severity: int, since: datetime) -> MemberAlarm:
+    return MemberAlarm(severity, since, frozenset({"dsp.a"}))
 
 
 @pytest.mark.parametrize(
@@ -33,24 +38,24 @@ MEMBERS = st.lists(st.tuples(st.sampled_from(CONDITIONS), st.booleans()), min_si
     ],
 )
 def test_the_worst_that_counts_decides(
-    members: list[tuple[Condition, bool]], expected: tuple[str, str | None]
+    members: list[tuple[MemberCondition, bool]], expected: tuple[str, str | None]
 ) -> None:
     assert roll_up(members) == expected
 
 
 @given(MEMBERS)
-def test_the_order_of_members_does_not_matter(members: list[tuple[Condition, bool]]) -> None:
+def test_the_order_of_members_does_not_matter(members: list[tuple[MemberCondition, bool]]) -> None:
     assert roll_up(members) == roll_up(reversed(members)) == roll_up(members * 2)
 
 
 @given(MEMBERS)
-def test_what_was_never_seen_and_is_optional_changes_nothing(members: list[tuple[Condition, bool]]) -> None:
+def test_an_optional_member_without_data_changes_nothing(members: list[tuple[MemberCondition, bool]]) -> None:
     assert roll_up([*members, ("no-data", False)]) == roll_up(members)
 
 
 @given(MEMBERS)
 def test_an_optional_member_alone_never_makes_an_outage_or_hides_one(
-    members: list[tuple[Condition, bool]],
+    members: list[tuple[MemberCondition, bool]],
 ) -> None:
     health, _ = roll_up([*members, ("outage", False)])
     assert (health == "outage") == (roll_up(members)[0] == "outage")
@@ -58,26 +63,28 @@ def test_an_optional_member_alone_never_makes_an_outage_or_hides_one(
 
 
 @given(MEMBERS)
-def test_a_reason_is_given_exactly_when_it_is_unknown(members: list[tuple[Condition, bool]]) -> None:
+def test_a_reason_is_given_exactly_when_it_is_unknown(members: list[tuple[MemberCondition, bool]]) -> None:
     health, reason = roll_up(members)
     assert (health == "unknown") == (reason is not None)
 
 
 def test_the_lowest_level_never_counts_and_the_upper_half_is_an_outage() -> None:
-    found = [condition(Seen(), [Open(severity, T0)], True, SIX) for severity in range(1, 7)]
-    assert found == ["ok", "degraded", "degraded", "outage", "outage", "outage"]
-    assert Weights.among(1) == (1, 1)
-    assert Weights.among(3) == (2, 2)
+    conditions = [
+        member_condition(SeenSeries(), [alarm(severity, T0)], True, SIX) for severity in range(1, 7)
+    ]
+    assert conditions == ["ok", "degraded", "degraded", "outage", "outage", "outage"]
+    assert SeverityThresholds.for_levels(1) == (1, 1)
+    assert SeverityThresholds.for_levels(3) == (2, 2)
 
 
-def test_an_alarm_that_began_with_the_silence_says_no_more_than_the_silence() -> None:
-    silent = Seen(T0)
-    assert condition(silent, [Open(6, T0)], True, SIX) == "stale"
-    assert condition(silent, [Open(6, T0 + timedelta(1))], True, SIX) == "stale"
-    assert condition(silent, [Open(6, T0 - timedelta(1))], True, SIX) == "outage"
+def test_an_alarm_that_began_when_the_series_was_stale_does_not_count() -> None:
+    stale = SeenSeries(T0)
+    assert member_condition(stale, [alarm(6, T0)], True, SIX) == "stale"
+    assert member_condition(stale, [alarm(6, T0 + timedelta(1))], True, SIX) == "stale"
+    assert member_condition(stale, [alarm(6, T0 - timedelta(1))], True, SIX) == "outage"
 
 
-def test_a_member_that_nothing_judges_is_uncovered_only_once_it_speaks() -> None:
-    assert condition(None, [], False, SIX) == "no-data"
-    assert condition(Seen(), [], False, SIX) == "uncovered"
-    assert condition(Seen(), [], True, SIX) == "ok"
+def test_a_member_without_rules_is_uncovered_only_once_it_sends_data() -> None:
+    assert member_condition(None, [], False, SIX) == "no-data"
+    assert member_condition(SeenSeries(), [], False, SIX) == "uncovered"
+    assert member_condition(SeenSeries(), [], True, SIX) == "ok"

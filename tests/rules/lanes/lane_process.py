@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rules.alarms.over_series import SeriesAlarms
 from tests.faults.traps import VARIABLE, die_with_the_parent, hook_of
-from tests.rules.lanes.counting_lane import Counting
+from tests.rules.lanes.counting_work import Counting
 from tests.rules.lanes.lane_setup import lane_worker
 from tocsin.core.logs import configure_logs
 from tocsin.core.service import running

@@ -16,7 +16,7 @@ import pytest
 from tests.cdc.publishing import patient
 from tests.faults.clocks import WITHIN_S
 from tests.faults.plan import settings_of
-from tests.rules.lanes.counting_lane import effects, make_effects
+from tests.rules.lanes.counting_work import effects, make_effects
 from tests.rules.lanes.lane_setup import OWNERS, make_stream, send
 from tests.rules.lanes.workers import Workers, inflict
 from tocsin.core.db import connect

@@ -17,7 +17,7 @@ from rules.worker import Worker
 from schemas.wire.dead_letter import DeadLetter
 from schemas.wire.subjects import datapoint_subject
 from tests.cdc.publishing import patient, smaller
-from tests.rules.lanes.counting_lane import Counting, effects, make_effects
+from tests.rules.lanes.counting_work import Counting, effects, make_effects
 from tests.rules.lanes.lane_setup import (
     OWNERS,
     jetstream,

@@ -20,7 +20,7 @@ from tests.databases import clone_template, drop_database
 from tests.faults.clocks import WITHIN_S, Clocks
 from tests.faults.plan import let_work_go_on
 from tests.rules.apply.apply_setup import put
-from tests.rules.lanes.counting_lane import effects, make_effects
+from tests.rules.lanes.counting_work import effects, make_effects
 from tests.rules.lanes.lane_setup import jetstream, make_stream
 from tests.rules.lanes.workers import Workers, inflict
 from tests.sql import all_rows

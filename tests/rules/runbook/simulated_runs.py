@@ -41,7 +41,7 @@ class Simulation:
         self.program = compile_runbook(document)
         self.clock = VirtualClock(start)
         self.active: dict[str, dict[str, object]] = {}
-        self.story: list[str] = []
+        self.history: list[str] = []
         self.answers: dict[str, object] = {}
         self.finished: list[Finished] = []
         self.awaited: dict[int, str] = {}
@@ -49,7 +49,8 @@ class Simulation:
         self._timers: dict[int, tuple[datetime, dict[str, object]]] = {}
         self._due: list[int] = []
         self._scripts = {
-            name: [given] if isinstance(given, Outcome) else list(given) for name, given in answers.items()
+            name: [outcomes] if isinstance(outcomes, Outcome) else list(outcomes)
+            for name, outcomes in answers.items()
         }
         first = Advance({})
         first.due(0)
@@ -84,17 +85,17 @@ class Simulation:
         return self
 
     def report(self, name: str, outcome: Outcome) -> Simulation:
-        """Whoever took a dispatched message says what came of it."""
+        """Report the result of a dispatched message, as a service does."""
         step = self._number(name)
         assert self.active[str(step)]["state"] == "waiting"
         self._timers.pop(step, None)
         self.active[str(step)]["state"] = "due"
-        self._settle(step, outcome)
+        self._apply_outcome(step, outcome)
         self._perform()
         return self
 
     def retry(self) -> Simulation:
-        """A person takes it from the dead-letter list."""
+        """Retry a dead run, as an operator does."""
         self._take(revive(self.program, self.active))
         self._perform()
         return self
@@ -103,7 +104,7 @@ class Simulation:
         return next(node.number for node in self.program.nodes if node.name == name)
 
     def _wake(self, step: int, entry: dict[str, object]) -> None:
-        """What the clock does: it knows nothing of programs."""
+        """Make a step due, as the clock does."""
         self.active[str(step)] = {**self.active[str(step)], **entry, "state": "due"}
         self._due.append(step)
         self._perform()
@@ -111,7 +112,7 @@ class Simulation:
     def _perform(self) -> None:
         while self._due:
             step = self._due.pop(0)
-            self._settle(step, self._outcome(step))
+            self._apply_outcome(step, self._outcome(step))
 
     def _outcome(self, step: int) -> Outcome:
         node, entry = self.program.nodes[step], self.active[str(step)]
@@ -126,7 +127,7 @@ class Simulation:
             return Completed(way=0) if node.kind == "branch" else Completed()
         return script.pop(0) if len(script) > 1 else script[0]
 
-    def _settle(self, step: int, outcome: Outcome) -> None:
+    def _apply_outcome(self, step: int, outcome: Outcome) -> None:
         after = advance(self.program, self.active, step, outcome, self.clock.now(), "salt")
         self._take(after)
 
@@ -152,7 +153,7 @@ class Simulation:
         node = self.program.nodes[record.step]
         again = f" ({record.attempt})" if record.attempt > 1 else ""
         since = format_duration(_whole_seconds(self.clock.now() - self._begun))
-        self.story.append(f"{since} {node.name} {record.state}{again}")
+        self.history.append(f"{since} {node.name} {record.state}{again}")
 
 
 def _whole_seconds(duration: timedelta) -> timedelta:

@@ -1,5 +1,4 @@
-"""Every runbook ends, whatever happens and in whatever order; a parallel joins once; the state is
-plain JSON."""
+"""Every runbook ends, with any outcomes in any order; a parallel joins once; the state is plain JSON."""
 
 from __future__ import annotations
 
@@ -113,11 +112,11 @@ class Machine:
         waiting = {int(step) for step, entry in self.active.items() if entry["state"] == "waiting"}
         assert set(self.timers) == {
             step for step in waiting if self.program.nodes[step].kind != "parallel"
-        }, "who waits has a timer, and nobody else"
+        }, "exactly the waiting steps have a timer"
 
     @property
     def open(self) -> list[int]:
-        """Steps of which something may come now: due ones, and whoever waits for a timer."""
+        """Steps that can change now: those that are due, and those that wait for a timer."""
         return [
             int(step)
             for step, entry in self.active.items()
@@ -142,7 +141,7 @@ def run(data: st.DataObject, machine: Machine) -> None:
 
 @settings(max_examples=150)
 @given(steps_of, st.data())
-def test_every_runbook_ends_and_joins_once_whatever_the_order_of_outcomes(
+def test_every_runbook_ends_and_joins_once_in_any_order_of_outcomes(
     steps: list[Any], data: st.DataObject
 ) -> None:
     machine = Machine(program_of(*steps))
@@ -193,7 +192,7 @@ def test_numbers_follow_the_text_of_the_document() -> None:
     ]
 
 
-def test_a_way_without_steps_leads_on() -> None:
+def test_an_empty_branch_continues_after_the_step() -> None:
     program = program_of({"branch": {"when": "true", "then": [], "else": [LOG]}}, LOG)
     assert program.nodes[0].heads == (2, 1)
     assert program_of({"branch": {"when": "true", "then": [LOG]}}).nodes[0].heads == (1, None)
@@ -205,7 +204,7 @@ def test_a_short_form_is_a_runbook_of_one_step() -> None:
     assert (node.kind, node.attempts, node.name) == ("log", 2, "0")
 
 
-def test_a_runbook_that_nobody_could_follow_is_refused() -> None:
+def test_a_runbook_that_is_too_large_is_rejected() -> None:
     step: Any = LOG
     for _ in range(MAX_NESTING):
         step = {"parallel": [[step]]}
@@ -216,7 +215,7 @@ def test_a_runbook_that_nobody_could_follow_is_refused() -> None:
         program_of({"parallel": [half, half]}, LOG)
 
 
-def test_delays_double_up_to_the_longest() -> None:
+def test_delays_double_up_to_the_max_interval() -> None:
     bounded = retry(max_interval="60s", jitter=0)
     delays = [delay_before(bounded, attempt, "a/0") for attempt in range(2, 8)]
     assert [delay.total_seconds() for delay in delays] == [10, 20, 40, 60, 60, 60]
@@ -231,6 +230,6 @@ def test_jitter_takes_away_up_to_its_share_and_is_the_same_every_time(attempt: i
     assert delay == delay_before(retry(jitter=0.5), attempt, salt)
 
 
-def test_actions_that_failed_together_do_not_come_back_together() -> None:
+def test_runs_that_failed_together_are_not_retried_together() -> None:
     delays = {delay_before(retry(), 2, f"action {number}/0") for number in range(100)}
     assert len(delays) == 100

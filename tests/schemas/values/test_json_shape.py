@@ -56,7 +56,7 @@ def test_what_is_not_plain_json_is_refused_with_its_path(value: object, message:
     assert str(refused.value) == message
 
 
-def test_a_cyclic_value_is_refused_instead_of_walked_for_ever() -> None:
+def test_a_cyclic_value_is_rejected_instead_of_walked_forever() -> None:
     cyclic: list[object] = []
     cyclic.append(cyclic)
     with pytest.raises(InvalidInput, match="nested more than 64 deep"):

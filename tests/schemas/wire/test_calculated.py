@@ -15,7 +15,7 @@ SCHEMA = json.loads((DIRECTORY / "calculated-datapoint.schema.json").read_text(e
 ROW = CalculatedRow(9, ID, "plant 7", "dsp.temp erature", AT, AT, "stale", '{"value": 7}', OTHER)
 
 
-def test_the_body_says_which_series_got_which_verdict() -> None:
+def test_the_body_has_the_series_and_the_kind() -> None:
     body = json.loads(ROW.body("tocsin/ns"))
     jsonschema.validate(body, SCHEMA, format_checker=jsonschema.FormatChecker())
     assert (body["type"], body["owner"], body["key"]) == ("datapoint-stale", "plant 7", "dsp.temp erature")

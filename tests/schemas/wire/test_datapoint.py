@@ -1,4 +1,4 @@
-"""Whatever a producer sends, good datapoints are read and bad ones come back as a sentence."""
+"""Of any message of a producer, correct datapoints are read and each wrong one has a sentence."""
 
 from __future__ import annotations
 
@@ -130,11 +130,11 @@ def test_good_ones_of_a_batch_are_not_held_up_by_bad_ones() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_cannot_be_taken_is_said_with_a_remedy(body: Any, said: str) -> None:
+def test_a_wrong_datapoint_is_reported_with_a_remedy(body: Any, said: str) -> None:
     assert said in refusal(body)
 
 
-def test_nobody_but_tocsin_says_the_health_of_a_system() -> None:
+def test_a_producer_cannot_send_the_health_of_a_system() -> None:
     said = "'system.health' is reserved for the health of systems: send it under another key"
     assert refusal({"value": "ok"}, "system.health") == said
     found, problems = read({"batch": [{"key": "system.health", "value": "ok"}, {"value": 1}]})
@@ -242,7 +242,7 @@ def test_the_exported_schema_takes_what_the_docs_show() -> None:
     assert not validator.is_valid({"value": None})
 
 
-def test_a_producer_is_told_before_it_sends() -> None:
+def test_a_producer_gets_the_error_before_it_sends() -> None:
     check_datapoint("plant", {"key": "a", "value": 1, "labels": {"b": "c"}})
     for owner, fields in (
         ("x" * 129, {"key": "a", "value": 1}),

@@ -1,4 +1,4 @@
-"""A dead letter shows what was sent, whatever bytes it was."""
+"""A dead letter shows the rejected message, of any bytes."""
 
 from __future__ import annotations
 

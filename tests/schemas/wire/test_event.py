@@ -139,7 +139,7 @@ def test_instants_are_written_in_utc() -> None:
 
 @pytest.mark.parametrize("changed", [{}, FULL, {**FULL, "schedule": "", "severity": 0}])
 def test_the_body_is_the_compact_json_of_its_attributes(changed: dict[str, Any]) -> None:
-    """Byte for byte what the standard library makes of them, whatever the texts contain."""
+    """The bytes equal those of the standard library, for any texts."""
     awkward = 'é "\\\n\t\x01 \u2028 😀'
     row = event_row(**{**changed, "type": awkward, **({"owner": awkward} if changed else {})})
     text = row.body(f"tocsin/{awkward}").decode()

@@ -1,4 +1,4 @@
-"""An event that is handed in is taken whole, or refused with a sentence where it enters."""
+"""An event of a producer is accepted whole, or rejected with a sentence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_everything_that_is_given_is_kept() -> None:
     assert (event.ts, event.correlation_id) == (datetime(2026, 3, 2, 8, tzinfo=UTC), correlation)
 
 
-def test_the_same_key_is_the_same_event_for_ever() -> None:
+def test_the_same_key_is_always_the_same_event() -> None:
     one, other = read_ingest_event(body()), read_ingest_event(body(payload={"n": 1}))
     assert one.event_id == other.event_id == uuid.UUID("78a1aec3-d74c-53c3-b4ea-170745ac8ea6")
     assert read_ingest_event(body(id="order-18")).event_id != one.event_id
@@ -87,7 +87,7 @@ def nested(depth: int) -> dict[str, Any]:
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_what_cannot_be_taken_is_said(raw: bytes, said: str) -> None:
+def test_a_wrong_event_is_rejected_with_its_reason(raw: bytes, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_ingest_event(raw)
     assert said.lower() in str(refused.value).lower()

@@ -1,4 +1,4 @@
-"""A token is one level of a subject, whatever the text, and gives the text back."""
+"""A token is one level of a subject for any text, and can be decoded."""
 
 from __future__ import annotations
 

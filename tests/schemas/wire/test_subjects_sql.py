@@ -20,7 +20,7 @@ TEXTS = st.text(LETTERS) | st.text(alphabet="_%.*> \n\taA0é鐘\u007f\u0080\U000
 
 @pytest.fixture(scope="module")
 def session(template: str) -> Iterator[psycopg.Connection]:
-    # A clone of its own: a template that somebody is connected to cannot be cloned.
+    # A clone of its own: a template with a connected session cannot be cloned.
     clone_template(template, "subjects")
     with psycopg.connect(with_database(template, "subjects"), autocommit=True) as connection:
         yield connection

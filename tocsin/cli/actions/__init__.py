@@ -1,1 +1,1 @@
-"""`tocsin actions`, `tocsin history` and `tocsin stats`."""
+"""Commands about runs of actions: `actions`, `history` and `stats`."""

@@ -1,6 +1,7 @@
-"""`tocsin actions`: what runs, what waits and what is dead; one of them with all its attempts; retry and cancel.
+"""`tocsin actions`: lists runs of actions. `tocsin actions show | retry | cancel`: about one run.
 
-Guarantee: listing reads only. A retry or a cancel is one transaction, with its steps in the log and a row in the audit.
+Guarantees: lists read only. A retry or a cancellation is one transaction, with its steps in the record log
+and its row in the audit.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.actions.text import STATE_HELP, actions_table, print_action, states_option
+from tocsin.cli.actions.text import STATE_HELP, print_run, print_runs, states_option
 from tocsin.cli.errors import finish
-from tocsin.cli.options import CreatedBy, Json, current_user, instant_or_ago
+from tocsin.cli.options import CreatedBy, Json, OnlyOwner, current_user, instant_or_ago
 from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 
     from rules.actions.history import Attempt
 
-ActionId = Annotated[str, typer.Argument(help="Id of the action, or its beginning.", metavar="ID")]
+RunId = Annotated[
+    str, typer.Argument(help="ID of the run, or the first four or more of its letters.", metavar="ID")
+]
 State = Annotated[str | None, typer.Option("--state", help=STATE_HELP)]
 Name = Annotated[str | None, typer.Option("--action", help="Only of this action.")]
 Rule = Annotated[str | None, typer.Option("--rule", help="Only of this action_rule.")]
-OfOwner = Annotated[str | None, typer.Option("--owner", help="Only of this owner.")]
 Since = Annotated[
     str | None,
-    typer.Option("--since", help="Only begun since: 2h ago, or an instant such as 2026-03-07T00:00Z."),
+    typer.Option("--since", help="Only started since: 2h ago, or an instant such as 2026-03-07T00:00Z."),
 ]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most this many.")]
 
@@ -36,12 +38,12 @@ def actions(
     state: State = None,
     name: Name = None,
     rule: Rule = None,
-    owner: OfOwner = None,
+    owner: OnlyOwner = None,
     since: Since = None,
     limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
-    """List actions, the newest first; show, retry or cancel one.
+    """List runs of actions, the newest first; show, retry or cancel one.
 
     \b
     Examples:
@@ -55,47 +57,50 @@ def actions(
     if as_json:
         print_json(rows)
         return
-    actions_table(rows, now, "no action is dead" if state == "dead" else "no such actions")
+    filters = (state, name, rule, owner, since)
+    print_runs(rows, now, "no runs match" if any(filters) else "no action has run")
 
 
-def show(action: ActionId, as_json: Json = False) -> None:
-    """Show an action with every attempt of every step: when, how long, what came of it.
+def show(run: RunId, as_json: Json = False) -> None:
+    """Show one run, with every attempt of every step.
 
     \b
     Example:
       tocsin actions show 3f2a91c0
     """
-    row, attempts = finish(_show(action))
-    print_action(row, attempts, as_json)
+    row, attempts = finish(_show(run))
+    print_run(row, attempts, as_json)
 
 
-def retry(action: ActionId, by: CreatedBy = None, as_json: Json = False) -> None:
-    """Try an action on the dead-letter list again, from where it failed.
+def retry(run: RunId, by: CreatedBy = None, as_json: Json = False) -> None:
+    """Start a dead run again, from the step that failed.
 
     \b
     Example:
       tocsin actions retry 3f2a91c0
     """
-    row, steps = finish(_retry(action, by or current_user()))
+    row, steps = finish(_retry(run, by or current_user()))
     if as_json:
-        print_json({"action": row["id"], "steps": steps})
+        print_json({"run": row["id"], "steps": steps})
         return
-    tried = "step " + ", ".join(map(str, steps))
-    typer.echo(printable(f"action {str(row['id'])[:8]} ({row['name']}) runs again, {tried} is due"))
+    due = f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
+    typer.echo(printable(f"run {str(row['id'])[:8]} of action {row['name']!r} starts again with {due}"))
 
 
-def cancel(action: ActionId, by: CreatedBy = None, as_json: Json = False) -> None:
-    """Cancel an action that is under way: what it waits for is forgotten, what it does now takes no effect.
+def cancel(run: RunId, by: CreatedBy = None, as_json: Json = False) -> None:
+    """Cancel an active run.
+
+    Its waits end, and the result of the attempt in progress is ignored.
 
     \b
     Example:
       tocsin actions cancel 3f2a91c0
     """
-    row = finish(_cancel(action, by or current_user()))
+    row = finish(_cancel(run, by or current_user()))
     if as_json:
-        print_json({"action": row["id"], "state": "cancelled"})
+        print_json({"run": row["id"], "state": "cancelled"})
         return
-    typer.echo(printable(f"cancelled action {str(row['id'])[:8]} ({row['name']})"))
+    typer.echo(printable(f"cancelled run {str(row['id'])[:8]} of action {row['name']!r}"))
 
 
 async def list_runs(
@@ -119,31 +124,31 @@ async def list_runs(
         return now, rows
 
 
-async def _show(action: str) -> tuple[dict[str, Any], list[Attempt]]:
+async def _show(run: str) -> tuple[dict[str, Any], list[Attempt]]:
     from rules.actions.history import find_run, read_attempts
     from tocsin.cli.session import database
 
     async with database() as connection:
-        row = await find_run(connection, action)
+        row = await find_run(connection, run)
         return row, await read_attempts(connection, row)
 
 
-async def _retry(action: str, who: str) -> tuple[dict[str, Any], list[int]]:
+async def _retry(run: str, who: str) -> tuple[dict[str, Any], list[int]]:
     from rules.actions.history import find_run
     from rules.actions.retry import retry_run
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        row = await find_run(connection, action)
+        row = await find_run(connection, run)
         return row, await retry_run(connection, row["id"], await command_actor(connection, who))
 
 
-async def _cancel(action: str, who: str) -> dict[str, Any]:
+async def _cancel(run: str, who: str) -> dict[str, Any]:
     from rules.actions.cancel import cancel_run
     from rules.actions.history import find_run
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        row = await find_run(connection, action)
+        row = await find_run(connection, run)
         await cancel_run(connection, row["id"], await command_actor(connection, who))
         return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.cli.actions.actions import Limit, Name, Rule, Since, State, list_runs
-from tocsin.cli.actions.text import actions_table, states_option
+from tocsin.cli.actions.text import print_runs, states_option
 from tocsin.cli.errors import finish
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import print_json
@@ -19,7 +19,7 @@ def history(
     limit: Limit = 50,
     as_json: Json = False,
 ) -> None:
-    """Show actions that have ended, the newest first: how, after how many attempts, and how long they took.
+    """List runs of actions that have ended, the newest first.
 
     \b
     Examples:
@@ -31,10 +31,11 @@ def history(
     states = states_option(state) or ENDED
     if not set(states) <= set(ENDED):
         raise InvalidInput(
-            f"an action that is {state} has not ended", remedy=f"`tocsin actions --state {state}` lists those"
+            f"a run that is {state} has not ended", remedy=f"`tocsin actions --state {state}` lists those"
         )
     now, rows = finish(list_runs(states, name, rule, owner, since, limit))
     if as_json:
         print_json(rows)
         return
-    actions_table(rows, now, "no action has ended")
+    filters = (state, name, rule, owner, since)
+    print_runs(rows, now, "no runs match" if any(filters) else "no run has ended")

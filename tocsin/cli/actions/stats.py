@@ -1,4 +1,4 @@
-"""`tocsin stats`: how actions end, and how long they take, in all and by rule."""
+"""`tocsin stats`: counts runs of actions by their end, and averages their durations. Reads only."""
 
 from __future__ import annotations
 
@@ -19,39 +19,42 @@ _COLUMNS = ("completed", "failed", "timed_out", "cancelled", "skipped")
 
 def stats(
     since: Annotated[
-        str | None, typer.Option("--since", help="Only begun since: 24h ago, or an instant.")
+        str | None, typer.Option("--since", help="Only started since: 24h ago, or an instant.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show how many actions ended how, and how long the completed ones took on average, in all and by rule.
+    """Count the runs of actions by how they ended, in total and by rule.
+
+    AVERAGE is the mean duration of the completed runs.
 
     \b
     Example:
       tocsin stats --since 24h
     """
-    found = finish(_stats(since))
+    total = finish(_stats(since))
     if as_json:
-        print_json({**_facts(found), "rules": {rule: _facts(one) for rule, one in found.rules.items()}})
+        rules = {rule: _counts_json(counts) for rule, counts in total.rules.items()}
+        print_json({**_counts_json(total), "rules": rules})
         return
-    if not found.total:
-        typer.echo("no action has begun")
+    if not total.total:
+        typer.echo("no runs match" if since else "no action has run")
         return
-    rows = [("all", found), *found.rules.items()]
+    rows = [("all", total), *total.rules.items()]
     print_table(
-        ("RULE", "TOTAL", "UNDER WAY", *(state.upper().replace("_", " ") for state in _COLUMNS), "AVERAGE"),
-        ((name, *_cells(one)) for name, one in rows),
+        ("RULE", "TOTAL", "ACTIVE", *(state.upper().replace("_", " ") for state in _COLUMNS), "AVERAGE"),
+        ((rule, *_cells(counts)) for rule, counts in rows),
     )
 
 
-def _cells(one: Statistics) -> tuple[str, ...]:
-    ended = [one.states.get(state, 0) for state in _COLUMNS]
-    average = "" if one.average_s is None else duration_text(timedelta(seconds=one.average_s))
-    return str(one.total), str(one.total - sum(ended)), *map(str, ended), average
+def _cells(counts: Statistics) -> tuple[str, ...]:
+    ended = [counts.states.get(state, 0) for state in _COLUMNS]
+    average = "" if counts.average_s is None else duration_text(timedelta(seconds=counts.average_s))
+    return str(counts.total), str(counts.total - sum(ended)), *map(str, ended), average
 
 
-def _facts(one: Statistics) -> dict[str, Any]:
-    average_ms = None if one.average_s is None else round(one.average_s * 1000)
-    return {"total": one.total, "states": one.states, "average_ms": average_ms}
+def _counts_json(counts: Statistics) -> dict[str, Any]:
+    average_ms = None if counts.average_s is None else round(counts.average_s * 1000)
+    return {"total": counts.total, "states": counts.states, "average_ms": average_ms}
 
 
 async def _stats(since: str | None) -> Statistics:

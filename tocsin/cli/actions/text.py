@@ -1,4 +1,4 @@
-"""How actions are printed: in a list, and one with its attempts."""
+"""Runs of actions as text: a list, and one run with its attempts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tocsin.cli.output import (
     print_json,
     print_table,
     printable,
+    shortened,
     since_text,
     title,
     utc_text,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from rules.actions.history import Attempt
 
 STATE_HELP = (
-    "running, completed, failed, timed_out, cancelled, skipped, queued, gathering; dead: failed or timed out."
+    "running, completed, failed, timed_out, cancelled, skipped, queued, gathering,"
+    " or dead (failed or timed_out)."
 )
 _LONGEST = 80
 
@@ -38,12 +40,12 @@ def states_option(state: str | None) -> tuple[str, ...] | None:
     raise InvalidInput(f"unknown state {state!r}", remedy=f"use one of {', '.join(RUN_STATES)}, or dead")
 
 
-def actions_table(rows: list[dict[str, Any]], now: datetime, nothing: str) -> None:
+def print_runs(rows: list[dict[str, Any]], now: datetime, nothing: str) -> None:
     if not rows:
         typer.echo(nothing)
         return
     print_table(
-        ("ID", "ACTION", "STATE", "RULE", "STARTED", "TOOK", "ATTEMPTS", "ERROR"),
+        ("ID", "ACTION", "STATE", "RULE", "STARTED", "DURATION", "ATTEMPTS", "ERROR"),
         (
             (
                 str(row["id"])[:8],
@@ -51,36 +53,36 @@ def actions_table(rows: list[dict[str, Any]], now: datetime, nothing: str) -> No
                 row["state"],
                 row["rule"],
                 since_text(row["started_at"] - now),
-                _took(row),
+                _duration(row),
                 str(row["attempts"]),
-                _shortened(row["error"] or ""),
+                shortened(row["error"] or "", _LONGEST),
             )
             for row in rows
         ),
     )
 
 
-def print_action(row: dict[str, Any], attempts: list[Attempt], as_json: bool) -> None:
+def print_run(row: dict[str, Any], attempts: list[Attempt], as_json: bool) -> None:
     if as_json:
-        print_json({**row, "steps": [_facts(one) for one in attempts]})
+        print_json({**row, "steps": [_attempt_json(attempt) for attempt in attempts]})
         return
     for key, value in _lines(row):
         typer.echo(f"  {key:<12} {printable(value)}")
     typer.echo("")
     print_table(
-        ("STEP", "NAME", "KIND", "ATTEMPT", "STATE", "DUE", "TOOK", "SAYS"),
+        ("STEP", "NAME", "KIND", "ATTEMPT", "STATE", "DUE", "DURATION", "RESULT"),
         (
             (
-                str(one.step),
-                one.name,
-                one.kind,
-                str(one.attempt),
-                f"{one.state}, late" if one.result.get("late") else one.state,
-                utc_text(one.due_at),
-                "" if one.took is None else duration_text(one.took),
-                _shortened(one.error or compact(dict(one.result)) if one.result else ""),
+                str(attempt.step),
+                attempt.name,
+                attempt.kind,
+                str(attempt.attempt),
+                f"{attempt.state}, late" if attempt.result.get("late") else attempt.state,
+                utc_text(attempt.due_at),
+                "" if attempt.took is None else duration_text(attempt.took),
+                shortened(_result_text(attempt), _LONGEST),
             )
-            for one in attempts
+            for attempt in attempts
         ),
     )
 
@@ -95,7 +97,7 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
         ("started", utc_text(row["started_at"])),
     ]
     if row["ended_at"] is not None:
-        lines.append(("ended", f"{utc_text(row['ended_at'])}, after {_took(row)}"))
+        lines.append(("ended", f"{utc_text(row['ended_at'])}, after {_duration(row)}"))
     if row["error"]:
         lines.append(("error", row["error"]))
     lines.append(("event", f"{row['event_id']}, seq {row['event_seq']}"))
@@ -106,26 +108,26 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _facts(one: Attempt) -> dict[str, Any]:
-    took = one.took
+def _result_text(attempt: Attempt) -> str:
+    return attempt.error or compact(dict(attempt.result)) if attempt.result else ""
+
+
+def _attempt_json(attempt: Attempt) -> dict[str, Any]:
+    took = attempt.took
     return {
-        "step": one.step,
-        "name": one.name,
-        "kind": one.kind,
-        "attempt": one.attempt,
-        "state": one.state,
-        "due_at": one.due_at,
-        "changed_at": one.changed_at,
+        "step": attempt.step,
+        "name": attempt.name,
+        "kind": attempt.kind,
+        "attempt": attempt.attempt,
+        "state": attempt.state,
+        "due_at": attempt.due_at,
+        "changed_at": attempt.changed_at,
         "took_ms": None if took is None else round(took.total_seconds() * 1000),
-        "result": dict(one.result),
+        "result": dict(attempt.result),
     }
 
 
-def _took(row: dict[str, Any]) -> str:
+def _duration(row: dict[str, Any]) -> str:
     if row["ended_at"] is None:
         return ""
     return duration_text(max(row["ended_at"] - row["started_at"], timedelta(0)))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

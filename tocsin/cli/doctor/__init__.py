@@ -1,1 +1,1 @@
-"""`tocsin doctor`."""
+"""`tocsin doctor`: its command, the checks and what they read from the servers."""

@@ -1,7 +1,7 @@
-"""What the doctor can find, as pure functions from facts to findings.
+"""The checks of `tocsin doctor`, from facts to findings. Pure, except for `import_names`.
 
-Guarantee: whatever is red comes with a remedy. The bounds are generous: a finding is for a person, and a busy
-machine is not a sick one.
+Guarantee: each red finding has a remedy. The limits are generous, because a busy machine is not a broken
+one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from clock.held_timers import MOST_COUNTED, HeldTimers
+from clock.held_timers import MOST_COUNTED, Held
 from rules.lanes.status import PartitionStatus, WorkerProblem
 from tocsin.cli.output import utc_text
 from tocsin.core.errors import TocsinError
@@ -28,33 +28,35 @@ _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
 _BEHIND_S = 10.0
 _PRUNED_WITHIN = timedelta(days=1)
-_PRUNE_REMEDY = "see that a clock leads, or run `tocsin prune`"
+_READ_LOG = "read the log of the service"
+_START_CLOCK = "check that a clock leads, or run `tocsin prune`"
+_START_CDC = "check that `tocsin run cdc` runs, and read its log"
+_START_WORKERS = "start more workers with `tocsin run worker`, and read their logs"
 
 
 class Finding(NamedTuple):
     state: str
-    """ok, info or red"""
+    """`ok`, `info` or `red`."""
     subject: str
     text: str
     remedy: str = ""
 
 
-def split_remedy(error: TocsinError | str) -> tuple[str, str]:
-    """Our sentences end with what to do, after the last colon and space."""
-    problem, separator, remedy = str(error).rpartition(": ")
-    return (problem, remedy) if separator else (remedy, "see the log of the service")
+def failed(subject: str, error: TocsinError) -> Finding:
+    return Finding("red", subject, error.message, error.remedy or _READ_LOG)
 
 
-def import_names(running: str) -> list[Finding]:
+def import_names(version: str) -> list[Finding]:
+    running = Finding("ok", "tocsin", version)
     try:
         refuse_shadowed_names()
     except TocsinError as error:
-        return [Finding("ok", "tocsin", running), Finding("red", "import names", *split_remedy(error))]
-    return [Finding("ok", "tocsin", running)]
+        return [running, failed("import names", error)]
+    return [running]
 
 
 def system_tz_version(path: Path = _SYSTEM_TZ) -> str | None:
-    """The release of the host's own tz data; None where the host has none."""
+    """The release of the tz data of the host; None if the host has none."""
     try:
         with path.open(encoding="utf-8") as file:
             first = file.readline().split()
@@ -72,7 +74,7 @@ def tz_data(wheel: str, system: str | None) -> Finding:
 
 
 def clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> Finding:
-    """The reading happened somewhere within the round trip: that much is not an offset."""
+    """The database read its clock at some moment of the round trip, so the offset is only known to that."""
     offset = database - host
     side = "ahead of" if offset > timedelta(0) else "behind"
     text = f"the database is {abs(offset.total_seconds()):.3f} s {side}"
@@ -83,14 +85,14 @@ def clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> F
         "red",
         "clocks",
         text,
-        "everything fires by the database's clock: check NTP on the host of the database first, then here",
+        "timers fire by the clock of the database: check NTP on the host of the database first, then here",
     )
 
 
 def leader(role: str, holder: str | None, detail: str) -> Finding:
     if holder is None:
         return Finding(
-            "red", role, f"nobody leads{detail}", f"start one with `tocsin run {role}`, or `tocsin up`"
+            "red", role, f"no leader{detail}", f"start one with `tocsin run {role}`, or `tocsin up`"
         )
     return Finding("ok", role, f"led by {holder}{detail}")
 
@@ -98,12 +100,12 @@ def leader(role: str, holder: str | None, detail: str) -> Finding:
 def log_lag(head: int, last: int | None, stream: str) -> Finding:
     if last is None:
         if head == 0:
-            return Finding("info", "log", f"empty; the stream {stream!r} is not made yet")
+            return Finding("info", "log", f"empty; the stream {stream!r} does not exist yet")
         return Finding(
             "red",
             "log",
-            f"head at seq {head}, and there is no stream {stream!r}",
-            "start a publisher with `tocsin run cdc`: it makes the stream from the log",
+            f"head at seq {head}, and the stream {stream!r} does not exist",
+            "start a publisher with `tocsin run cdc`, which creates the stream from the log",
         )
     text = f"head at seq {head}, stream {stream!r} at {last}, lag {head - last}"
     if last > head:
@@ -111,31 +113,24 @@ def log_lag(head: int, last: int | None, stream: str) -> Finding:
             "red",
             "log",
             text,
-            "postgres lost commits, or a stranger publishes to the stream: restore a newer backup, or accept the "
-            "loss with `tocsin cdc adopt`",
+            "postgres lost commits, or another client publishes to the stream: restore a newer backup, or "
+            "accept the loss with `tocsin cdc adopt`",
         )
     if head - last > _LAG:
-        return Finding("red", "log", text, "see that one `tocsin run cdc` runs, and read its log")
+        return Finding("red", "log", text, _START_CDC)
     return Finding("ok", "log", text)
 
 
-def cdc_audit(report: Report, silent: timedelta) -> Finding:
-    """What the publisher last said of log and stream: it is in the database, so this needs no NATS."""
+def cdc_audit(report: Report, longest_age: timedelta) -> Finding:
+    """The last report of the publisher about log and stream. It is in the database, so this needs no NATS."""
     if report.problem is not None and report.since is not None:
-        text, remedy = split_remedy(report.detail or report.problem)
-        return Finding(
-            "red", "stream audit", f"{report.problem} since {utc_text(report.since)}: {text}", remedy
-        )
+        text = f"{report.problem} since {utc_text(report.since)}: {report.detail or 'no details'}"
+        return Finding("red", "stream audit", text, report.remedy or _READ_LOG)
     if report.at is None or report.age_s is None:
         return Finding("info", "stream audit", "no publisher has compared log and stream yet")
     text = f"{report.age_s:.0f} s ago, {report.compared} records compared, none different"
-    if report.age_s > silent.total_seconds():
-        return Finding(
-            "red",
-            "stream audit",
-            f"the last was {text}",
-            "see that one `tocsin run cdc` runs, and read its log",
-        )
+    if report.age_s > longest_age.total_seconds():
+        return Finding("red", "stream audit", f"the last was {text}", _START_CDC)
     return Finding("ok", "stream audit", text)
 
 
@@ -152,27 +147,21 @@ def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
 
 class Workers(NamedTuple):
     alive: Sequence[str] = ()
-    """Those that share the lanes."""
-    refusing: Sequence[WorkerProblem] = ()
+    """The workers that share the lanes."""
+    problems: Sequence[WorkerProblem] = ()
+    """Of workers that run and cannot work."""
 
     def idle(self, subject: str, text: str) -> Finding:
-        """Nobody does it: because somebody refuses, because somebody has only begun, or because nobody is there."""
-        if self.refusing:
-            reason, remedy = split_remedy(self.refusing[0].reason)
-            who = (
-                f"{len(self.refusing)} workers run and refuse"
-                if len(self.refusing) > 1
-                else "a worker refuses"
-            )
-            return Finding("red", subject, f"{text}; {who}: {reason}", remedy)
+        """No worker does it: they have a problem, they have just started, or there are none."""
+        if self.problems:
+            first, count = self.problems[0], len(self.problems)
+            workers = f"{count} workers run and cannot work" if count > 1 else "a worker cannot work"
+            return Finding("red", subject, f"{text}; {workers}: {first.reason}", first.remedy or _READ_LOG)
         if self.alive:
-            remedy = "look again in a moment; if it stays so, read their logs"
-            return Finding("red", subject, f"{text}, while {_workers(len(self.alive))} alive", remedy)
+            workers = "a worker is" if len(self.alive) == 1 else f"{len(self.alive)} workers are"
+            remedy = "try again in a moment; if it stays, read the logs of the workers"
+            return Finding("red", subject, f"{text}, while {workers} alive", remedy)
         return Finding("red", subject, text, "start a worker with `tocsin run worker`, or `tocsin up`")
-
-
-def _workers(count: int) -> str:
-    return "a worker is" if count == 1 else f"{count} workers are"
 
 
 def worker_lag(
@@ -180,105 +169,102 @@ def worker_lag(
 ) -> Finding:
     subject = f"worker {purpose}"
     if pending is None:
-        return (workers or Workers()).idle(subject, "no worker ever ran here")
-    text = f"{pending} messages wait, {unacknowledged} are being worked on"
+        return (workers or Workers()).idle(subject, "no worker has run yet")
+    text = f"{pending} messages wait, {unacknowledged} are in progress"
     if pending > _LAG:
-        return Finding(
-            "red", subject, text, "start more workers with `tocsin run worker`, and read their logs"
-        )
+        return Finding("red", subject, text, _START_WORKERS)
     return Finding("ok", subject, text)
 
 
 def lane(
     name: str, partitions: Sequence[PartitionStatus], waiting: int | None, workers: Workers | None = None
 ) -> Finding:
-    """`waiting`: messages of the stream that are not read yet, if that is known."""
+    """`waiting` is the number of messages that are not read yet, if it is known."""
     subject = f"lane {name}"
     workers = workers or Workers()
     if not partitions:
-        return workers.idle(subject, "no worker ever ran here")
-    holders = sorted({one.holder for one in partitions if one.holder is not None})
-    orphans = [str(one.partition) for one in partitions if one.holder is None]
-    if orphans:
-        text = f"nobody drains {len(orphans)} of {len(partitions)} partitions: {', '.join(orphans)}"
+        return workers.idle(subject, "no worker has run yet")
+    unread = [str(partition.partition) for partition in partitions if partition.holder is None]
+    if unread:
+        text = f"no worker reads {len(unread)} of {len(partitions)} partitions: {', '.join(unread)}"
         return workers.idle(subject, text)
-    behind_s = max((one.behind_s or 0.0 for one in partitions), default=0.0)
-    many = f"{len(partitions)} partitions " if len(partitions) > 1 else ""
-    shown = holders[0] if len(holders) == 1 else f"{len(holders)} workers"
-    text = f"{many}drained by {shown}, "
+    holders = sorted({partition.holder for partition in partitions if partition.holder is not None})
+    behind_s = max(partition.behind_s or 0.0 for partition in partitions)
+    subjects = f"{len(partitions)} partitions " if len(partitions) > 1 else ""
+    readers = holders[0] if len(holders) == 1 else f"{len(holders)} workers"
+    text = f"{subjects}read by {readers}, "
     text += "" if waiting is None else f"{waiting} messages wait, "
-    text += f"complete until {behind_s:.1f} s ago"
+    text += f"watermark {behind_s:.1f} s ago"
     if behind_s > _BEHIND_S or (waiting or 0) > _LAG:
-        remedy = "start more workers with `tocsin run worker`, and read their logs"
-        return Finding("red", subject, text, remedy)
+        return Finding("red", subject, text, _START_WORKERS)
     return Finding("ok", subject, text)
 
 
-def pipeline(held: Sequence[HeldTimers]) -> Finding:
-    """Verdicts that wait until their partition has been read."""
-    if not held:
-        return Finding("ok", "pipeline", "no verdict waits for data that is not read yet")
-    timers = sum(one.timers for one in held)
-    late_s = max((one.now - one.since).total_seconds() for one in held)
-    partitions = ", ".join(f"{one.lane} {one.partition}" for one in held)
-    shown = f"{timers}{' or more' if timers >= MOST_COUNTED else ''} verdicts wait"
-    text = f"{shown} (pipeline-behind), the oldest for {late_s:.1f} s; partitions: {partitions}"
+def held_timers(partitions: Sequence[Held]) -> Finding:
+    """Timers that wait until the watermark of their partition has passed their deadline."""
+    if not partitions:
+        return Finding("ok", "held timers", "none")
+    timers = sum(held.timers for held in partitions)
+    late_s = max((held.now - held.since).total_seconds() for held in partitions)
+    names = ", ".join(f"{held.lane} {held.partition}" for held in partitions)
+    count = f"{timers}{' or more' if timers >= MOST_COUNTED else ''}"
+    text = f"{count} wait for data that is not read yet, the oldest for {late_s:.1f} s; partitions: {names}"
     if late_s > _BEHIND_S:
-        return Finding("red", "pipeline", text, "start workers with `tocsin run worker`, and read their logs")
-    return Finding("ok", "pipeline", text)
+        return Finding("red", "held timers", text, _START_WORKERS)
+    return Finding("ok", "held timers", text)
 
 
 def dead_letters(counts: Mapping[str, int]) -> Finding:
     if not counts:
-        return Finding("ok", "dead letters", "nothing was set aside")
-    kept = ", ".join(f"{count:,} of kind {kind}" for kind, count in counts.items())
-    return Finding("info", "dead letters", f"{kept}; `tocsin dead-letters` has them with their reasons")
+        return Finding("ok", "dead letters", "none")
+    listed = ", ".join(f"{count:,} of kind {kind}" for kind, count in counts.items())
+    return Finding("info", "dead letters", f"{listed}; `tocsin dead-letters` lists them with the reasons")
 
 
 def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
-    """`ages`: how many days each is kept."""
+    """`ages` is the retention of each kind of data, in days."""
     kept = ", ".join(f"{what} {days:g} days" for what, days in ages.items())
     if last.began_at is None:
-        return Finding("ok", "retention", f"{kept}; not looked at yet, it is done once an hour")
+        return Finding("ok", "retention", f"{kept}; not run yet, it runs once an hour")
     gone = ", ".join(f"{count:,} of {table}" for table, count in last.removed.items()) or "nothing"
-    if last.running:
-        return Finding("ok", "retention", f"{kept}; at it since {utc_text(last.began_at)}, removed {gone}")
+    if last.under_way:
+        return Finding("ok", "retention", f"{kept}; running since {utc_text(last.began_at)}, removed {gone}")
     if last.ended_at is None:
-        text = f"{kept}; begun at {utc_text(last.began_at)} and interrupted, removed {gone}"
+        text = f"{kept}; interrupted after {utc_text(last.began_at)}, removed {gone}"
         if last.now - last.began_at > _PRUNED_WITHIN:
-            return Finding("red", "retention", text, _PRUNE_REMEDY)
-        return Finding("ok", "retention", f"{text}; the clock goes on within an hour")
-    text = f"{kept}; at {utc_text(last.ended_at)} it removed {gone}"
+            return Finding("red", "retention", text, _START_CLOCK)
+        return Finding("ok", "retention", f"{text}; the clock continues within an hour")
+    text = f"{kept}; at {utc_text(last.ended_at)} removed {gone}"
     if last.left:
-        whys = " and ".join(sorted({one["why"] for one in last.left}))
-        text += f" and had to leave {', '.join(one['what'] for one in last.left[:5])}: {whys}"
+        reasons = " and ".join(sorted({left["why"] for left in last.left}))
+        text += f", kept {', '.join(left['what'] for left in last.left[:5])}: {reasons}"
     if last.now - last.ended_at > _PRUNED_WITHIN:
-        return Finding("red", "retention", text, _PRUNE_REMEDY)
-    if any(one["why"].startswith("it failed") for one in last.left):
-        return Finding("red", "retention", text, "mend what the message speaks of, then run `tocsin prune`")
-    if any("owner" in one["why"] for one in last.left):
+        return Finding("red", "retention", text, _START_CLOCK)
+    if any(left["why"].startswith("it failed") for left in last.left):
+        return Finding("red", "retention", text, "fix the reported error, then run `tocsin prune`")
+    if any("owner" in left["why"] for left in last.left):
         return Finding(
-            "red", "retention", text, "run `tocsin prune` as the owner of the schema, by a timer of yours"
+            "red", "retention", text, "run `tocsin prune` as the owner of the schema, for example from cron"
         )
     return Finding("ok", "retention", text)
 
 
 def timers(parked: Sequence[str], more: bool, oldest_due: datetime | None, now: datetime) -> list[Finding]:
-    found = []
+    findings = []
     if parked:
         count = f"{len(parked)}{' or more' if more else ''}"
         text = f"{count} parked after repeated failures: {', '.join(parked[:5])}"
-        found.append(
+        findings.append(
             Finding(
                 "red",
                 "timers",
                 text,
-                "`tocsin timers --parked` shows their errors; mend, then `tocsin timers retry KIND REF`",
+                "`tocsin timers --parked` shows the errors; fix them, then `tocsin timers retry KIND REF`",
             )
         )
     if oldest_due is not None and now - oldest_due > _OVERDUE:
         late_s = (now - oldest_due).total_seconds()
-        found.append(
-            Finding("red", "timers", f"the oldest is overdue by {late_s:.0f} s", "see that a clock leads")
+        findings.append(
+            Finding("red", "timers", f"the oldest is overdue by {late_s:.0f} s", "check that a clock leads")
         )
-    return found or [Finding("ok", "timers", "none parked, none overdue")]
+    return findings or [Finding("ok", "timers", "none parked, none overdue")]

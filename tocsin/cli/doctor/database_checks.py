@@ -1,4 +1,4 @@
-"""What the doctor asks Postgres: version, migrations, clock offset, timers, what the publisher said of the stream."""
+"""The checks of the doctor that need Postgres: version, migrations, clocks, timers, retention, stream audit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from cdc.log_reader import LogReader
 from cdc.report import read_report
-from clock.held_timers import read_held_timers
+from clock.held_timers import read_held
 from clock.retention.report import read_prune_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
@@ -16,10 +16,10 @@ from tocsin.cli.doctor.checks import (
     Finding,
     cdc_audit,
     clock_offset,
+    failed,
+    held_timers,
     log_gaps,
-    pipeline,
     retention,
-    split_remedy,
     timers,
 )
 from tocsin.core.db import Connection, fetch_one
@@ -27,31 +27,31 @@ from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
 _PARKED_SHOWN = 100
-# Audits come every few seconds; a publisher that has been silent for this long is away.
-_SILENT = timedelta(minutes=1)
+# The publisher audits every few seconds. After this time without an audit none is running.
+_OLDEST_AUDIT = timedelta(minutes=1)
 
 
-async def look_at_database(connection: Connection, settings: Settings) -> list[Finding]:
+async def check_database(connection: Connection, settings: Settings) -> list[Finding]:
     number = connection.info.server_version
-    found = [Finding("ok", "postgres", f"{number // 10000}.{number % 10000} at {_address(connection)}")]
+    findings = [Finding("ok", "postgres", f"{number // 10000}.{number % 10000} at {_address(connection)}")]
     try:
         await refuse_unmigrated(connection)
     except TocsinError as error:
-        return [*found, Finding("red", "migrations", *split_remedy(error))]
-    found.append(Finding("ok", "migrations", f"at {versions()[-1].name}"))
+        return [*findings, failed("migrations", error)]
+    findings.append(Finding("ok", "migrations", f"at {versions()[-1].name}"))
     asked_s = time.monotonic()
     now = await database_now(connection)
     host = wall_now()
-    found.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
+    findings.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
     parked = await list_timers(connection, parked=True, limit=_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
-    found += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
-    found.append(pipeline(await read_held_timers(connection)))
-    found.append(retention(await read_prune_report(connection), _ages(settings)))
-    silent = max(_SILENT, timedelta(seconds=3 * settings.cdc_audit_s))
-    found.append(cdc_audit(await read_report(connection), silent))
-    return found + log_gaps(await LogReader(connection).gaps())
+    findings += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
+    findings.append(held_timers(await read_held(connection)))
+    findings.append(retention(await read_prune_report(connection), _ages(settings)))
+    oldest_audit = max(_OLDEST_AUDIT, timedelta(seconds=3 * settings.cdc_audit_s))
+    findings.append(cdc_audit(await read_report(connection), oldest_audit))
+    return findings + log_gaps(await LogReader(connection).gaps())
 
 
 def _ages(settings: Settings) -> dict[str, float]:
@@ -59,7 +59,7 @@ def _ages(settings: Settings) -> dict[str, float]:
         "records": settings.record_retention_d,
         "datapoints": settings.datapoint_retention_d,
         "audit": settings.audit_retention_d,
-        "silent series": settings.series_retention_d,
+        "stale series": settings.series_retention_d,
     }
 
 

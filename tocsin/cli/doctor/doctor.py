@@ -1,14 +1,12 @@
-"""`tocsin doctor`: what runs where, how far each part lags, and what to do about each red line.
+"""`tocsin doctor`: checks an instance, with a remedy for each problem. Reads only.
 
-Guarantee: it always gives the whole list; a server that does not answer is one red line and the lines that
-need it are left out. Exit code 1 if anything is red.
+Guarantee: it always prints the whole list. A server that does not answer is one red line, and the checks
+that need it are left out. The exit code is 1 if anything is red.
 """
 
 from __future__ import annotations
 
-import platform
-from contextlib import suppress
-from importlib.metadata import version
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import typer
@@ -26,7 +24,7 @@ _COLOURS = {"ok": typer.colors.GREEN, "red": typer.colors.RED, "info": typer.col
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check versions, tz data, clocks, leaders and lag; say what to do about what is wrong.
+    """Check servers, services, clocks and lag, with a remedy for each problem.
 
     \b
     Example:
@@ -34,26 +32,29 @@ def doctor(as_json: Json = False) -> None:
     """
     from tocsin.cli.session import command_settings
 
-    found = [*_here(), *finish(_servers(command_settings()))]
+    findings = [*_local_checks(), *finish(_server_checks(command_settings()))]
     if as_json:
-        print_json([one._asdict() for one in found])
+        print_json([finding._asdict() for finding in findings])
     else:
-        width = max(len(one.subject) for one in found)
-        for one in found:
-            _print(one, width)
-    if any(one.state == "red" for one in found):
+        width = max(len(finding.subject) for finding in findings)
+        for finding in findings:
+            _print(finding, width)
+    if any(finding.state == "red" for finding in findings):
         raise typer.Exit(1)
 
 
-def _print(one: Finding, width: int) -> None:
-    # echo drops the colours by itself where the output is not a terminal.
-    state = typer.style(f"{one.state:<4}", fg=_COLOURS[one.state])
-    typer.echo(f"{state}  {one.subject:<{width}}  {printable(one.text)}")
-    if one.remedy:
-        typer.echo(f"{'':4}  {'':{width}}  -> {printable(one.remedy)}")
+def _print(finding: Finding, width: int) -> None:
+    # `echo` removes the colours if the output is not a terminal.
+    state = typer.style(f"{finding.state:<4}", fg=_COLOURS[finding.state])
+    typer.echo(f"{state}  {finding.subject:<{width}}  {printable(finding.text)}")
+    if finding.remedy:
+        typer.echo(f"{'':4}  {'':{width}}  -> {printable(finding.remedy)}")
 
 
-def _here() -> list[Finding]:
+def _local_checks() -> list[Finding]:
+    import platform
+    from importlib.metadata import version
+
     from timers.recurrence.zones import tz_version
     from tocsin.cli.doctor.checks import import_names, system_tz_version, tz_data
 
@@ -63,32 +64,26 @@ def _here() -> list[Finding]:
     ]
 
 
-async def _servers(settings: Settings) -> list[Finding]:
-    from tocsin.cli.doctor.checks import Finding, split_remedy
-    from tocsin.cli.doctor.database_checks import look_at_database
-    from tocsin.cli.doctor.nats_checks import look_at_bus
-    from tocsin.core.bus import connect_bus
-    from tocsin.core.db import connect
+async def _server_checks(settings: Settings) -> list[Finding]:
+    from tocsin.cli.doctor.checks import failed
+    from tocsin.cli.doctor.database_checks import check_database
+    from tocsin.cli.doctor.nats_checks import check_nats
+    from tocsin.core.bus import open_bus
+    from tocsin.core.db import open_session
 
-    found: list[Finding] = []
-    connection = bus = None
-    try:
+    findings: list[Finding] = []
+    async with AsyncExitStack() as servers:
+        connection = bus = None
         try:
-            connection = await connect(settings, "doctor")
+            connection = await servers.enter_async_context(open_session(settings, "doctor"))
         except TocsinError as error:
-            found.append(Finding("red", "postgres", *split_remedy(error)))
+            findings.append(failed("postgres", error))
         try:
-            bus = await connect_bus(settings, "doctor")
+            bus = await servers.enter_async_context(open_bus(settings, "doctor"))
         except TocsinError as error:
-            found.append(Finding("red", "nats", *split_remedy(error)))
+            findings.append(failed("nats", error))
         if connection is not None:
-            found += await look_at_database(connection, settings)
+            findings += await check_database(connection, settings)
         if bus is not None:
-            found += await look_at_bus(bus, settings, connection)
-        return found
-    finally:
-        if connection is not None:
-            await connection.close()
-        if bus is not None:
-            with suppress(Exception):
-                await bus.close()
+            findings += await check_nats(bus, settings, connection)
+    return findings

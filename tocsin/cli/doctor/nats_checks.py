@@ -1,4 +1,4 @@
-"""What the doctor asks NATS: version, leaders, the stream against the log, the workers' consumers, dead letters."""
+"""The checks of the doctor that need NATS: version, leaders, streams, consumers, dead letters."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _PERFORM = "actions"
 _INGEST = "events"
 
 
-async def look_at_bus(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
+async def check_nats(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
     js = bus.jetstream(timeout=_TIMEOUT_S)
     address = bus.connected_url.netloc.rpartition("@")[2] if bus.connected_url else "?"
-    found = [Finding("ok", "nats", f"{_version(bus)} at {address}")]
+    findings = [Finding("ok", "nats", f"{_version(bus)} at {address}")]
     try:
         await js.account_info()
     except (NatsError, TimeoutError):
-        remedy = "start nats-server with JetStream (-js), or in the right account"
-        return [*found, Finding("red", "jetstream", "it does not answer", remedy)]
+        remedy = "start nats-server with JetStream (-js), or use an account that has it"
+        return [*findings, Finding("red", "jetstream", "it does not answer", remedy)]
     workers = Workers()
-    if connection is not None and await _migrated(connection):
+    if connection is not None and await _is_migrated(connection):
         workers = Workers(await list_workers(connection), await list_worker_problems(connection))
-        found += await _log(js, bus, settings, connection, workers)
-    found.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
-    found.append(await _shared(js, "perform", settings.stream, _PERFORM, workers))
-    found.append(await _shared(js, "ingest", settings.ingest_stream, _INGEST, workers))
-    found.append(dead_letters(await count_dead_letters(js, settings)))
-    return found
+        findings += await _log_checks(js, bus, settings, connection, workers)
+    findings.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
+    findings.append(await _consumer_check(js, "perform", settings.stream, _PERFORM, workers))
+    findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _INGEST, workers))
+    findings.append(dead_letters(await count_dead_letters(js, settings)))
+    return findings
 
 
-async def _shared(
+async def _consumer_check(
     js: JetStreamContext, purpose: str, stream: str, consumer: str, workers: Workers
 ) -> Finding:
     try:
@@ -55,14 +55,14 @@ async def _shared(
 
 
 def _version(bus: Client) -> str:
-    found = bus.connected_server_version
-    return f"{found.major}.{found.minor}.{found.patch}"
+    version = bus.connected_server_version
+    return f"{version.major}.{version.minor}.{version.patch}"
 
 
-async def _log(
+async def _log_checks(
     js: JetStreamContext, bus: Client, settings: Settings, connection: Connection, workers: Workers
 ) -> list[Finding]:
-    # The stream before the head: a commit between the two readings must not look like a stream that is ahead.
+    # The stream is read before the head: a commit between the two must not look like a stream ahead.
     try:
         last = int((await js.stream_info(settings.stream)).state.last_seq)
     except NotFoundError:
@@ -76,27 +76,29 @@ async def _log(
     return [
         leader("clock", holder, f", epoch {epoch}{since}"),
         log_lag(head, last, settings.stream),
-        *await _lanes(js, settings, connection, head, workers),
+        *await _lane_checks(js, settings, connection, head, workers),
     ]
 
 
-async def _lanes(
+async def _lane_checks(
     js: JetStreamContext, settings: Settings, connection: Connection, head: int, workers: Workers
 ) -> list[Finding]:
-    standings = await list_lanes(connection)
-    record = [one for one in standings if one.lane == "record"]
-    data = [one for one in standings if one.lane == "data"]
+    partitions = await list_lanes(connection)
+    record = [partition for partition in partitions if partition.lane == "record"]
+    data = [partition for partition in partitions if partition.lane == "data"]
     try:
         waiting = sum(info.num_pending or 0 for info in await js.consumers_info(settings.data_stream))
     except NotFoundError:
         waiting = None
     return [
-        lane("record", record, max((head - one.last_seq for one in record), default=None), workers),
+        lane(
+            "record", record, max((head - partition.last_seq for partition in record), default=None), workers
+        ),
         lane("data", data, waiting, workers),
     ]
 
 
-async def _migrated(connection: Connection) -> bool:
+async def _is_migrated(connection: Connection) -> bool:
     try:
         await refuse_unmigrated(connection)
     except TocsinError:

@@ -1,1 +1,1 @@
-"""Commands that read the record log and the streams."""
+"""Commands that read records, messages and the audit: `events`, `tail`, `explain`, `audit`, `dead-letters`."""

@@ -1,4 +1,4 @@
-"""`tocsin audit`: who did what to which schedule, document or alarm, via what, and what it changed."""
+"""`tocsin audit`: shows who changed which schedule, document or alarm, and what the change was. Reads only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tocsin.cli.output import compact, print_json, print_table, title, utc_text
 
 def audit(
     name: Annotated[
-        str | None, typer.Argument(help="Name of a schedule or document; all by default.")
+        str | None, typer.Argument(help="Name of a schedule, a document or a rule; all by default.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most this many.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Show what people and services did, newest last.
+    """Show the changes that people and services made, the newest last.
 
     \b
     Example:
@@ -29,10 +29,10 @@ def audit(
         print_json(rows)
         return
     if not rows:
-        typer.echo(f"nothing was done to {name!r}" if name else "nothing was done yet")
+        typer.echo(f"no changes of {name!r} are recorded" if name else "no changes are recorded")
         return
     print_table(
-        ("AT", "WHO", "VIA", "DID", "TO", "CHANGED"),
+        ("AT", "WHO", "VIA", "VERB", "OBJECT", "CHANGE"),
         (
             (
                 utc_text(row["at"]),
@@ -48,7 +48,7 @@ def audit(
 
 
 def changes(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
-    """`status active -> paused`; of a new or removed thing, nothing: the verb says it."""
+    """`status active -> paused`; empty for something new or removed, which the verb tells."""
     if old is None or new is None:
         return ""
     return ", ".join(
@@ -59,11 +59,9 @@ def changes(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
 
 
 async def _audit(name: str | None, limit: int) -> list[dict[str, Any]]:
-    from psycopg.rows import dict_row
-
     from tocsin.cli.session import database
-    from tocsin.core.db import statement
+    from tocsin.core.db import fetch_dicts
 
-    async with database() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement("tocsin.cli/list_audit"), {"kind": None, "name": name, "limit": limit})
-        return list(reversed(await cursor.fetchall()))
+    async with database() as connection:
+        rows = await fetch_dicts(connection, "tocsin.cli/list_audit", {"name": name, "limit": limit})
+        return list(reversed(rows))

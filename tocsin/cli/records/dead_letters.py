@@ -1,4 +1,4 @@
-"""`tocsin dead-letters`: messages that could not be taken, with the reason, newest first."""
+"""`tocsin dead-letters`: lists messages that were rejected, with the reason. Reads only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.cli.output import print_json, print_table
 from tocsin.core.errors import InvalidInput
 
 _KINDS = ("datapoint", "event", "record", "report")
-_SHOWN = 60
+_LONGEST_BODY = 60
 
 
 def dead_letters(
@@ -22,7 +22,7 @@ def dead_letters(
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List dead letters, newest first.
+    """List messages that were rejected, the newest first.
 
     \b
     Example:
@@ -30,7 +30,7 @@ def dead_letters(
     """
     if kind is not None and kind not in _KINDS:
         raise InvalidInput(f"unknown kind {kind!r}", remedy=f"use one of {', '.join(_KINDS)}")
-    letters = finish(_dead(kind, limit))
+    letters = finish(_dead_letters(kind, limit))
     if as_json:
         print_json(letters)
         return
@@ -38,7 +38,7 @@ def dead_letters(
         typer.echo("no dead letters")
         return
     print_table(
-        ("SEQ", "ARRIVED", "KIND", "SENT TO", "REASON", "BODY"),
+        ("SEQ", "ARRIVED", "KIND", "SUBJECT", "REASON", "BODY"),
         (
             (
                 str(letter["seq"]),
@@ -46,14 +46,14 @@ def dead_letters(
                 letter["kind"],
                 letter["subject"],
                 letter["reason"],
-                letter["body"][:_SHOWN],
+                letter["body"][:_LONGEST_BODY],
             )
             for letter in letters
         ),
     )
 
 
-async def _dead(kind: str | None, limit: int) -> list[dict[str, Any]]:
+async def _dead_letters(kind: str | None, limit: int) -> list[dict[str, Any]]:
     from rules.lanes.dead_letters import read_dead_letters
     from tocsin.cli.session import command_settings, message_bus
 

@@ -1,4 +1,7 @@
-"""`tocsin explain`: why a schedule did or did not fire, or an alarm is as it is, from the records."""
+"""`tocsin explain`: shows from the records why a schedule fired or not, or why an alarm has its state.
+
+Reads only.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tocsin.core.errors import Refused
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from clock.explain.explanation import Explanation
+    from clock.explain.explanation import Verdict
     from rules.alarms.explain import Explained
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
@@ -23,15 +26,17 @@ _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
 
 def explain(
     schedule: Annotated[
-        str, typer.Argument(help="Name of a schedule, or id of an alarm.", metavar="SCHEDULE|ALARM")
+        str, typer.Argument(help="Name of a schedule, or ID of an alarm.", metavar="SCHEDULE|ALARM")
     ],
     owner: Owner = "",
     at: Annotated[
-        str | None, typer.Option("--at", help="The instant in question; the latest occurrence by default.")
+        str | None, typer.Option("--at", help="Instant of an occurrence; the latest one by default.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say why a schedule did or did not fire, or why an alarm is in its state, citing the records.
+    """Explain why a schedule fired or not, or why an alarm has its state.
+
+    The explanation cites the records.
 
     \b
     Examples:
@@ -39,32 +44,32 @@ def explain(
       tocsin explain 3f2a91c0
     """
     if _ALARM_ID.fullmatch(schedule) and at is None and not owner:
-        told = finish(_explain_alarm(schedule))
-        if told is not None:
-            _print_alarm(told, as_json)
+        alarm = finish(_explain_alarm(schedule))
+        if alarm is not None:
+            _print_alarm(alarm, as_json)
             return
-    asked = None if at is None else instant_option(at, "--at")
-    verdict = finish(_explain(owner, schedule, asked))
+    instant = None if at is None else instant_option(at, "--at")
+    explanation = finish(_explain(owner, schedule, instant))
     if as_json:
-        print_json({"outcome": verdict.outcome, "sentence": verdict.sentence, **verdict.facts})
+        print_json({"outcome": explanation.outcome, "sentence": explanation.sentence, **explanation.facts})
         return
-    typer.echo(printable(f"{title(owner, schedule)} {verdict.sentence}"))
-    for key, value in verdict.facts.items():
+    typer.echo(printable(f"{title(owner, schedule)} {explanation.sentence}"))
+    for key, value in explanation.facts.items():
         if value not in (None, ""):
             typer.echo(f"  {key:<14} {printable(compact(value))}")
 
 
-def _print_alarm(told: Explained, as_json: bool) -> None:
+def _print_alarm(alarm: Explained, as_json: bool) -> None:
     if as_json:
-        print_json({**told.facts, "sentence": told.sentence, "history": told.history})
+        print_json({**alarm.facts, "sentence": alarm.sentence, "history": alarm.history})
         return
-    typer.echo(printable(told.sentence))
-    for line in told.history:
+    typer.echo(printable(alarm.sentence))
+    for line in alarm.history:
         typer.echo(f"  {printable(line)}")
 
 
-async def _explain_alarm(written: str) -> Explained | None:
-    """None if no alarm has this id: it may be the name of a schedule."""
+async def _explain_alarm(alarm_id: str) -> Explained | None:
+    """None if no alarm has this ID: it may be the name of a schedule."""
     from rules.alarms.explain import explain_alarm
     from rules.alarms.queries import find_alarm
     from timers.schedules import find_schedule
@@ -72,19 +77,19 @@ async def _explain_alarm(written: str) -> Explained | None:
     from tocsin.cli.session import database
 
     async with database() as connection:
-        if await find_schedule(connection, "", written) is not None:
+        if await find_schedule(connection, "", alarm_id) is not None:
             return None
         try:
-            alarm = await find_alarm(connection, written)
+            alarm = await find_alarm(connection, alarm_id)
         except Refused:
             return None
         return await explain_alarm(connection, alarm, await database_now(connection))
 
 
-async def _explain(owner: str, schedule: str, asked: datetime | None) -> Explanation:
+async def _explain(owner: str, schedule: str, instant: datetime | None) -> Verdict:
     from clock.explain.records import explain_schedule
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
     async with database() as connection:
-        return await explain_schedule(connection, owner, schedule, await database_now(connection), asked)
+        return await explain_schedule(connection, owner, schedule, await database_now(connection), instant)

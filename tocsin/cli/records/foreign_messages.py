@@ -1,16 +1,18 @@
-"""Messages of the record stream that are no records of ours.
+"""Messages of the record stream that are not records of Tocsin.
 
-Whoever may publish to the stream's subjects can leave one behind, and where the loss was accepted (`tocsin cdc
-adopt`) it stays. Whoever shows the stream says so and goes on.
+Any client with the permission to publish to the subjects of the stream can leave one behind, and after
+`tocsin cdc adopt` it stays. Commands that show the stream mark such a message and continue.
 """
 
 from __future__ import annotations
 
+from tocsin.cli.output import shortened
+
 _LONGEST = 100
-# What reading one as a record fails with.
 NO_RECORD = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""The errors of reading a foreign message as a record."""
 
 
 def foreign_text(data: bytes) -> str:
     text = data[: _LONGEST * 4].decode(errors="replace")
-    return f"not a record of tocsin: {text if len(text) <= _LONGEST else f'{text[: _LONGEST - 3]}...'}"
+    return f"not a record of tocsin: {shortened(text, _LONGEST)}"

@@ -1,41 +1,67 @@
-"""`tocsin tail`: the record stream as it happens, from JetStream, one line per record."""
+"""`tocsin tail`: follows the record stream, one line per record. Reads only."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import Json
+from tocsin.cli.options import OnlyOwner, instant_or_ago
 from tocsin.cli.output import compact, printable, title
+from tocsin.cli.records.filters import Rule, Type, check_filters
 from tocsin.cli.records.foreign_messages import NO_RECORD, foreign_text
+from tocsin.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+    from tocsin.core.settings import Settings
 
 
 def tail(
     from_seq: Annotated[
-        int | None, typer.Option("--from-seq", min=1, help="Begin at this seq; at the next one by default.")
+        int | None, typer.Option("--from-seq", min=1, help="Begin at this seq, not at the next record.")
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Begin with the records since: 10m ago, or an instant."),
+    ] = None,
+    owner: OnlyOwner = None,
+    rule: Rule = None,
+    type_: Type = None,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="End after this many; never by default.")
+        int | None, typer.Option("--count", "-n", min=1, help="End after this many records.")
     ] = None,
-    as_json: Json = False,
+    as_json_lines: Annotated[
+        bool,
+        typer.Option("--json-lines", help="Print each record as a CloudEvent, one JSON object per line."),
+    ] = False,
 ) -> None:
-    """Follow the stream of events and action steps; Ctrl-C ends it. With --json, one CloudEvent per line.
+    """Follow the record stream; Ctrl-C ends it.
 
     \b
-    Example:
-      tocsin tail --from-seq 1
+    Examples:
+      tocsin tail --since 10m
+      tocsin tail --owner plant-7 --type alarm-opened --json-lines
     """
+    if since is not None and from_seq is not None:
+        raise InvalidInput("--since and --from-seq exclude each other", remedy="keep one of them")
+    check_filters(type_, owner=owner, rule=rule)
+    filters = {"owner": owner, "rule": rule, "type": type_}
+    wanted = {key: value for key, value in filters.items() if value is not None}
     try:
-        finish(_tail(from_seq, count, as_json))
+        finish(_tail(from_seq, since, wanted, count, as_json_lines))
     except KeyboardInterrupt:
-        # Ctrl-C is how a person says that they have seen enough.
+        # Ctrl-C is the normal end of this command.
         raise typer.Exit(0) from None
 
 
-async def _tail(from_seq: int | None, count: int | None, as_json: bool) -> None:
+async def _tail(
+    from_seq: int | None, since: str | None, wanted: Mapping[str, str], count: int | None, as_json_lines: bool
+) -> None:
     from tocsin.cli.session import command_settings, message_bus
     from tocsin.client._follow import follow, last_sequence_of
 
@@ -43,15 +69,36 @@ async def _tail(from_seq: int | None, count: int | None, as_json: bool) -> None:
     async with message_bus(settings) as bus:
         last = await last_sequence_of(bus, settings.stream)
         after = last if from_seq is None else from_seq - 1
-        if not as_json:
+        if since is not None and last:
+            after = await _last_seq_before(bus, settings, since)
+        if not as_json_lines:
             typer.echo(f"following {settings.stream!r} from seq {after + 1} (its last is {last})", err=True)
         shown = 0
         async for message in follow(bus, settings.stream, after):
+            if wanted and not _matches(message.data, wanted):
+                continue
             seq = message.metadata.sequence.stream
-            typer.echo(message.data if as_json else record_line(seq, message.data))
+            typer.echo(message.data if as_json_lines else record_line(seq, message.data))
             shown += 1
             if shown == count:
                 return
+
+
+async def _last_seq_before(bus: Client, settings: Settings, since: str) -> int:
+    from clock.time_source import wall_now
+    from tocsin.client._start_position import find_start
+
+    instant = instant_or_ago(since, "--since", wall_now())
+    return (await find_start(bus.jetstream(), settings.stream, instant)).seq
+
+
+def _matches(data: bytes, wanted: Mapping[str, str]) -> bool:
+    """A key that a record lacks is empty, as in the record log. Foreign messages match no filter."""
+    try:
+        body = json.loads(data)
+        return all(body.get(key, "") == value for key, value in wanted.items())
+    except NO_RECORD:
+        return False
 
 
 def record_line(seq: int, data: bytes) -> str:

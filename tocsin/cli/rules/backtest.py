@@ -1,6 +1,7 @@
-"""`tocsin backtest`: rules over what was recorded. Reads only: nothing is sent, and nothing live is touched.
+"""`tocsin backtest`: replays a recording with rules. Reads only: nothing is sent, nothing live changes.
 
-Exit codes: 0 the replay is what was recorded, or the comparison was made; 1 a historical replay differs, or failure.
+Exit codes: 0 if a historical replay equals the recording, and after any comparison with candidate rules;
+1 if a historical replay differs from the recording, or on failure.
 """
 
 from __future__ import annotations
@@ -29,23 +30,30 @@ _SHOWN = 20
 
 def backtest(
     rules: Annotated[
-        list[Path] | None, typer.Option("--rules", help="Rules files or folders to try; may be repeated.")
+        list[Path] | None,
+        typer.Option("--rules", help="Candidate rules: a rule file or a folder; may be repeated."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="From when: a duration ago, or an instant; 30d by default.")
+        str | None, typer.Option("--since", help="Start: a duration ago, or an instant; 30d by default.")
     ] = None,
     until: Until = None,
     recording: Annotated[
-        Path | None, typer.Option("--recording", help="Read this export, and no database.")
+        Path | None, typer.Option("--recording", help="Replay this file of `tocsin export`; needs no server.")
     ] = None,
     historical: Annotated[
-        bool, typer.Option("--historical", help="With the rules of the time; fails if anything differs.")
+        bool, typer.Option("--historical", help="Use the rules of the time, as without --rules.")
     ] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report as a page.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, max=256, help="Processes; 0: one per core.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write the report to this file, as HTML.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, max=256, help="Number of processes; 0 for one per core.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Replay what was recorded, with the rules of the time or with others. Nothing is sent.
+    """Replay a recording with its own rules or with candidate rules; sends nothing.
+
+    With the rules of the time, the command fails if the replay differs from the recording.
 
     \b
     Examples:
@@ -53,14 +61,7 @@ def backtest(
       tocsin backtest --rules rules/ --since 30d --html report.html
       tocsin backtest --rules rules/ --recording recording.ndjson.gz
     """
-    if historical and rules:
-        raise InvalidInput(
-            "--historical uses the rules of the time", remedy="leave out --rules, or --historical"
-        )
-    if recording is not None and (since or until):
-        raise InvalidInput("a recording has its own window", remedy="leave out --since and --until")
-    if html is not None:
-        check_output(html, "--html")
+    _check_options(historical, rules, recording, since or until, html)
     header, result = finish(_backtest(rules or [], since or "30d", until, recording, jobs))
     from rules.replay.backtest.report.compare import compare, report_json
 
@@ -80,6 +81,23 @@ def backtest(
             typer.echo(f"report: {html}")
     if result.mismatches:
         raise typer.Exit(1)
+
+
+def _check_options(
+    historical: bool,
+    rules: list[Path] | None,
+    recording: Path | None,
+    window_option: str | None,
+    html: Path | None,
+) -> None:
+    if historical and rules:
+        raise InvalidInput(
+            "--historical uses the rules of the time", remedy="leave out --rules, or --historical"
+        )
+    if recording is not None and window_option:
+        raise InvalidInput("a recording has its own window", remedy="leave out --since and --until")
+    if html is not None:
+        check_output(html, "--html")
 
 
 async def _backtest(
@@ -129,25 +147,15 @@ def _print(header: RecordingHeader, result: BacktestResult, compared: Comparison
         )
     typer.echo("")
     if mode == "historical":
-        _print_identity(result)
+        _print_mismatches(result)
 
 
 def _print_rules(compared: Comparison) -> None:
-    heads = (
-        "RULE",
-        "THEN",
-        "NOW",
-        "GAINED",
-        "LOST",
-        "EARLIER",
-        "LATER",
-        "IN ALARM",
-        "NOW",
-        "NOTIFICATIONS/DAY",
-        "NOW",
-    )
     print_table(
-        heads,
+        (
+            *("RULE", "ALARMS THEN", "NOW", "GAINED", "LOST", "EARLIER", "LATER"),
+            *("TIME IN ALARM THEN", "NOW", "NOTIFICATIONS/DAY THEN", "NOW"),
+        ),
         [
             (
                 rule.rule,
@@ -187,19 +195,17 @@ def _print_changes(compared: Comparison) -> None:
         typer.echo(f"and {len(changed) - _SHOWN:,} more: see --json or --html")
 
 
-def _print_identity(result: BacktestResult) -> None:
+def _print_mismatches(result: BacktestResult) -> None:
     if not result.mismatches:
-        alarms = f"{len(result.recorded_transitions):,} transitions of alarms"
-        staleness = f"{result.staleness_count:,} changes of staleness"
-        health = f" and {result.health_count:,} of health" if result.health_count else ""
-        typer.echo(f"the replay is what was recorded: {alarms} and {staleness}{health}")
+        same = f"{len(result.recorded_transitions):,} alarm transitions, {result.staleness_count:,} staleness changes"
+        health = f", {result.health_count:,} health changes" if result.health_count else ""
+        typer.echo(f"the replay equals the recording: {same}{health}")
         return
-    typer.echo(f"{len(result.mismatches):,} mismatches with the recording:")
+    typer.echo(f"{len(result.mismatches):,} mismatches between the replay and the recording:")
     for mismatch in result.mismatches[:_SHOWN]:
-        text = (
-            f"{mismatch.what} of {mismatch.owner}: recorded {mismatch.recorded}; replayed {mismatch.replayed}"
-        )
-        typer.echo(f"  {printable(text)}")
+        subject = f"{mismatch.what} of {mismatch.owner}"
+        values = f"recorded {mismatch.recorded}; replayed {mismatch.replayed}"
+        typer.echo(f"  {printable(f'{subject}: {values}')}")
         typer.echo(f"    {printable(mismatch.cause)}")
     if len(result.mismatches) > _SHOWN:
         typer.echo(f"  and {len(result.mismatches) - _SHOWN:,} more: see --json or --html")

@@ -1,45 +1,117 @@
-"""`tocsin channels test`: a message that says it is a test, sent the way that every notification goes."""
+"""`tocsin channels`: lists channels. `tocsin channels test`: sends a test message through one.
+
+Guarantee: the list shows no secret. Of an address it shows the host, of a secret its reference.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from tocsin.cli.errors import finish
 from tocsin.cli.options import Json, current_user
-from tocsin.cli.output import print_json, printable
+from tocsin.cli.output import print_json, print_table, printable
 
 if TYPE_CHECKING:
     from rules.delivery.outcome import DeliveryOutcome
 
+_TARGETS = ("webhook", "slack", "email", "apprise")
 
-def try_channel(
+
+def channels(context: typer.Context, as_json: Json = False) -> None:
+    """List the channels that are applied, or test one.
+
+    \b
+    Examples:
+      tocsin channels
+      tocsin channels test ops
+    """
+    if context.invoked_subcommand is not None:
+        return
+    rows = finish(_channels())
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        typer.echo("no channels are applied: write a `channel` document and `tocsin apply` it")
+        return
+    print_table(
+        ("NAME", "TYPE", "TARGET", "ENABLED", "SENDS RESOLVED"),
+        (
+            (
+                row["name"],
+                row["type"],
+                row["target"],
+                "yes" if row["enabled"] else "no",
+                "yes" if row["send_resolved"] else "no",
+            )
+            for row in rows
+        ),
+    )
+
+
+def send_test_message(
     name: Annotated[str, typer.Argument(help="Name of the channel.")],
     resolved: Annotated[
-        bool, typer.Option("--resolved", help="Send what it gets when an alarm resolves.")
+        bool, typer.Option("--resolved", help="Send the message of an alarm that resolved.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Send a test message through a channel, from this host, with the secrets of this environment.
+    """Send a test message through a channel.
+
+    The message leaves from this host, with the secrets and the settings of this environment. A
+    worker with another environment can give another result.
 
     \b
     Example:
       tocsin channels test ops
     """
-    is_enabled, outcome = finish(_try(name, resolved))
+    is_enabled, outcome = finish(_test(name, resolved))
     if as_json:
         print_json({"channel": name, "enabled": is_enabled, "state": outcome.state, "text": outcome.text})
     else:
-        said = {"delivered": "sent", "retryable": "not sent, and worth another try"}
-        typer.echo(printable(f"{said.get(outcome.state, 'not sent')}: {outcome.text}"))
+        states = {"delivered": "sent", "retryable": "not sent, a retry may succeed"}
+        typer.echo(printable(f"{states.get(outcome.state, 'not sent')}: {outcome.text}"))
         if not is_enabled:
             typer.echo("the channel is not enabled: alarms do not use it")
     if outcome.state != "delivered":
         raise typer.Exit(1)
 
 
-async def _try(name: str, resolved: bool) -> tuple[bool, DeliveryOutcome]:
+async def _channels() -> list[dict[str, Any]]:
+    from rules.documents.rule_book import applied_documents
+    from schemas.documents import ChannelDocument
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        documents = await applied_documents(connection, ChannelDocument)
+    return [_row(document.model_dump(mode="json", by_alias=True)) for document in documents]
+
+
+def _row(channel: dict[str, Any]) -> dict[str, Any]:
+    (type_,) = (key for key in _TARGETS if channel[key] is not None)
+    return {
+        "name": channel["name"],
+        "type": type_,
+        "target": _target_text(channel[type_]),
+        "enabled": channel["enabled"],
+        "send_resolved": channel["send_resolved"],
+    }
+
+
+def _target_text(target: dict[str, Any]) -> str:
+    """`hooks.example.com`, `env SLACK_URL` or `ops@example.com`. A path can hold a token and is left out."""
+    if "to" in target:
+        return ", ".join(target["to"])
+    url = target["url"]
+    if isinstance(url, dict):
+        return " ".join(f"{source} {name}" for source, name in url.items() if name is not None)
+    return urlsplit(str(url)).netloc.rpartition("@")[2]
+
+
+async def _test(name: str, resolved: bool) -> tuple[bool, DeliveryOutcome]:
     from rules.actions.channels import read_channel, send_test
     from rules.delivery.egress import Egress
     from timers.working_set import database_now

@@ -1,4 +1,4 @@
-"""`tocsin export`: what was recorded, as a file that a backtest reads without a database."""
+"""`tocsin export`: writes a recording, which `tocsin backtest` reads without a database."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from tocsin.cli.output import print_json, utc_text
 if TYPE_CHECKING:
     from datetime import datetime
 
-Since = Annotated[str, typer.Option("--since", help="From when: a duration ago, such as 30d, or an instant.")]
+Since = Annotated[str, typer.Option("--since", help="Start: a duration ago, such as 30d, or an instant.")]
 Until = Annotated[
-    str | None, typer.Option("--until", help="Until when: a duration ago, or an instant; now by default.")
+    str | None, typer.Option("--until", help="End: a duration ago, or an instant; now by default.")
 ]
 
 
 def export(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The file to write; Parquet if it is named so.")
+        Path, typer.Option("--output", "-o", help="File to write; Parquet if its name ends with .parquet.")
     ] = Path("recording.ndjson.gz"),
     since: Since = "30d",
     until: Until = None,
     as_json: Json = False,
 ) -> None:
-    """Write datapoints, events, people's acts and rule versions to a file; changes nothing.
+    """Write a recording to a file, for backtests elsewhere.
+
+    A recording holds the datapoints, events, operator acts and rule versions of a window.
 
     \b
     Example:
@@ -39,8 +41,8 @@ def export(
     if as_json:
         print_json({"file": str(output), "since": begin, "until": end, **counts})
         return
-    listed = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    typer.echo(f"{output}: {listed}, {utc_text(begin)} to {utc_text(end)}")
+    counts_text = ", ".join(f"{count:,} {noun}" for noun, count in counts.items())
+    typer.echo(f"{output}: {counts_text}, {utc_text(begin)} to {utc_text(end)}")
 
 
 async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str, int], datetime, datetime]:
@@ -60,7 +62,8 @@ async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str
 
 
 async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
-    """What reaches beyond retention is said: what was dropped would look as if it had not happened."""
+    """Start and end of a recording. A start before the retention is reported: alarms that retention has
+    removed would look as if they had never opened."""
     from rules.replay.backtest.recording.database import complete_since
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -73,9 +76,12 @@ async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
     begin = instant_or_ago(since, "--since", now)
     if begin >= end:
         raise InvalidInput(
-            f"--since {since} is not before --until {until or 'now'}", remedy="choose an earlier one"
+            f"--since {since} is not before --until {until or 'now'}", remedy="choose an earlier --since"
         )
     if complete_from is not None and begin < complete_from:
-        gone = f"retention has dropped what is from before {utc_text(complete_from)}"
-        typer.echo(f"{gone}, and alarms of then may be missing: choose a later --since", err=True)
+        typer.echo(
+            f"retention has removed data from before {utc_text(complete_from)}, "
+            "so alarms of that time may be missing: choose a later --since",
+            err=True,
+        )
     return begin, end

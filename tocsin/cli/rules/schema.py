@@ -1,6 +1,6 @@
-"""`tocsin schema`: the JSON Schemas of documents and messages, for editors and code generators.
+"""`tocsin schema`: prints the JSON Schemas of documents and messages, for editors and code generators.
 
-Guarantee: what is printed is what this version checks by; the same files are in `schemas/json`.
+Guarantee: the output is the schema that this version validates by. The same files are in `schemas/json`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tocsin.core.errors import InvalidInput
 
 def schema(
     name: Annotated[
-        str, typer.Argument(help="A kind of document, or a message of the stream; all kinds by default.")
+        str, typer.Argument(help="A kind of document, or a message; all kinds of documents by default.")
     ] = "rules",
 ) -> None:
-    """Print the JSON Schema of rules files, of one kind of document, or of a message of the stream.
+    """Print the JSON Schema of rule files or messages.
 
     \b
     Examples:
@@ -30,6 +30,6 @@ def schema(
 
     if name not in SCHEMAS:
         near = difflib.get_close_matches(name, SCHEMAS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(SCHEMAS)}"
-        raise InvalidInput(f"there is no schema {name!r}: {hint}")
+        remedy = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(SCHEMAS)}"
+        raise InvalidInput(f"there is no schema {name!r}", remedy=remedy)
     typer.echo(text_of(name), nl=False)

@@ -1,7 +1,8 @@
-"""`tocsin test`: rules held to what they must do, in virtual time.
+"""`tocsin test`: runs rule tests in virtual time.
 
-Guarantee: nothing is sent, nothing is read but the files, no server is needed, and no time passes. Exit code 0 if all
-tests pass, 1 otherwise. A failure shows what is missing, what should not have been, and what happened around it.
+Guarantees: nothing is sent, only the files are read, no server is needed, and no time passes. The exit
+code is 0 if all tests pass and 1 otherwise. A failure shows what is missing, what was not expected, and
+everything that happened.
 """
 
 from __future__ import annotations
@@ -19,42 +20,48 @@ if TYPE_CHECKING:
     from rules.replay.rule_tests.rule_tests import Observed, RuleTestResult
     from schemas.documents.rule_test import Expected
 
-Files = Annotated[list[Path], typer.Argument(help="Files of tests in YAML, or folders.", metavar="FILES...")]
+Files = Annotated[
+    list[Path], typer.Argument(help="Rule tests, or folders that hold them.", metavar="FILES...")
+]
 _SHOWN = 30
-_ACTS = ("alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed", "alarm-snooze-ended")
-"""Other events are not shown: what matters of them is what came of them."""
+_OPERATOR_EVENTS = ("alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed", "alarm-snooze-ended")
+"""Operator events. Other events are not shown, but their consequences are."""
 
 
 def run_tests(
     files: Files,
     only: Annotated[
-        str | None, typer.Option("--only", "-k", help="Only tests whose name holds this.")
+        str | None, typer.Option("--only", "-k", help="Only tests whose name contains this text.")
     ] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write the results to this file, as JUnit XML.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Test rules in virtual time; needs no server.
+    """Run rule tests in virtual time; needs no server.
 
     \b
     Example:
       tocsin test examples/tests
     """
     from rules.replay.rule_tests.rule_tests import RuleTests, load_tests
+    from tocsin.cli.session import command_settings
     from tocsin.core.errors import InvalidInput
     from tocsin.core.files import written_whole
 
+    command_settings()
     if junit is not None:
         check_output(junit, "--junit")
-    found = [one for one in load_tests(files) if only is None or only in one.document.name]
-    if not found:
-        raise InvalidInput(f"no test has {only!r} in its name" if only else "the files hold no test")
-    tests = RuleTests()
-    results = [tests.run(one) for one in found]
+    tests = [test for test in load_tests(files) if only is None or only in test.document.name]
+    if not tests:
+        raise InvalidInput(f"no test has {only!r} in its name" if only else "the files contain no test")
+    runner = RuleTests()
+    results = [runner.run(test) for test in tests]
     if junit is not None:
         with written_whole(junit) as being_written:
             being_written.write_text(junit_text(results), encoding="utf-8")
     if as_json:
-        print_json([_facts(result) for result in results])
+        print_json([_result_json(result) for result in results])
     else:
         for result in results:
             for line in result_lines(result):
@@ -72,47 +79,54 @@ def result_lines(result: RuleTestResult) -> list[str]:
     lines = [f"FAIL  {name}  ({result.test.file}:{result.test.line})"]
     if result.error is not None:
         return [*lines, f"      {result.error}"]
-    lines += [f"      missing     {_expected_text(one)}" for one in result.missing]
-    lines += [f"      unexpected  {_observed_text(one, result)}" for one in result.unexpected]
+    lines += [f"      missing     {_expected_text(expected)}" for expected in result.missing]
+    lines += [f"      unexpected  {_observed_text(observed, result)}" for observed in result.unexpected]
     return [*lines, "      what happened:", *(f"        {line}" for line in _timeline(result))]
 
 
 def _timeline(result: RuleTestResult) -> list[str]:
-    shown = [one for one in result.observed if one.kind != "event" or one.name in _ACTS]
+    shown = [
+        observed
+        for observed in result.observed
+        if observed.kind != "event" or observed.name in _OPERATOR_EVENTS
+    ]
+    width = max((len(_offset(observed, result)) for observed in shown[:_SHOWN]), default=0)
     lines = [
-        f"{'>' if one in result.unexpected else ' '} {_observed_text(one, result)}" for one in shown[:_SHOWN]
+        f"{'>' if observed in result.unexpected else ' '} {_observed_text(observed, result, width)}"
+        for observed in shown[:_SHOWN]
     ]
     if len(shown) > _SHOWN:
         lines.append(f"  and {len(shown) - _SHOWN} more")
     return lines or ["  nothing"]
 
 
-def _expected_text(one: Expected) -> str:
-    owner = f" of {one.owner}" if one.owner else ""
-    return f"{one.at or 'any time':<8} {one.outcome} {one.name}{owner}" + (
-        f": {one.says}" if one.says else ""
-    )
+def _expected_text(expected: Expected) -> str:
+    owner = f" of {expected.owner}" if expected.owner else ""
+    text = f": {expected.says}" if expected.says else ""
+    return f"{expected.at or 'any time':<8} {expected.outcome} {expected.name}{owner}{text}"
 
 
-def _observed_text(one: Observed, result: RuleTestResult) -> str:
+def _observed_text(observed: Observed, result: RuleTestResult, width: int = 8) -> str:
+    owner = f" of {observed.owner}" if observed.owner else ""
+    text = f": {observed.text.splitlines()[0]}" if observed.text.strip() not in ("", "{}") else ""
+    return f"{_offset(observed, result):<{max(width, 8)}} {observed.kind} {observed.name}{owner}{text}"
+
+
+def _offset(observed: Observed, result: RuleTestResult) -> str:
     from rules.replay.rule_tests.rule_tests import since_start
 
-    owner = f" of {one.owner}" if one.owner else ""
-    says = one.text.splitlines()[0][:100] if one.text.strip() not in ("", "{}") else ""
-    return f"{since_start(one.at, result.start):<8} {one.kind} {one.name}{owner}" + (
-        f": {says}" if says else ""
-    )
+    return since_start(observed.at, result.start)
 
 
-def _facts(result: RuleTestResult) -> dict[str, object]:
+def _result_json(result: RuleTestResult) -> dict[str, object]:
     return {
         "name": result.test.document.name,
         "file": result.test.file,
         "line": result.test.line,
         "passed": result.passed,
         "error": result.error,
-        "missing": [_expected_text(one) for one in result.missing],
-        "unexpected": [_observed_text(one, result) for one in result.unexpected],
+        "missing": [_expected_text(expected) for expected in result.missing],
+        "unexpected": [_observed_text(observed, result) for observed in result.unexpected],
     }
 
 

@@ -1,1 +1,1 @@
-"""`tocsin schedules` and `tocsin schedule`."""
+"""Commands about schedules: `schedules`, `upcoming`, `schedule ...`, `next` and `parse-time`."""

@@ -1,25 +1,24 @@
-"""`tocsin schedule add`: a schedule by (owner, name), idempotent.
+"""`tocsin schedule add`: adds a schedule, idempotent by owner and name.
 
-Guarantee: adding the same content again changes nothing and answers with the row and `deduped: true`. Other
-content under the same key is refused with the difference, unless `--replace` or `--if-generation` asks for
-the edit. A relative time (`--in 10m`, `--at "tomorrow at 9am"`) is the same content if it gave the same
-instant when the schedule was made, so that a retry is a retry.
+Guarantees: adding the same content again changes nothing and returns the schedule with `deduped: true`.
+Other content under the same owner and name is rejected with the difference, unless `--replace` or
+`--if-generation` asks for the edit. A relative time (`--in 10m`, `--at "tomorrow at 9am"`) counts as the
+same content if it gave the stored instant when the schedule was added or edited, so a retry is safe.
 
-Why validated as a document: the command line and the rules files must not disagree on what a schedule may
-be.
+The options are validated as a `schedule` document, so that rule files and the command line accept the same.
 """
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, Tz, current_user
+from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, Tz, current_user, json_object
 from tocsin.cli.output import compact
+from tocsin.cli.schedules.recurrence_options import Cron, DstFold, DstGap, Dtstart, Every, Rrule
 from tocsin.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -33,29 +32,43 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+At = Annotated[str | None, typer.Option("--at", help="Fire once, at an instant, a wall time or a phrase.")]
+In = Annotated[str | None, typer.Option("--in", help="Fire once, after a duration such as 10m or 2d.")]
+Spread = Annotated[
+    str | None, typer.Option("--spread", help="Delay each fire by a part of this duration, always the same.")
+]
+CatchUp = Annotated[
+    str, typer.Option("--catch-up", help="Fire the latest, all or none of the times that an outage missed.")
+]
+Window = Annotated[str | None, typer.Option("--window", help="Catch up with times at most this old.")]
+Grace = Annotated[str | None, typer.Option("--grace", help="Fires at most this late count as on time.")]
+MaxCatchUp = Annotated[int, typer.Option("--max-catch-up", help="Largest number of fires of --catch-up all.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Edit the schedule if it has other content.")]
+
+
 def add(  # noqa: PLR0913 - one option per key of a schedule
     name: Annotated[str, typer.Argument(help="Name, unique within its owner.")],
-    at: Annotated[str | None, typer.Option("--at", help="One fire: instant, wall time or phrase.")] = None,
-    in_: Annotated[str | None, typer.Option("--in", help="One fire, this long from now: 10m, 2d.")] = None,
-    every: Annotated[str | None, typer.Option("--every", help="Interval such as 90s or 1h30m.")] = None,
-    cron: Annotated[str | None, typer.Option("--cron", help="Five fields, or @daily and friends.")] = None,
-    rrule: Annotated[str | None, typer.Option("--rrule", help="RFC 5545, without DTSTART.")] = None,
-    dtstart: Annotated[str | None, typer.Option("--dtstart", help="First wall time of an rrule.")] = None,
+    at: At = None,
+    in_: In = None,
+    every: Every = None,
+    cron: Cron = None,
+    rrule: Rrule = None,
+    dtstart: Dtstart = None,
     tz: Tz = "UTC",
     owner: Owner = "",
-    payload: Annotated[str, typer.Option("--payload", help="JSON object that each event carries.")] = "{}",
-    type_: Annotated[str, typer.Option("--type", help="Type of the event.")] = "schedule-fired",
+    payload: Annotated[str, typer.Option("--payload", help="JSON object for the events.")] = "{}",
+    type_: Annotated[str, typer.Option("--type", help="Type of the events.")] = "schedule-fired",
     action: Annotated[str | None, typer.Option("--action", help="Action to run at each fire.")] = None,
-    spread: Annotated[str | None, typer.Option("--spread", help="Stable delay below this.")] = None,
-    catch_up: Annotated[str, typer.Option("--catch-up", help="latest, all or none.")] = "latest",
-    window: Annotated[str | None, typer.Option("--window", help="Older missed times stay missed.")] = None,
-    grace: Annotated[str | None, typer.Option("--grace", help="A fire up to this late is on time.")] = None,
-    max_catch_up: Annotated[int, typer.Option("--max-catch-up", help="Most fires of --catch-up all.")] = 100,
-    dst_gap: Annotated[str, typer.Option("--dst-gap", help="forward or skip.")] = "forward",
-    dst_fold: Annotated[str, typer.Option("--dst-fold", help="first, second or both.")] = "first",
-    starts_at: Annotated[str | None, typer.Option("--starts-at", help="Nothing fires before.")] = None,
-    ends_at: Annotated[str | None, typer.Option("--ends-at", help="Nothing fires after.")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Edit it if it has other content.")] = False,
+    spread: Spread = None,
+    catch_up: CatchUp = "latest",
+    window: Window = None,
+    grace: Grace = None,
+    max_catch_up: MaxCatchUp = 100,
+    dst_gap: DstGap = "forward",
+    dst_fold: DstFold = "first",
+    starts_at: Annotated[str | None, typer.Option("--starts-at", help="First instant for a fire.")] = None,
+    ends_at: Annotated[str | None, typer.Option("--ends-at", help="Last instant for a fire.")] = None,
+    replace: Replace = False,
     if_generation: IfGeneration = None,
     created_by: CreatedBy = None,
     as_json: Json = False,
@@ -70,13 +83,19 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
 
     values: Row = {
         **{"name": name, "at": at, "every": every, "cron": cron, "rrule": rrule, "dtstart": dtstart},
-        **{"tz": tz, "owner": owner, "payload": _payload(payload), "type": type_, "action": action},
+        **{
+            "tz": tz,
+            "owner": owner,
+            "payload": json_object(payload, "--payload"),
+            "type": type_,
+            "action": action,
+        },
         **{"spread": spread, "catch_up": catch_up, "window": window, "grace": grace},
         **{"max_catch_up": max_catch_up, "dst_gap": dst_gap, "dst_fold": dst_fold},
         **{"starts_at": starts_at, "ends_at": ends_at},
     }
     if in_ is not None and at is not None:
-        raise InvalidInput("both --at and --in are given", remedy="keep one of them")
+        raise InvalidInput("--at and --in exclude each other", remedy="keep one of them")
     if in_ is not None:
         values["at"] = f"in {in_}"
     edit = Edit(replace or if_generation is not None, if_generation)
@@ -119,15 +138,15 @@ async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
 
 
 async def _spec(connection: Connection, values: Row, before: Row | None, now: datetime) -> ScheduleSpec:
-    """What is asked for, checked. Before the transaction: on a busy machine loading what checks it takes longer than a
-    session may idle inside of one."""
+    """The validated schedule. Called before the transaction: on a busy machine, importing the validation
+    takes longer than a session may idle inside a transaction."""
     from dataclasses import replace
 
     from rules.apply.schedules import schedule_spec
 
     document = _document({**values, "at": _absolute(values, before, now)})
     await _refuse_unknown_action(connection, document)
-    # An edit of a paused schedule leaves it paused: resuming is an act of its own.
+    # An edit of a paused schedule leaves it paused; only `tocsin schedule resume` resumes it.
     paused = before is not None and before["status"] == "paused"
     return replace(schedule_spec(document), source="api", enabled=not paused)
 
@@ -142,7 +161,7 @@ def _conflict(put: Put, before: Row, after: Row) -> Refused:
 
 
 def _difference(key: str, before: Any, after: Any) -> str:
-    """Of a recurrence, only the parts that differ."""
+    """`cron is 0 8 * * *, not 0 9 * * *`; of a recurrence only the parts that differ."""
     if key != "recurrence":
         return f"{key} is {compact(before)}, not {compact(after)}"
     return ", ".join(
@@ -153,7 +172,7 @@ def _difference(key: str, before: Any, after: Any) -> str:
 
 
 def _absolute(values: Row, before: Row | None, now: datetime) -> str | None:
-    """`at` as it is stored: what is an instant or a wall time already stays; a phrase is resolved, once."""
+    """The value of `at` to store. An instant or a wall time stays as it is; a phrase becomes an instant."""
     from timers.natural_time import parse_when
     from timers.recurrence.once import parse_iso
     from tocsin.core.instant import instant_text
@@ -163,20 +182,10 @@ def _absolute(values: Row, before: Row | None, now: datetime) -> str | None:
         return text
     for earlier in (before["created_at"], before["updated_at"]) if before is not None else ():
         with suppress(InvalidInput):
-            meant = instant_text(parse_when(text, now=earlier, tz=values["tz"]))
-            if before is not None and before["recurrence"].get("at") == meant:
-                return meant
+            instant = instant_text(parse_when(text, now=earlier, tz=values["tz"]))
+            if before is not None and before["recurrence"].get("at") == instant:
+                return instant
     return instant_text(parse_when(text, now=now, tz=values["tz"]))
-
-
-def _payload(text: str) -> dict[str, Any]:
-    try:
-        payload = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"--payload {text[:80]!r} is not JSON ({error}): write '{{\"key\": 1}}'") from None
-    if not isinstance(payload, dict):
-        raise InvalidInput(f"--payload {text[:80]!r} is not a JSON object: write '{{\"key\": 1}}'")
-    return payload
 
 
 def _document(values: Row) -> ScheduleDocument:
@@ -188,18 +197,18 @@ def _document(values: Row) -> ScheduleDocument:
     try:
         document = ScheduleDocument.model_validate(values)
     except ValidationError as invalid:
-        raise InvalidInput("; ".join(_problem(one) for one in invalid.errors(include_url=False))) from None
+        raise InvalidInput("; ".join(map(_problem_text, invalid.errors(include_url=False)))) from None
     recurrence_of(document, anchor=None, hash_id=document.name)
     return document
 
 
-def _problem(problem: Any) -> str:
+def _problem_text(problem: Any) -> str:
     from schemas.error_text import fault_text
 
-    place = ".".join(str(part) for part in problem["loc"])
-    if not place:
+    key = ".".join(str(part) for part in problem["loc"])
+    if not key:
         return f"the schedule {problem['msg'].removeprefix('Value error, ')}"
-    return (place if place == "name" else f"--{place.replace('_', '-')}") + fault_text(problem)
+    return (key if key == "name" else f"--{key.replace('_', '-')}") + fault_text(problem)
 
 
 async def _refuse_unknown_action(connection: Connection, document: ScheduleDocument) -> None:
@@ -207,9 +216,8 @@ async def _refuse_unknown_action(connection: Connection, document: ScheduleDocum
 
     if document.action is None:
         return
-    known = (await known_names(connection)).get("action", frozenset())
-    if document.action not in known:
-        listed = ", ".join(sorted(known)[:20]) or "none is applied yet"
-        raise InvalidInput(
-            f"unknown action {document.action!r}", remedy=f"use one that is applied ({listed})"
-        )
+    actions = (await known_names(connection)).get("action", frozenset())
+    if document.action not in actions:
+        listed = ", ".join(sorted(actions)[:20])
+        remedy = f"use one of {listed}" if listed else "apply an action first, with `tocsin apply`"
+        raise InvalidInput(f"no action {document.action!r} is applied", remedy=remedy)

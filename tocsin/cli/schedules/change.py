@@ -1,9 +1,9 @@
-"""`tocsin schedule pause | resume | cancel | run | show`: one schedule by name, or all of an owner or type
-cancelled.
+"""`tocsin schedule show | pause | resume | run | cancel`.
 
-Guarantee: an act on one schedule is one transaction, with its event in the log and its row in the audit,
-both with who and via what. Cancelling many is one transaction each: a schedule that somebody edits at that
-moment cannot hold up the others, and running it again finishes what an interruption left.
+Guarantees: a change of one schedule is one transaction, with its event in the record log and its row in
+the audit; both name the operator. `cancel --all` and `cancel --type` use one transaction per schedule: an
+edit of one schedule at the same time does not delay the others, and after an interruption the same command
+cancels the rest.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tocsin.core.db import Connection
 
 Name = Annotated[str, typer.Argument(help="Name of the schedule.")]
-_AT_ONCE = 1000
+_BATCH = 1000
 
 
-class Change(Protocol):
+class ScheduleChange(Protocol):
     async def __call__(
         self, connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
     ) -> Put: ...
@@ -39,15 +39,15 @@ def pause(
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Pause a schedule: it keeps its row and fires nothing until it is resumed.
+    """Pause a schedule: it does not fire until it is resumed.
 
     \b
     Example:
       tocsin schedule pause daily-digest
     """
-    from clock import schedule_commands as acts
+    from clock import schedule_commands
 
-    _change(acts.pause, owner, name, if_generation, by, as_json)
+    _change(schedule_commands.pause, owner, name, if_generation, by, as_json)
 
 
 def resume(
@@ -57,27 +57,33 @@ def resume(
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Resume a paused schedule at its next time; what was paused over is not fired.
+    """Resume a paused schedule.
+
+    It fires at its next time. Times that passed during the pause do not fire.
 
     \b
     Example:
       tocsin schedule resume daily-digest
     """
-    from clock import schedule_commands as acts
+    from clock import schedule_commands
 
-    _change(acts.resume, owner, name, if_generation, by, as_json)
+    _change(schedule_commands.resume, owner, name, if_generation, by, as_json)
 
 
 def cancel(
     name: Annotated[str | None, typer.Argument(help="Name of the schedule.")] = None,
-    owner: Annotated[str | None, typer.Option("--owner", help="Owner of the schedule, or of all.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All schedules of --owner.")] = False,
-    type_: Annotated[str | None, typer.Option("--type", help="All schedules with this event type.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Owner of the schedule or schedules.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Cancel all schedules of --owner.")] = False,
+    type_: Annotated[
+        str | None, typer.Option("--type", help="Cancel all schedules with this type of event.")
+    ] = None,
     if_generation: IfGeneration = None,
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Cancel one schedule, all of an owner, or all of a type; their rows stay for the audit.
+    """Cancel one schedule, all of an owner, or all of a type.
+
+    Cancelled schedules stay in `tocsin schedules`, for the audit.
 
     \b
     Examples:
@@ -85,14 +91,14 @@ def cancel(
       tocsin schedule cancel --all --owner billing
       tocsin schedule cancel --type payment-reminder
     """
-    from clock import schedule_commands as acts
+    from clock import schedule_commands
 
     if name is not None and not all_ and type_ is None:
-        _change(acts.cancel, owner or "", name, if_generation, by, as_json)
+        _change(schedule_commands.cancel, owner or "", name, if_generation, by, as_json)
         return
     if name is not None or if_generation is not None:
         raise InvalidInput(
-            "--all and --type cancel many", remedy="give them without a name and without --if-generation"
+            "--all and --type cancel several schedules", remedy="leave out the name and --if-generation"
         )
     if type_ is None and (not all_ or owner is None):
         raise InvalidInput("nothing to cancel", remedy="give a name, --all with --owner, or --type")
@@ -100,13 +106,16 @@ def cancel(
     if as_json:
         print_json({"cancelled": cancelled, "count": len(cancelled)})
         return
-    for one in cancelled:
-        typer.echo(f"cancelled schedule {title(one['owner'], one['name'])}")
+    for schedule in cancelled:
+        typer.echo(printable(f"cancelled schedule {title(schedule['owner'], schedule['name'])}"))
     typer.echo(f"{len(cancelled)} cancelled")
 
 
 def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = False) -> None:
-    """Run a schedule now: its event, with its payload and action. Its next fire stays where it is.
+    """Emit a `schedule-triggered` event with the payload of a schedule now.
+
+    The next fire of the schedule does not change. Rules that match the event run; the action that the
+    schedule names runs at its fires only.
 
     \b
     Example:
@@ -116,11 +125,11 @@ def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = Fal
     if as_json:
         print_json({"schedule": name, "owner": owner, "type": "schedule-triggered", "seq": seq})
         return
-    typer.echo(f"ran schedule {printable(title(owner, name))}: schedule-triggered, seq {seq}")
+    typer.echo(f"emitted schedule-triggered of schedule {printable(title(owner, name))}, seq {seq}")
 
 
 def show(name: Name, owner: Owner = "", as_json: Json = False) -> None:
-    """Show one schedule with its status and next fire.
+    """Show one schedule with its status, next fire and last result.
 
     \b
     Example:
@@ -128,11 +137,16 @@ def show(name: Name, owner: Owner = "", as_json: Json = False) -> None:
     """
     from tocsin.cli.schedules.one_schedule import print_schedule
 
-    print_schedule(finish(_get(owner, name)), as_json)
+    print_schedule(finish(_show(owner, name)), as_json)
 
 
 def _change(
-    change: Change, owner: str, name: str, if_generation: int | None, by: str | None, as_json: bool
+    change: ScheduleChange,
+    owner: str,
+    name: str,
+    if_generation: int | None,
+    by: str | None,
+    as_json: bool,
 ) -> None:
     from tocsin.cli.schedules.one_schedule import print_schedule
 
@@ -141,17 +155,17 @@ def _change(
 
 
 async def _change_one(
-    change: Change, owner: str, name: str, if_generation: int | None, who: str
+    change: ScheduleChange, owner: str, name: str, if_generation: int | None, who: str
 ) -> tuple[Put, dict[str, Any]]:
     from tocsin.cli.session import database
 
     async with database() as connection:
-        put = await _act(connection, change, (owner, name), if_generation, who)
-        return put, await _found(connection, owner, name)
+        put = await _change_now(connection, change, (owner, name), if_generation, who)
+        return put, await _find(connection, owner, name)
 
 
-async def _act(
-    connection: Connection, change: Change, key: tuple[str, str], if_generation: int | None, who: str
+async def _change_now(
+    connection: Connection, change: ScheduleChange, key: tuple[str, str], if_generation: int | None, who: str
 ) -> Put:
     from tocsin.cli.session import command_actor
 
@@ -168,10 +182,10 @@ async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[d
     async with database() as connection:
         for status in ("active", "paused"):
             while rows := await list_schedules(
-                connection, owner=owner, type=type_, status=status, limit=_AT_ONCE
+                connection, owner=owner, type=type_, status=status, limit=_BATCH
             ):
                 for row in rows:
-                    await _act(connection, cancel_one, (row["owner"], row["name"]), None, who)
+                    await _change_now(connection, cancel_one, (row["owner"], row["name"]), None, who)
                     cancelled.append({"owner": row["owner"], "name": row["name"]})
     return cancelled
 
@@ -181,20 +195,20 @@ async def _run(owner: str, name: str, who: str) -> int:
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        await _found(connection, owner, name)
+        await _find(connection, owner, name)
         return await run_now(connection, owner, name, await command_actor(connection, who))
 
 
-async def _get(owner: str, name: str) -> dict[str, Any]:
-    from tocsin.cli.schedules.last_result import with_results
+async def _show(owner: str, name: str) -> dict[str, Any]:
+    from tocsin.cli.schedules.last_result import with_last_results
     from tocsin.cli.session import database
 
     async with database() as connection:
-        (row,) = await with_results(connection, [await _found(connection, owner, name)])
+        (row,) = await with_last_results(connection, [await _find(connection, owner, name)])
         return row
 
 
-async def _found(connection: Connection, owner: str, name: str) -> dict[str, Any]:
+async def _find(connection: Connection, owner: str, name: str) -> dict[str, Any]:
     from timers.schedules import find_schedule
 
     row = await find_schedule(connection, owner, name)

@@ -1,4 +1,4 @@
-"""What came of the action that a schedule carries itself: its newest run, beside the schedule's own facts."""
+"""The last result of a schedule: the newest run of the action that its document names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from tocsin.core.db import Connection
 
 
-async def with_results(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with `last_result`: None where there is no action, or where it has not run yet."""
+async def with_last_results(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with `last_result`: None without an action, or before its first run."""
     from rules.actions.history import read_last_results
 
-    carrying = [(row["owner"], row["name"]) for row in rows if row["action"]]
-    found = await read_last_results(connection, carrying) if carrying else {}
-    return [{**row, "last_result": _facts(found.get((row["owner"], row["name"])))} for row in rows]
+    keys = [(row["owner"], row["name"]) for row in rows if row["action"]]
+    results = await read_last_results(connection, keys) if keys else {}
+    return [{**row, "last_result": _result(results.get((row["owner"], row["name"])))} for row in rows]
 
 
 def result_text(result: dict[str, Any] | None) -> str:
-    """`completed in 340 ms`, `failed after 5 attempts: 503`."""
+    """`completed in 340 ms`, `failed in 1m40s after 5 attempts: 503`"""
     if result is None:
         return ""
     if result["took"] is None:
@@ -31,8 +31,7 @@ def result_text(result: dict[str, Any] | None) -> str:
     return f"{result['state']} in {duration_text(result['took'])}{attempts}{error}"
 
 
-def result_facts(result: dict[str, Any] | None) -> dict[str, Any] | None:
-    """For JSON."""
+def result_json(result: dict[str, Any] | None) -> dict[str, Any] | None:
     if result is None:
         return None
     took = result["took"]
@@ -40,9 +39,11 @@ def result_facts(result: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**rest, "took_ms": None if took is None else round(took.total_seconds() * 1000)}
 
 
-def _facts(row: dict[str, Any] | None) -> dict[str, Any] | None:
-    if row is None:
+def _result(run: dict[str, Any] | None) -> dict[str, Any] | None:
+    if run is None:
         return None
-    took = None if row["ended_at"] is None else row["ended_at"] - row["started_at"]
-    kept = {key: row[key] for key in ("id", "state", "attempts", "error", "started_at", "ended_at")}
-    return {**kept, "took": took}
+    took = None if run["ended_at"] is None else run["ended_at"] - run["started_at"]
+    return {
+        **{key: run[key] for key in ("id", "state", "attempts", "error", "started_at", "ended_at")},
+        "took": took,
+    }

@@ -1,7 +1,7 @@
-"""`tocsin next` and `tocsin when`: what a recurrence or a phrase means, without any server.
+"""`tocsin next`: shows the next times of a recurrence. Needs no server.
 
-Guarantee: the answer is what a schedule with the same words would do, because it comes from the same code.
-Times are absolute: local time, UTC, and a note wherever the clocks moved or doubled something.
+Guarantee: a schedule with the same recurrence fires at these times, because both use the same code. A
+note marks each time that a change of the clocks moved or doubled.
 """
 
 from __future__ import annotations
@@ -13,25 +13,28 @@ import typer
 
 from tocsin.cli.options import Json, Tz, instant_option
 from tocsin.cli.output import local_text, print_json, print_table, utc_text
+from tocsin.cli.schedules.recurrence_options import Cron, DstFold, DstGap, Dtstart, Every, Rrule
 
 _HORIZON_YEAR = 9999
 
 
-def next_times(  # noqa: PLR0913 - one option per key an author may write
-    cron: Annotated[str | None, typer.Option("--cron", help="Five fields, or @daily and friends.")] = None,
-    rrule: Annotated[str | None, typer.Option("--rrule", help="RFC 5545, without DTSTART.")] = None,
-    every: Annotated[str | None, typer.Option("--every", help="Interval such as 90s or 1h30m.")] = None,
+def next_times(  # noqa: PLR0913 - one option per key of a recurrence
+    cron: Cron = None,
+    rrule: Rrule = None,
+    every: Every = None,
     tz: Tz = "UTC",
     after: Annotated[
         str | None, typer.Option("--after", help="Instant to start from; now by default.")
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="How many times.")] = 5,
-    dst_gap: Annotated[str, typer.Option("--dst-gap", help="forward or skip.")] = "forward",
-    dst_fold: Annotated[str, typer.Option("--dst-fold", help="first, second or both.")] = "first",
-    dtstart: Annotated[str | None, typer.Option("--dtstart", help="First wall time of an rrule.")] = None,
+    dst_gap: DstGap = "forward",
+    dst_fold: DstFold = "first",
+    dtstart: Dtstart = None,
     as_json: Json = False,
 ) -> None:
-    """Show the next times of a recurrence; `--every` counts from the instant given by `--after`.
+    """Show the next times of a recurrence; needs no server.
+
+    --every counts from the instant that --after names.
 
     \b
     Example:
@@ -52,14 +55,17 @@ def next_times(  # noqa: PLR0913 - one option per key an author may write
         anchor=start,
     )
     end = datetime(_HORIZON_YEAR, 1, 1, tzinfo=start.tzinfo)
-    found = recurrence.occurrences(start, end, count)
+    times = recurrence.occurrences(start, end, count)
     if as_json:
         print_json(
-            [{"local": local_text(one.at, tz), "utc": one.at, "tz": tz, "note": one.note} for one in found]
+            [
+                {"local": local_text(time.at, tz), "utc": time.at, "tz": tz, "note": time.note}
+                for time in times
+            ]
         )
         return
-    if not found:
+    if not times:
         typer.echo(f"{recurrence.describe()} does not fire after {utc_text(start)}")
         return
-    rows = ((local_text(one.at, tz), utc_text(one.at), one.note or "") for one in found)
+    rows = ((local_text(time.at, tz), utc_text(time.at), time.note or "") for time in times)
     print_table(("LOCAL TIME", "UTC", "NOTE"), rows)

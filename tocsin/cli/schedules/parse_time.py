@@ -1,6 +1,7 @@
 """`tocsin parse-time`: shows the instant that a phrase means. Needs no server.
 
-Guarantee: `tocsin schedule add --at` uses the same code, so both mean the same instant.
+Guarantee: `tocsin schedule add --at` with the same phrase means the same instant, because both use the
+same code.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from tocsin.cli.output import countdown, local_text, print_json, utc_text
 
 
 def parse_time(
-    text: Annotated[str, typer.Argument(help="A time, as people say it.")],
+    text: Annotated[str, typer.Argument(help='A phrase such as "tomorrow at 9am".', metavar="PHRASE")],
     tz: Tz = "UTC",
     now: Annotated[str | None, typer.Option("--now", help="Instant to count from; now by default.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say which instant a phrase means.
+    """Show the instant that a phrase means; needs no server.
 
     \b
     Example:
@@ -29,8 +30,8 @@ def parse_time(
     from timers.natural_time import parse_when
 
     start = wall_now() if now is None else instant_option(now, "--now")
-    found = parse_when(text, now=start, tz=tz)
+    instant = parse_when(text, now=start, tz=tz)
     if as_json:
-        print_json({"text": text, "local": local_text(found, tz), "utc": found, "tz": tz})
+        print_json({"text": text, "local": local_text(instant, tz), "utc": instant, "tz": tz})
     else:
-        typer.echo(f"{local_text(found, tz)} ({tz}) = {utc_text(found)}, {countdown(found - start)}")
+        typer.echo(f"{local_text(instant, tz)} ({tz}) = {utc_text(instant)}, {countdown(instant - start)}")

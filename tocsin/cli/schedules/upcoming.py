@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.errors import finish
-from tocsin.cli.options import Json
+from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import due_text, local_text, print_json, print_table, title, utc_text
 
 if TYPE_CHECKING:
@@ -17,18 +17,23 @@ _PAUSED_SHOWN = 100
 
 
 def upcoming(
+    owner: OnlyOwner = None,
+    schedule: Annotated[str | None, typer.Option("--schedule", help="Only of this schedule.")] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="How many fires.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Show the next fires of all active schedules, with local time, UTC and countdown.
+    """Show the next fires of active schedules.
+
+    The next fire of each schedule comes before the second fire of any, up to --count.
 
     \b
-    Example:
+    Examples:
       tocsin upcoming --count 20
+      tocsin upcoming --schedule daily-digest --count 3
     """
     from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 
-    now, active, paused = finish(_upcoming(count))
+    now, active, paused = finish(_upcoming(owner, schedule, count))
     fires = coming_fires(active, count)
     if as_json:
         print_json(
@@ -40,7 +45,7 @@ def upcoming(
         )
         return
     if not fires and not paused:
-        typer.echo("nothing is scheduled: add one with `tocsin schedule add` or `tocsin apply`")
+        typer.echo(_nothing_text(owner, schedule))
         return
     rows = [
         (
@@ -56,13 +61,24 @@ def upcoming(
     print_table(("SCHEDULE", "LOCAL TIME", "UTC", "COUNTDOWN", "NOTE"), rows)
 
 
-async def _upcoming(count: int) -> tuple[datetime, list[dict[str, Any]], list[dict[str, Any]]]:
+def _nothing_text(owner: str | None, schedule: str | None) -> str:
+    if owner is None and schedule is None:
+        return "no schedules: add one with `tocsin schedule add` or `tocsin apply`"
+    return "no schedule that matches fires again: `tocsin schedules` lists all"
+
+
+async def _upcoming(
+    owner: str | None, schedule: str | None, count: int
+) -> tuple[datetime, list[dict[str, Any]], list[dict[str, Any]]]:
     from timers.schedules import list_schedules
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
     async with database() as connection:
         now = await database_now(connection)
-        # In the order of the ticks, so that the first `count` fires are of the first `count` schedules.
-        active = await list_schedules(connection, status="active", limit=count)
-        return now, active, await list_schedules(connection, status="paused", limit=_PAUSED_SHOWN)
+        # In the order of their ticks, so the first `count` fires belong to the first `count` schedules.
+        active = await list_schedules(connection, owner=owner, name=schedule, status="active", limit=count)
+        paused = await list_schedules(
+            connection, owner=owner, name=schedule, status="paused", limit=_PAUSED_SHOWN
+        )
+        return now, active, paused

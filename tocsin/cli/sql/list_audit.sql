@@ -1,6 +1,6 @@
--- The newest acts first; optionally of one kind and name.
+-- The newest entries of the audit first; optionally of one name.
 select id, at, who, via, verb, kind, owner, name, old, new
 from tocsin.audit
-where (%(kind)s::text is null or kind = %(kind)s) and (%(name)s::text is null or name = %(name)s)
+where %(name)s::text is null or name = %(name)s
 order by id desc
 limit %(limit)s

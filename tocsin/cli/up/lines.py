@@ -132,8 +132,8 @@ def _verdict(record: Record) -> Line:
     body, data = record.body, record.body["data"]
     says = f"it is {compact(data['value'])}"
     if body["kind"] == "stale":
-        silence = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
-        says = f"silent for {silence}, the last value was {compact(data['value'])}"
+        age = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
+        says = f"no datapoint for {age}, the last value was {compact(data['value'])}"
     text = f"{title(body['owner'], body['key'])}  {_short(says)}"
     return Line(body["kind"], printable(text), record.seq)
 

@@ -23,7 +23,7 @@ from tocsin.cli.metrics import metrics_endpoint
 from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
 from tocsin.cli.rules.apply import apply_files
-from tocsin.cli.run import service, stop_on_signals
+from tocsin.cli.run import make_service, stop_on_signals
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
 from tocsin.cli.up.view import State
@@ -71,7 +71,7 @@ async def serve(
         said.append(f"metrics: http://{settings.metrics}/metrics")
     if stop.is_set():
         return
-    services = [service(settings, role) for role in ("clock", "cdc", "worker")]
+    services = [make_service(settings, role) for role in ("clock", "cdc", "worker")]
     async with metrics_endpoint(settings, services):
         with screen_for(state) as screen:
             for text in said:

@@ -12,9 +12,7 @@ view. On failure of one of the servers it ends with the place of that server's l
 
 from __future__ import annotations
 
-import logging
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, noted_addresses
+from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
 from tocsin.cli.errors import finish
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
             directory = data.expanduser().resolve()
             with (
                 _logging_to(directory / "tocsin.log", settings),
-                noted_addresses(directory, postgres, servers.nats_url),
+                publish_addresses(directory, postgres, servers.nats_url),
             ):
                 finish(serve(servers, settings, directory, rules, interrupted))
         finally:
@@ -125,21 +123,15 @@ def _ignore_signals() -> None:
 
 @contextmanager
 def _logging_to(path: Path, settings: Settings) -> Iterator[None]:
-    """structlog, and whatever libraries log, into one file; JSON lines unless the settings say console."""
-    import structlog
-
+    """Log to a file for the length of the block; JSON lines unless the settings ask for the console's form."""
     from tocsin.core.logs import configure_logs
 
     if path.exists() and path.stat().st_size > _LOG_BYTES_KEPT:
         path.replace(path.with_suffix(".log.1"))
     with path.open("a", encoding="utf-8", buffering=1) as file:
-        form = "json" if settings.log_format == "auto" else settings.log_format
-        configure_logs(settings.model_copy(update={"log_format": form}))
-        structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=file))
-        handler = logging.StreamHandler(file)
-        logging.getLogger().addHandler(handler)
+        log_format = "json" if settings.log_format == "auto" else settings.log_format
+        configure_logs(settings.model_copy(update={"log_format": log_format}), file)
         try:
             yield
         finally:
-            logging.getLogger().removeHandler(handler)
-            structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=sys.stderr))
+            configure_logs(settings)

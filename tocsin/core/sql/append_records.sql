@@ -27,7 +27,7 @@ select tocsin.append(
                  %(calculated_ts)s::timestamptz[], %(calculated_kind)s::text[],
                  %(calculated_correlation_id)s::uuid[], %(calculated_payload)s::jsonb[])
          with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position)),
-    (select case when %(facts)s::jsonb is not null then coalesce(array_agg(
-         row(f.owner, f.at, f.what, f.subject, f.severity, f.since, f.keys)::tocsin.member_fact_input), '{}') end
-     from jsonb_to_recordset(%(facts)s::jsonb)
-         as f (owner text, at timestamptz, what text, subject text, severity smallint, since timestamptz, keys text[])))
+    (select case when %(observations)s::jsonb is not null then coalesce(array_agg(
+         row(o.owner, o.at, o.what, o.subject, o.severity, o.since, o.keys)::tocsin.member_fact_input), '{}') end
+     from jsonb_to_recordset(%(observations)s::jsonb)
+         as o (owner text, at timestamptz, what text, subject text, severity smallint, since timestamptz, keys text[])))

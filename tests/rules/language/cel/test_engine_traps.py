@@ -1,4 +1,4 @@
-"""Each known trap of the pinned expression engine, and that our wrapper does not step into it."""
+"""Known defects of the pinned expression engine, each with a test that the wrapper avoids it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Conditions inside a runbook: what they see, and what is refused when the file is loaded."""
+"""Conditions of steps: their variables, and the errors of the load."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ from rules.replay.backtest.recording.model import OwnerHeader, RecordingHeader, 
 from rules.replay.backtest.result import BacktestResult
 from schemas.wire.calculated import CalculatedRow
 from schemas.wire.subjects import datapoint_subject
-from tests.clock.heartbeats import at, drain
-from tests.killable import Mortal
+from tests.clock.clock_setup import at, drain
+from tests.killable_session import KillableSession
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.lanes.lane_setup import jetstream
@@ -119,7 +119,7 @@ class Living:
 
     async def die_reading(self, statements: int) -> bool:
         """Whether the death came before the commit. The successor reads the same messages, or what is behind them."""
-        mortal = Mortal(self.worker, self._watch, statements)
+        mortal = KillableSession(self.worker, self._watch, statements)
         with suppress(psycopg.OperationalError):
             await self._read(self._holder, cast(Connection, mortal))
         await self.worker.close()
@@ -163,7 +163,7 @@ class Living:
 
     async def die_firing(self, seconds: float, statements: int) -> bool:
         """Whether the clock died before it had fired everything; another one takes over."""
-        mortal = Mortal(self._clock, self._watch, statements)
+        mortal = KillableSession(self._clock, self._watch, statements)
         with suppress(psycopg.OperationalError):
             await drain(await begin_term(cast(Connection, mortal), "test"), at(seconds))
         await self._clock.close()

@@ -11,7 +11,7 @@ from rules.documents.load import load_text
 from rules.engine import Arrival
 from rules.health.decide import HealthDecider
 from schemas.wire.calculated import HEALTH_KEY
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import ACTOR
 from tests.sql import all_rows
@@ -108,7 +108,7 @@ class Systems(Live):
 
     async def decide(self) -> None:
         """Two facts at a time."""
-        await HealthDecider(Settings(), at_once=2).decide(self.worker)
+        await HealthDecider(Settings(), chunk=2).decide(self.worker)
 
     async def deliver(self) -> int:
         """Health comes back through the stream, in the partition of the system."""

@@ -18,7 +18,7 @@ from rules.replay.backtest.recording.database import recorded
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from rules.replay.backtest.result import BacktestResult
 from schemas.documents.system import SystemDocument
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.replay.backtest.recorded_systems import Systems
 from tests.rules.replay.backtest.simulated_recording import START, live, replay

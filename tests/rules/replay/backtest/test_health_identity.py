@@ -10,9 +10,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from rules.apply import systems as applying_systems
-from rules.health import store as standing
-from rules.health import systems
-from tests.clock.heartbeats import at
+from rules.health import store, systems
+from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import replayed
 from tests.rules.replay.backtest.recorded_systems import RULES, Systems
 from tests.sessions import Sessions
@@ -47,8 +46,8 @@ _examples = itertools.count(1)
 @pytest.fixture
 async def live(connection: Connection, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> Systems:
     """Of the members that are not ok only the worst is shown."""
-    for module in (standing, systems):
-        monkeypatch.setattr(module, "SHOWN", 1)
+    for module in (store, systems):
+        monkeypatch.setattr(module, "MAX_SHOWN_MEMBERS", 1)
     found = Systems(connection, await sessions("clock"))
     await found.begin()
     return found

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import Living, counted, replayed
 from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE
 from tests.sessions import Sessions

@@ -18,7 +18,7 @@ from rules.replay.backtest.recording.database import recorded
 from rules.replay.backtest.recording.model import OwnerHeader, RecordedEvent, Source
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from rules.replay.backtest.result import BacktestResult
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.clock.retention.old_log import all_have_read, fill
 from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now

@@ -34,7 +34,7 @@ from rules.replay.backtest.recording.model import (
 )
 from rules.replay.backtest.recording.parquet import ParquetSource, open_recording, write_parquet
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import flat
 from tocsin.core.errors import InvalidInput
 

@@ -34,7 +34,7 @@ from rules.replay.backtest.recording.model import (
 )
 from rules.replay.backtest.recording.parquet import write_parquet
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import note
 from tests.rules.replay.backtest.recorded_instance import Living, flat
 from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from clock.retention.prune import prune
-from tests.clock.heartbeats import at
+from tests.clock.clock_setup import at
 from tests.clock.retention.old_log import fill
 from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now

@@ -14,7 +14,7 @@ from rules.documents.load import load_text
 from rules.replay.rule_tests import World
 from schemas.fields import LONGEST_SNOOZE
 from tests.clock.alarms import alarm_row, hold_alarm, read_until
-from tests.clock.heartbeats import at, drain
+from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.rules.replay.rule_tests.worlds import START, logged, minutes, world
 from tocsin.core.audit import Actor

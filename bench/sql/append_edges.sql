@@ -1,7 +1,0 @@
--- One batch of alarms that open, of as many owners: fill_systems knows those that begin with plant, and their alarms.
-select tocsin.append(array_agg(
-    row(e.id, timestamptz '2026-03-02', 'derived', 'alarm-opened', '', 'hot', '',
-        %(owner)s || '-' || e.n %% 100 + 1 || '-' || e.n / 100 + 1, null,
-        md5((e.n %% 100 + 1) || '-' || e.n / 100 + 1)::uuid, 4, null, e.id,
-        jsonb_build_object('n', e.n, 'text', repeat('x', 60)))::tocsin.event_input))
-from (select gen_random_uuid() as id, n from generate_series(1, %(count)s) n) e

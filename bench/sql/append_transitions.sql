@@ -1,0 +1,7 @@
+-- One batch of opened alarms of as many owners. Those of fill_systems begin with plant.
+select tocsin.append(array_agg(
+    row(e.id, timestamptz '2026-03-02', 'derived', 'alarm-opened', '', 'hot', '',
+        %(owner)s || '-' || e.n %% 100 + 1 || '-' || e.n / 100 + 1, null,
+        md5((e.n %% 100 + 1) || '-' || e.n / 100 + 1)::uuid, 4, null, e.id,
+        jsonb_build_object('n', e.n, 'text', repeat('x', 60)))::tocsin.event_input))
+from (select gen_random_uuid() as id, n from generate_series(1, %(count)s) n) e

@@ -1,2 +1,0 @@
--- Between two measurements.
-truncate tocsin.datapoint

@@ -1,2 +1,0 @@
--- The next loop begins with an empty working set.
-truncate tocsin.timer

@@ -1,2 +1,0 @@
--- The rejected way, for comparison.
-create table public.bench_counter as select 1::bigint as seq

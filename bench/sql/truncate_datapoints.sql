@@ -1,0 +1,2 @@
+-- Removes all datapoints between two measurements.
+truncate tocsin.datapoint

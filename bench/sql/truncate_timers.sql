@@ -1,0 +1,2 @@
+-- Empties the working set for the next loop.
+truncate tocsin.timer

@@ -1,0 +1,15 @@
+-- A page of series, and whether they may go: silent for long enough, without a datapoint that is left, a watchdog that is armed, a staleness
+-- that the rules have not heard of, or an alarm or a system that their owner is in. Locks nothing. Index: the keys
+-- of current_value and timer, datapoint_series, system_member_owner, alarm_held_owner.
+select c.owner, c.key,
+       c.arrived_at < %(silent_until)s
+       and c.handled_stale_since is not distinct from c.stale_since
+       and not exists (select from tocsin.datapoint d where d.owner = c.owner and d.key = c.key)
+       and not exists (
+           select from tocsin.timer t where t.kind = 'watchdog' and t.ref = tocsin.token(c.owner) and t.key = c.key)
+       and not exists (select from tocsin.system_member m where m.owner = c.owner)
+       and not exists (select from tocsin.alarm a where a.owner = c.owner and a.state <> 'resolved')
+from tocsin.current_value c
+where (c.owner, c.key) > ((%(after)s::text[])[1], (%(after)s::text[])[2])
+order by c.owner, c.key
+limit %(most)s

@@ -1,0 +1,73 @@
+"""`tocsin doctor` against servers in several states."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+
+from tests.cli.conftest import Answer, CommandLine, environment_of
+from tests.cli.terminal import TOCSIN
+from tests.conftest import with_database
+from tests.waiting import eventually_sync
+from tocsin.core.settings import Settings
+
+
+def test_doctor_names_what_is_missing_and_what_to_do(tocsin: CommandLine) -> None:
+    tocsin("schedule", "add", "one", "--every", "1h")
+    answer = tocsin("doctor", exit_code=1)
+    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    assert {name for name, one in found.items() if one["state"] == "red"} == {
+        *("clock", "cdc", "lane record", "lane data", "worker perform", "worker ingest"),
+    }
+    assert all(one["remedy"] for one in found.values() if one["state"] == "red")
+    assert "-> start one with `tocsin run clock`, or `tocsin up`" in answer.out
+    for subject in ("tocsin", "postgres", "migrations", "clocks", "nats", "timers"):
+        assert found[subject]["state"] == "ok", found[subject]
+    assert found["log"]["state"] == "info"
+
+
+def test_doctor_names_leader_epoch_and_lag_while_services_run(
+    settings: Settings, tocsin: CommandLine
+) -> None:
+    tocsin("schedule", "add", "now", "--in", "1s")
+    command = [*TOCSIN, "run"]
+    environment = {**os.environ, **{key: value or "" for key, value in environment_of(settings).items()}}
+    roles = ("clock", "cdc", "worker")
+    services = [
+        subprocess.Popen([*command, role], env=environment, stderr=subprocess.PIPE, text=True)
+        for role in roles
+    ]
+    try:
+        answers: list[Answer] = []
+        log = f"head at seq 1, stream '{settings.namespace}' at 1, lag 0"
+
+        def healthy() -> bool:
+            answers.append(tocsin.answer("doctor"))
+            return answers[-1].exit_code == 0 and log in answers[-1].out
+
+        eventually_sync(healthy, "the doctor finds nothing wrong after the fire", within=60)
+        lines = answers[-1].lines
+        clock = next(line for line in lines if " clock " in line)
+        assert re.search(rf"led by .*/{services[0].pid}/.*, epoch [0-9]+ since ", clock)
+        assert f"/{services[1].pid}/" in next(line for line in lines if " cdc " in line)
+    finally:
+        for service in services:
+            service.send_signal(signal.SIGTERM)
+        logs = [service.communicate(timeout=30)[1] for service in services]
+    assert [service.returncode for service in services] == [0, 0, 0]
+    assert "Traceback" not in "".join(logs)
+
+
+def test_doctor_goes_on_when_no_server_answers(alone: CommandLine) -> None:
+    found = {one["subject"]: one for one in alone("doctor", "--json", exit_code=1).json}
+    assert found["postgres"]["state"] == found["nats"]["state"] == "red"
+    assert found["postgres"]["remedy"].startswith("set TOCSIN_POSTGRES")
+    assert found["tocsin"]["state"] == "ok"
+
+
+def test_doctor_reports_an_unmigrated_database(tocsin: CommandLine, settings: Settings) -> None:
+    tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, "template1")
+    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    assert (found["migrations"]["state"], found["migrations"]["remedy"]) == ("red", "run `tocsin migrate`")
