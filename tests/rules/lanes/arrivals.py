@@ -1,6 +1,6 @@
-"""Datapoints and events judged by the rules that hold, and what the engine concludes kept as a worker keeps it.
+"""Evaluates datapoints and events with the rules that hold, and stores the results as a worker does.
 
-Also what must be true after every apply: `assert_nothing_is_orphaned`.
+Also the invariants that hold after every apply: `assert_nothing_is_orphaned`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def holding_rules(connection: Connection) -> CompiledRuleSet:
 async def arrive(
     connection: Connection, at: datetime, value: float, key: str = KEY, owner: str = PLANT
 ) -> None:
-    """A datapoint arrives, and its partition is complete until then."""
+    """A datapoint arrives, and the watermark of its partition moves to its arrival."""
     await make_partition(connection, "data", at)
     rules = (await holding_rules(connection)).for_key(key)
     await evaluate(connection, rules, Arrival(at, 1, owner, key, value, at, {}), "data")
@@ -75,7 +75,7 @@ async def evaluate(connection: Connection, rules: Sequence[Rule], input: Input, 
 
 
 async def alarms(connection: Connection) -> list[tuple[str, str, str | None]]:
-    """(rule, state, why it was resolved), oldest first."""
+    """(rule, state, reason of the resolution), oldest first."""
     rows = await all_rows(connection, "select * from tocsin.alarm order by since, event_rule, owner")
     return [(row["event_rule"], row["state"], row["resolved_reason"]) for row in rows]
 
@@ -90,7 +90,7 @@ async def timers(connection: Connection) -> list[tuple[str, str]]:
 
 
 _ORPHANS = {
-    "an alarm that nothing judges": """
+    "an alarm that no rule evaluates": """
         select a.event_rule, a.owner from tocsin.alarm a
         where a.state in ('pending', 'open') and not exists (
             select from tocsin.rule_state s where s.alarm_id = a.id and s.event_rule = a.event_rule)""",
@@ -135,7 +135,7 @@ _ORPHANS = {
             select from tocsin.rule_version v
             where v.kind = 'schedule' and v.name = s.name and v.until_seq is null
               and v.document ->> 'owner' = s.owner)""",
-    "two events of one edge": """
+    "two events of one transition": """
         select e.id from tocsin.event e group by e.id having count(*) > 1""",
 }
 

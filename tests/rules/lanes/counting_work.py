@@ -1,4 +1,4 @@
-"""Work that counts: one row per datapoint that a transaction was about, in a table that refuses nothing."""
+"""Work that counts its effects: one row per datapoint of a transaction, in a table without a key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def effects(connection: Connection) -> list[dict[str, Any]]:
 
 
 class Counting:
-    """`hook` is called when a batch is planned, and when it is written and not committed."""
+    """`hook` is called when a batch is planned, and when it is written but not committed."""
 
     def __init__(self, hook: Hook | None = None) -> None:
         self._hook = hook
@@ -44,16 +44,16 @@ class _Count(Writes):
         self._hook = hook
 
     async def entities(self, connection: Connection) -> None:
-        arrivals = [one for one in self._batch.inputs if isinstance(one, Arrival)]
+        arrivals = [input for input in self._batch.inputs if isinstance(input, Arrival)]
         await connection.execute(
             "insert into public.effect (pid, partition, owner, seq, value)"
             " select %s, %s, d.* from unnest(%s::text[], %s::bigint[], %s::integer[]) as d",
             (
                 os.getpid(),
                 self._batch.partition,
-                [one.owner for one in arrivals],
-                [one.seq for one in arrivals],
-                [one.value for one in arrivals],
+                [arrival.owner for arrival in arrivals],
+                [arrival.seq for arrival in arrivals],
+                [arrival.value for arrival in arrivals],
             ),
         )
         if self._hook is not None:

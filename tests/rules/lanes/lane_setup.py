@@ -1,4 +1,4 @@
-"""A data lane under test: producers, workers in this process, and what is in the tables."""
+"""A data lane for tests: producers, workers in this process, and the rows that they write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def jetstream(settings: Settings) -> AsyncIterator[JetStreamContext]:
 async def send(
     settings: Settings, values: Iterable[int], owners: Iterable[str] = OWNERS, identity: str = ""
 ) -> int:
-    """One datapoint per owner and value, acknowledged; how many. Sent again with an `identity`, it is no second one."""
+    """Send one datapoint per owner and value; returns their number. A repeated `identity` is stored once."""
     headers = {"Nats-Msg-Id": identity} if identity else None
     sent = 0
     chosen = list(owners)
@@ -68,7 +68,7 @@ async def partitions(connection: Connection, lane: str = "data") -> list[dict[st
 
 
 async def shares(connection: Connection) -> list[int]:
-    """How many partitions each living holder has, the most first."""
+    """The number of partitions of each living holder, the largest first."""
     held = [row["holder"] for row in await partitions(connection) if row["holder"] and row["alive"]]
     return sorted((held.count(holder) for holder in set(held)), reverse=True)
 
@@ -89,7 +89,7 @@ async def wait_for_rows(connection: Connection, table: str, count: int, within: 
 
 
 async def has_stream(settings: Settings, name: str) -> bool:
-    """By its name: a list of streams ends after 256, and a run of the tests makes more."""
+    """By its name: a list of streams ends after 256, and a test run creates more."""
     async with jetstream(settings) as js:
         try:
             await js.stream_info(name)

@@ -1,4 +1,4 @@
-"""Partitions are shared evenly, a free one is taken, and nobody gives back what it should keep."""
+"""Partitions are shared evenly, free ones are taken, and no worker releases one that it should keep."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def test_a_worker_alone_takes_everything_that_is_free() -> None:
     assert assignment.release == []
 
 
-def test_what_a_living_worker_holds_is_left_alone() -> None:
+def test_the_partitions_of_a_living_worker_are_left_alone() -> None:
     assert assign(table("a", "a", "b", "b"), ["a", "b"], "b") == Assignment([], [])
 
 
-def test_a_silent_holder_loses_its_partition_to_somebody() -> None:
-    found = table("a", None)
-    dead = [PartitionRow("data", 1, "b", -0.1), *found[:1]]
+def test_a_partition_whose_lease_has_ended_is_taken() -> None:
+    held = table("a", None)[:1]
+    dead = [PartitionRow("data", 1, "b", -0.1), *held]
     assert assign(dead, ["a"], "a") == Assignment([("data", 1)], [])
-    assert assign([PartitionRow("data", 1, "b", 0.1), *found[:1]], ["a"], "a").take == []
+    assert assign([PartitionRow("data", 1, "b", 0.1), *held], ["a"], "a").take == []
 
 
-def test_a_worker_that_joins_is_given_the_surplus_of_the_others() -> None:
+def test_workers_release_their_surplus_for_a_worker_that_joins() -> None:
     assert assign(table("a", "a", "a", "a"), ["a", "b"], "a").release == [("data", 2), ("data", 3)]
     assert assign(table("a", "a", "a", "a"), ["a", "b"], "b") == Assignment([], [])
 
@@ -57,8 +57,8 @@ def test_a_worker_that_is_not_counted_takes_nothing() -> None:
 
 
 @given(st.data())
-def test_whoever_joins_and_leaves_everything_is_held_evenly_in_the_end(data: st.DataObject) -> None:
-    """Every worker follows its decisions, one after the other, until nobody wants to change anything."""
+def test_after_workers_join_and_leave_all_partitions_are_held_evenly(data: st.DataObject) -> None:
+    """Every worker follows its assignment, one after the other, until no assignment changes anything."""
     count = data.draw(st.integers(1, 16), "partitions")
     holders: list[str | None] = [None] * count
     workers: list[str] = []
@@ -81,7 +81,7 @@ def test_whoever_joins_and_leaves_everything_is_held_evenly_in_the_end(data: st.
             if not changed:
                 break
         else:
-            pytest.fail("they never agree")
+            pytest.fail("the assignments never settle")
         if workers:
             shares = [holders.count(worker) for worker in workers]
             assert sum(shares) == count

@@ -1,11 +1,11 @@
-"""Batches are as large as they are cheap."""
+"""Batches grow while they are cheap."""
 
 from __future__ import annotations
 
 from rules.lanes.batch_size import BatchSize
 
 
-def test_batches_grow_while_they_are_quick_and_shrink_when_one_is_slow() -> None:
+def test_batches_grow_while_they_are_fast_and_shrink_when_one_is_slow() -> None:
     size = BatchSize()
     first = size.max_bytes
     for _ in range(20):
@@ -20,7 +20,7 @@ def test_batches_grow_while_they_are_quick_and_shrink_when_one_is_slow() -> None
     assert 0 < size.max_bytes < first / 4
 
 
-def test_a_batch_that_failed_is_tried_again_by_half_and_its_size_only_after_many_that_went_well() -> None:
+def test_a_failed_batch_is_halved_and_its_size_is_tried_again_after_many_successes() -> None:
     size = BatchSize()
     first = size.max_bytes
     size.failed()

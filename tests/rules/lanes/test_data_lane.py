@@ -1,4 +1,4 @@
-"""From JetStream to the tables: each datapoint once, bad ones set aside with the reason, rules never mixed."""
+"""From JetStream to the tables: each datapoint once, invalid ones as dead letters, rules never mixed."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ async def test_one_and_many_datapoints_arrive_in_both_tables(
         batch = [{"key": f"k.{number}", "value": number} for number in range(100)]
         await publish(settings, "plant%207._", {"batch": batch})
         await wait_for_rows(connection, "tocsin.datapoint", 101)
-    found = await rows(connection, "datapoint", "stream_seq, position")
-    assert [row["key"] for row in found] == ["dsp.temperature", *(f"k.{number}" for number in range(100))]
-    assert {row["owner"] for row in found} == {"plant 7"}
-    assert [row["position"] for row in found] == [0, *range(100)]
+    stored = await rows(connection, "datapoint", "stream_seq, position")
+    assert [row["key"] for row in stored] == ["dsp.temperature", *(f"k.{number}" for number in range(100))]
+    assert {row["owner"] for row in stored} == {"plant 7"}
+    assert [row["position"] for row in stored] == [0, *range(100)]
     values = await rows(connection, "current_value", "key")
-    assert {row["key"]: row["value"] for row in values} == {row["key"]: row["value"] for row in found}
+    assert {row["key"]: row["value"] for row in values} == {row["key"]: row["value"] for row in stored}
     lanes = await all_rows(connection, "select * from tocsin.lane_partition where last_seq > 0")
     assert {row["partition"] for row in values} == {row["partition"] for row in lanes}
-    assert lanes[0]["watermark"] >= found[-1]["arrived_at"]
+    assert lanes[0]["watermark"] >= stored[-1]["arrived_at"]
 
 
-async def test_bad_messages_are_set_aside_with_the_reason_and_hold_nothing_up(
+async def test_invalid_messages_become_dead_letters_with_the_reason_and_block_nothing(
     settings: Settings, connection: Connection
 ) -> None:
     await make_stream(settings)
@@ -81,13 +81,13 @@ async def test_bad_messages_are_set_aside_with_the_reason_and_hold_nothing_up(
         await publish(settings, "plant.good", {"value": 1})
         await wait_for_rows(connection, "tocsin.datapoint", 2)
 
-        async def are_set_aside() -> bool:
+        async def are_rejected() -> bool:
             return len(await letters(settings)) >= len(bad)
 
-        await eventually(are_set_aside, "all letters are there")
-    found = await letters(settings)
+        await eventually(are_rejected, "all letters are there")
+    dead_letters = await letters(settings)
     for subject, body, reason in bad:
-        mine = [one for one in found if reason in one["reason"]]
+        mine = [letter for letter in dead_letters if reason in letter["reason"]]
         assert len(mine) == 1, reason
         assert mine[0]["subject"] == f"{settings.subjects}.datapoint.{subject}"
         assert (mine[0]["kind"], mine[0]["size"] > 0) == ("datapoint", True)
@@ -99,7 +99,9 @@ async def test_bad_messages_are_set_aside_with_the_reason_and_hold_nothing_up(
     }
 
 
-async def test_of_a_large_body_the_beginning_is_set_aside(settings: Settings, connection: Connection) -> None:
+async def test_a_dead_letter_has_the_beginning_of_a_large_body(
+    settings: Settings, connection: Connection
+) -> None:
     await make_stream(settings)
     async with running(lane_worker("one", settings)):
         await publish(settings, "plant.a", b" " * 1_048_000)
@@ -110,7 +112,7 @@ async def test_of_a_large_body_the_beginning_is_set_aside(settings: Settings, co
     assert (letter["size"], len(letter["body"])) == (1_048_000, 65_536)
 
 
-async def test_a_value_of_another_kind_than_its_type_is_set_aside(
+async def test_a_value_of_another_kind_than_its_type_becomes_a_dead_letter(
     settings: Settings, connection: Connection
 ) -> None:
     await make_stream(settings)
@@ -125,15 +127,15 @@ async def test_a_value_of_another_kind_than_its_type_is_set_aside(
         await publish(settings, "plant.temperature", {"value": 7})
         await publish(settings, "plant.temperature", {"value": "cold"})
         await wait_for_rows(connection, "tocsin.datapoint", 5)
-    assert [one["reason"] for one in await letters(settings)] == [
+    assert [letter["reason"] for letter in await letters(settings)] == [
         "the value of 'temperature' is a string: the datapoint_type 'temperature' takes a number",
         "the value of 'temperature' is a bool: the datapoint_type 'temperature' takes a number",
         "the value of 'temperature' is a number: the datapoint_type 'temperature' takes a string",
     ]
 
 
-class ApplyingMeanwhile:
-    """Rules are applied between the plan of the first batch and its first lock."""
+class ApplyDuringBatch:
+    """Applies rules between the plan of the first batch and its first lock."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -146,11 +148,11 @@ class ApplyingMeanwhile:
         return Writes()
 
 
-async def test_rules_applied_between_plan_and_lock_make_a_new_plan(
+async def test_a_batch_is_planned_again_if_rules_are_applied_before_its_first_lock(
     settings: Settings, connection: Connection
 ) -> None:
     await make_stream(settings)
-    meanwhile = ApplyingMeanwhile(connection)
+    meanwhile = ApplyDuringBatch(connection)
     async with running(lane_worker("one", settings, meanwhile)):
         await publish(settings, "plant.temperature", {"value": "hot"})
         await publish(settings, "plant.temperature", {"value": 1})
@@ -161,7 +163,7 @@ async def test_rules_applied_between_plan_and_lock_make_a_new_plan(
     assert len(await letters(settings)) == 1
 
 
-async def test_a_stream_that_was_deleted_is_made_again_and_its_sequences_go_on(
+async def test_a_deleted_stream_is_created_again_and_its_sequences_continue(
     settings: Settings, connection: Connection
 ) -> None:
     await make_stream(settings)
@@ -177,12 +179,12 @@ async def test_a_stream_that_was_deleted_is_made_again_and_its_sequences_go_on(
         await eventually(is_back, "the worker makes it again", within=30)
         await publish(settings, "plant.a", {"value": 2})
         await wait_for_rows(connection, "tocsin.datapoint", 2)
-    found = await rows(connection, "datapoint", "arrived_at")
-    assert [row["value"] for row in found] == [1, 2]
-    assert found[1]["stream_seq"] > found[0]["stream_seq"]
+    stored = await rows(connection, "datapoint", "arrived_at")
+    assert [row["value"] for row in stored] == [1, 2]
+    assert stored[1]["stream_seq"] > stored[0]["stream_seq"]
 
 
-async def test_partitions_of_the_table_are_made_ahead(settings: Settings, connection: Connection) -> None:
+async def test_partitions_of_the_table_are_created_ahead(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
     async with running(lane_worker("one", patient(settings))):
         await publish(settings, "plant.a", {"value": 1})
@@ -209,7 +211,7 @@ async def test_the_bounds_of_ts_are_settings(
     assert len(await rows(connection, "datapoint")) == stored + 1
 
 
-async def test_the_health_of_a_system_arrives_as_a_datapoint_and_rules_judge_it(
+async def test_the_health_of_a_system_arrives_as_a_datapoint_and_rules_evaluate_it(
     settings: Settings, connection: Connection
 ) -> None:
     system = "---\nsystem:\n  name: cooling\n  members:\n    - {owner: plant-7, key: temperature}\n"
@@ -217,13 +219,13 @@ async def test_the_health_of_a_system_arrives_as_a_datapoint_and_rules_judge_it(
         "---\nevent_rule:\n  name: ill\n  datapoint: system.health\n  fire: 'value == \"outage\"'\n"
         "---\nevent_rule:\n  name: hot\n  datapoint: temperature\n  above: 65\n  severity: high\n"
     )
-    # A type that covers everything does not cover health: it is ours, and never stale.
+    # A type that covers all keys does not cover health, which is never stale.
     everything = "---\ndatapoint_type:\n  name: all\n  key: '**'\n  interval: 1h\n"
     await put(connection, TYPES + everything + system + ill)
 
     async def are_all(state: str) -> bool:
-        found = await rows(connection, "alarm", "event_rule")
-        return [(row["event_rule"], row["state"]) for row in found] == [("hot", state), ("ill", state)]
+        alarms = await rows(connection, "alarm", "event_rule")
+        return [(row["event_rule"], row["state"]) for row in alarms] == [("hot", state), ("ill", state)]
 
     await make_stream(settings)
     async with running(

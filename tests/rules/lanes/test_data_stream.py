@@ -1,4 +1,4 @@
-"""The server partitions by owner; verdicts of the record stream join the same partition, once each."""
+"""The server partitions by owner; calculated datapoints of the record stream join the same partition, once."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ async def stored_subject(js: JetStreamContext, settings: Settings, subject: str)
     return str((await js.get_msg(settings.data_stream, ack.seq)).subject)
 
 
-async def test_an_owner_has_one_partition_whatever_its_keys(settings: Settings, js: JetStreamContext) -> None:
+async def test_all_keys_of_an_owner_are_in_one_partition(settings: Settings, js: JetStreamContext) -> None:
     await ensure_data_stream(js, settings, 1)
-    found = {
+    stored = {
         owner: {await stored_subject(js, settings, f"datapoint.{owner}.{key}") for key in ("a", "a.b.c", "_")}
         for owner in ("plant-1", "plant%207", "_", "x")
     }
-    for owner, subjects in found.items():
+    for owner, subjects in stored.items():
         assert len({subject.split(".")[3] for subject in subjects}) == 1
         assert {subject.split(".", 5)[4:][0] for subject in subjects} == {owner}
         assert {subject.split(".", 5)[5] for subject in subjects} == {"a", "a.b.c", "_"}
-    assert len({next(iter(subjects)).split(".")[3] for subjects in found.values()}) > 1
+    assert len({next(iter(subjects)).split(".")[3] for subjects in stored.values()}) > 1
 
 
-async def test_a_subject_without_a_key_is_nobodys(settings: Settings, js: JetStreamContext) -> None:
+async def test_a_subject_without_a_key_has_no_stream(settings: Settings, js: JetStreamContext) -> None:
     await ensure_data_stream(js, settings, 1)
     with pytest.raises(NoStreamResponseError):
         await js.publish(f"{settings.subjects}.datapoint.plant", b'{"value": 1}')
@@ -66,7 +66,7 @@ async def test_a_subject_without_a_key_is_nobodys(settings: Settings, js: JetStr
     [{"max_msgs": 5}, {"no_ack": True}, {"sources": None}, {"subject_transform": None}, {"subjects": ["x"]}],
     ids=lambda changed: next(iter(changed)),
 )
-async def test_another_configuration_is_refused_by_name(
+async def test_another_configuration_is_rejected_with_the_name_of_the_stream(
     settings: Settings, js: JetStreamContext, changed: dict[str, Any]
 ) -> None:
     if "subjects" in changed:
@@ -76,20 +76,20 @@ async def test_another_configuration_is_refused_by_name(
         await ensure_data_stream(js, settings, 1)
 
 
-async def test_another_number_of_partitions_is_refused(settings: Settings, js: JetStreamContext) -> None:
+async def test_another_number_of_partitions_is_rejected(settings: Settings, js: JetStreamContext) -> None:
     await ensure_data_stream(js, settings, 1)
     with pytest.raises(Refused, match=r"partition\(8,1\).* tocsin needs .*partition\(4,1\)"):
         await ensure_data_stream(js, smaller(settings, data_partitions=4), 1)
 
 
-async def test_the_age_is_a_setting(settings: Settings, js: JetStreamContext) -> None:
+async def test_the_maximum_age_is_a_setting(settings: Settings, js: JetStreamContext) -> None:
     await ensure_data_stream(js, smaller(settings, data_max_age_h=5.0), 1)
     info = await js.stream_info(settings.data_stream)
     assert info.config.max_age == 5 * 3600
     await ensure_data_stream(js, settings, 1)
 
 
-async def test_a_stream_of_an_older_version_learns_of_newer_verdicts(
+async def test_a_stream_of_an_older_version_gets_the_missing_sources(
     settings: Settings, js: JetStreamContext
 ) -> None:
     wanted = data_stream_config(settings)
@@ -100,51 +100,51 @@ async def test_a_stream_of_an_older_version_learns_of_newer_verdicts(
     assert (await js.stream_info(settings.data_stream)).config.sources == wanted.sources
 
 
-class Listening:
-    """Writes down the verdicts that the lane brings."""
+class CalculatedWork:
+    """Collects the staleness changes of the batches."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[int, str, str]] = []
+        self.received: list[tuple[int, str, str]] = []
 
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
-        for one in batch.inputs:
-            if isinstance(one, StalenessChange):
-                self.heard.append((batch.partition, one.calculated.owner, one.calculated.key))
+        for input in batch.inputs:
+            if isinstance(input, StalenessChange):
+                self.received.append((batch.partition, input.calculated.owner, input.calculated.key))
         return Writes()
 
 
-async def say_stale(connection: Connection, owner: str, key: str) -> None:
-    verdict = NewCalculated(owner, key, T0, "stale", {"n": 1}, uuid4())
-    await append_records(connection, NewRecords(calculated=[verdict]))
+async def append_stale(connection: Connection, owner: str, key: str) -> None:
+    calculated = NewCalculated(owner, key, T0, "stale", {"n": 1}, uuid4())
+    await append_records(connection, NewRecords(calculated=[calculated]))
 
 
-async def test_verdicts_come_once_in_the_partition_of_their_owner_even_if_they_are_sourced_again(
+async def test_staleness_comes_once_in_the_partition_of_its_owner_even_if_it_is_sourced_again(
     settings: Settings, connection: Connection, js: JetStreamContext
 ) -> None:
-    """As after a rebuild of the record stream, where the server needs ten seconds to begin again: a data stream that is
-    made anew sources everything from the beginning as well."""
-    listening = Listening()
+    """As after a rebuild of the record stream, after which the server needs ten seconds to source again. A data
+    stream that is created again also sources everything from the beginning."""
+    work = CalculatedWork()
     async with (
         running(Service("cdc", Publisher(settings).run)),
-        running(lane_worker("one", settings, listening)),
+        running(lane_worker("one", settings, work)),
     ):
-        await say_stale(connection, "plant 1", "a")
-        await say_stale(connection, "plant 2", "b.c")
+        await append_stale(connection, "plant 1", "a")
+        await append_stale(connection, "plant 2", "b.c")
 
-        async def are_heard() -> bool:
-            return len(listening.heard) >= 2
+        async def are_received() -> bool:
+            return len(work.received) >= 2
 
-        await eventually(are_heard, "two verdicts are heard", within=30)
+        await eventually(are_received, "two staleness changes are received", within=30)
         await js.delete_stream(settings.data_stream)
-        await say_stale(connection, "plant 1", "d")
+        await append_stale(connection, "plant 1", "d")
 
-        async def is_heard() -> bool:
-            return len(listening.heard) >= 3
+        async def is_received() -> bool:
+            return len(work.received) >= 3
 
-        await eventually(is_heard, "the new verdict is heard", within=60)
+        await eventually(is_received, "the new staleness change is received", within=60)
         assert (await js.stream_info(settings.data_stream)).state.messages == 3, "all were sourced again"
-    assert sorted(key for _, _, key in listening.heard) == ["a", "b.c", "d"]
-    partitions = {owner: partition for partition, owner, _ in listening.heard}
+    assert sorted(key for _, _, key in work.received) == ["a", "b.c", "d"]
+    partitions = {owner: partition for partition, owner, _ in work.received}
     for owner, token in (("plant 1", "plant%201"), ("plant 2", "plant%202")):
         subject = await stored_subject(js, settings, f"datapoint.{token}.x")
         assert subject.split(".")[3] == str(partitions[owner])

@@ -53,7 +53,7 @@ async def current(connection: Connection) -> dict[str, Any]:
     return await one_row(connection, "select * from tocsin.current_value")
 
 
-async def test_a_datapoint_is_stored_with_its_place_and_its_times(connection: Connection) -> None:
+async def test_a_datapoint_is_stored_with_its_position_and_its_times(connection: Connection) -> None:
     await store(connection, point(1, 66.5, second(-9), zone="north"))
     (row,) = await rows(connection, "datapoint")
     assert (row["owner"], row["key"], row["value"], row["labels"]) == (
@@ -81,7 +81,7 @@ async def test_the_newest_ts_wins_the_value_and_the_latest_arrival_is_kept(conne
     assert len(await rows(connection, "datapoint")) == 5, "late and out of order ones are stored"
 
 
-async def test_what_others_know_about_a_series_is_left_alone(connection: Connection) -> None:
+async def test_columns_of_other_components_are_left_alone(connection: Connection) -> None:
     await store(connection, point(1, 1))
     await connection.execute("update tocsin.current_value set freshness = 'stale', stale_since = %s", (T0,))
     await store(connection, point(2, 2))
@@ -89,7 +89,7 @@ async def test_what_others_know_about_a_series_is_left_alone(connection: Connect
     assert (value["freshness"], value["stale_since"]) == ("stale", T0)
 
 
-async def test_an_empty_batch_is_nothing(connection: Connection) -> None:
+async def test_an_empty_batch_writes_nothing(connection: Connection) -> None:
     await store(connection)
     assert await rows(connection, "datapoint") == []
 
@@ -107,15 +107,15 @@ async def test_a_batch_that_was_rolled_back_can_be_staged_again(connection: Conn
 NASTY = ["\\", "\\N", "a\tb", "a\nb", "a\rb", '"', "'", "é", "𝄞", "\\.", "\x01", "{}", "null", "true", "1"]
 
 
-async def test_texts_come_back_as_they_were(connection: Connection) -> None:
+async def test_texts_are_stored_exactly(connection: Connection) -> None:
     batch = [
         point(number, text, owner=text, key=f"k.{number}", label=text) for number, text in enumerate(NASTY)
     ]
     await store(connection, *batch)
-    found = await rows(connection, "datapoint", "stream_seq")
-    assert [row["value"] for row in found] == NASTY
-    assert [row["owner"] for row in found] == NASTY
-    assert [row["labels"] for row in found] == [{"label": text} for text in NASTY]
+    stored = await rows(connection, "datapoint", "stream_seq")
+    assert [row["value"] for row in stored] == NASTY
+    assert [row["owner"] for row in stored] == NASTY
+    assert [row["labels"] for row in stored] == [{"label": text} for text in NASTY]
 
 
 NUMBERS: Sequence[Value] = [
@@ -140,11 +140,11 @@ NUMBERS: Sequence[Value] = [
 ]
 
 
-async def test_numbers_come_back_as_they_were(connection: Connection) -> None:
+async def test_numbers_are_stored_exactly(connection: Connection) -> None:
     await store(connection, *(point(number, value) for number, value in enumerate(NUMBERS)))
-    found = [row["value"] for row in await rows(connection, "datapoint", "stream_seq")]
-    assert found == list(NUMBERS)
-    assert [type(value) for value in found] == [type(value) for value in NUMBERS]
+    values = [row["value"] for row in await rows(connection, "datapoint", "stream_seq")]
+    assert values == list(NUMBERS)
+    assert [type(value) for value in values] == [type(value) for value in NUMBERS]
 
 
 @given(
@@ -152,21 +152,21 @@ async def test_numbers_come_back_as_they_were(connection: Connection) -> None:
         st.tuples(st.integers(0, 3), st.sampled_from(["a", "b"]), st.sampled_from(["x", "y"])), max_size=12
     )
 )
-def test_one_row_of_each_series_carries_its_newest_value(drawn: list[tuple[int, str, str]]) -> None:
+def test_one_row_of_each_series_has_its_newest_value(drawn: list[tuple[int, str, str]]) -> None:
     batch = [point(seq, seq, second(ts), owner=owner, key=key) for seq, (ts, owner, key) in enumerate(drawn)]
     lines = [line.split("\t") for line in staged_lines(batch).decode().splitlines()]
     assert len(lines) == len(batch)
     marked = {(line[3], line[4]): line for line in lines if line[10] != "\\N"}
-    assert set(marked) == {(one.arrival.owner, one.arrival.key) for one in batch}
+    assert set(marked) == {(placed.arrival.owner, placed.arrival.key) for placed in batch}
     for series, line in marked.items():
-        mine = [one.arrival for one in batch if (one.arrival.owner, one.arrival.key) == series]
+        mine = [placed.arrival for placed in batch if (placed.arrival.owner, placed.arrival.key) == series]
         newest = max(mine, key=lambda arrival: (arrival.ts, arrival.seq))
         assert line[1] == str(newest.seq)
         assert (line[8], line[9]) == (mine[0].at.isoformat(), mine[-1].at.isoformat())
         assert line[10] == str(mine[-1].seq)
 
 
-async def test_partitions_are_made_once_for_days_of_arrival_in_utc(connection: Connection) -> None:
+async def test_partitions_are_created_once_for_days_of_arrival_in_utc(connection: Connection) -> None:
     await connection.execute("set timezone to 'Pacific/Auckland'")
     extend = "select tocsin.extend_datapoints('2026-03-02', '2026-03-05') as n"
     assert (await one_row(connection, extend))["n"] == 2

@@ -1,4 +1,4 @@
-"""Events of others enter the log once per key, whatever is sent twice, killed or wrong."""
+"""External events are appended once per key, also if messages are repeated or invalid or a worker is killed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tocsin.core.streams import ensure
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
-async def hand_in(settings: Settings, *bodies: Any) -> None:
+async def send_events(settings: Settings, *bodies: Any) -> None:
     async with jetstream(settings) as js:
         await ensure(js, ingest_stream_config(settings))
         for body in bodies:
@@ -48,7 +48,7 @@ async def wait_until_empty(settings: Settings) -> None:
     await eventually(is_empty, "everything is taken", within=60)
 
 
-def catcher(settings: Settings) -> Service:
+def ingester(settings: Settings) -> Service:
     return Service("ingest", EventIngester(settings).run)
 
 
@@ -56,11 +56,13 @@ def note(key: str, **more: Any) -> dict[str, Any]:
     return {"id": key, "type": "order-shipped", **more}
 
 
-async def test_an_event_is_appended_as_caught(settings: Settings, connection: Connection) -> None:
+async def test_an_event_is_appended_with_the_origin_external(
+    settings: Settings, connection: Connection
+) -> None:
     correlation = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21"
-    async with running(catcher(settings)):
-        given = note("a", owner="plant 7", payload={"n": 1}, ts="2026-03-02T08:00:00Z", severity="high")
-        await hand_in(settings, {**given, "correlation_id": correlation}, note("b"))
+    async with running(ingester(settings)):
+        event = note("a", owner="plant 7", payload={"n": 1}, ts="2026-03-02T08:00:00Z", severity="high")
+        await send_events(settings, {**event, "correlation_id": correlation}, note("b"))
         await wait_until_empty(settings)
     first, second = await events(connection)
     assert (first["origin"], first["type"], first["owner"]) == ("external", "order-shipped", "plant 7")
@@ -71,37 +73,37 @@ async def test_an_event_is_appended_as_caught(settings: Settings, connection: Co
     assert abs((second["ts"] - second["recorded_at"]).total_seconds()) < 60, "when it arrived"
 
 
-async def test_the_same_key_is_one_event_in_one_batch_in_two_and_for_two_workers(
+async def test_one_key_is_one_event_in_a_batch_in_two_batches_and_for_two_workers(
     settings: Settings, connection: Connection
 ) -> None:
-    given = [note(f"k{number % 7}", payload={"n": number}) for number in range(60)]
-    await hand_in(settings, *given[:30])
-    async with running(catcher(settings), catcher(settings), catcher(settings)):
-        await hand_in(settings, *given[30:])
+    sent = [note(f"k{number % 7}", payload={"n": number}) for number in range(60)]
+    await send_events(settings, *sent[:30])
+    async with running(ingester(settings), ingester(settings), ingester(settings)):
+        await send_events(settings, *sent[30:])
         await wait_until_empty(settings)
-    found = await events(connection)
-    # Which of several workers is the first to commit a key is a race; that one of them is, is not.
-    assert sorted(row["payload"]["n"] % 7 for row in found) == list(range(7))
+    appended = await events(connection)
+    # Any of the workers may be the first to commit a key.
+    assert sorted(row["payload"]["n"] % 7 for row in appended) == list(range(7))
     assert len(await rows(connection, "ingest_event")) == 7
 
 
 async def test_a_batch_is_appended_in_the_order_in_which_it_was_sent(
     settings: Settings, connection: Connection
 ) -> None:
-    await hand_in(settings, *(note(f"k{9 - number}", payload={"n": number}) for number in range(10)))
-    async with running(catcher(settings)):
+    await send_events(settings, *(note(f"k{9 - number}", payload={"n": number}) for number in range(10)))
+    async with running(ingester(settings)):
         await wait_until_empty(settings)
     assert [row["payload"]["n"] for row in await events(connection)] == list(range(10))
 
 
-async def test_what_is_no_event_is_set_aside_with_the_reason_and_holds_nothing_up(
+async def test_invalid_events_become_dead_letters_with_the_reason_and_block_nothing(
     settings: Settings, connection: Connection
 ) -> None:
-    # Postgres writes numbers out: this payload is small when sent and too large when stored.
+    # Postgres writes numbers with all their digits: this payload is small when sent and too large when stored.
     swollen = {"id": "s", "type": "t", "payload": {"n": [1e300] * 1_000}}
     bad = [b"\xff", {"id": "x"}, note("y", type="a b"), note("z", payload={"a": "\0"}), swollen]
-    await hand_in(settings, note("a"), *bad, note("b"))
-    async with running(catcher(settings)):
+    await send_events(settings, note("a"), *bad, note("b"))
+    async with running(ingester(settings)):
         await wait_until_empty(settings)
     assert len(await events(connection)) == 2
     async with jetstream(settings) as js:
@@ -119,26 +121,28 @@ async def test_what_is_no_event_is_set_aside_with_the_reason_and_holds_nothing_u
 async def test_of_two_transactions_with_one_key_the_second_waits_and_appends_nothing(
     sessions: Sessions, connection: Connection
 ) -> None:
-    one, other = await sessions("one"), await sessions("other")
+    first, second = await sessions("one"), await sessions("other")
     event = NewEvent(T0, "external", "noted", {"n": 1})
-    async with one.transaction():
-        assert await append_external(one, ["k"], [event]) == 1
-        second = asyncio.create_task(append_external(other, ["k"], [event]))
+    async with first.transaction():
+        assert await append_external(first, ["k"], [event]) == 1
+        appending = asyncio.create_task(append_external(second, ["k"], [event]))
 
         async def waits() -> bool:
-            return await blocked(connection, other)
+            return await blocked(connection, second)
 
         await eventually(waits, "the second waits")
-    assert await second == 0
+    assert await appending == 0
     assert len(await events(connection)) == 1
 
 
 async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
     hasty: Settings, connection: Connection
 ) -> None:
-    await hand_in(hasty, note("a"), note("b"))
-    given = hasty.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})
-    environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
+    await send_events(hasty, note("a"), note("b"))
+    variables = hasty.model_dump(
+        include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"}
+    )
+    environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in variables.items()}
     victim = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -156,21 +160,21 @@ async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
         await victim.wait()
     appended = await events(connection)
     assert len(appended) > 0
-    async with running(catcher(hasty)):
+    async with running(ingester(hasty)):
         await wait_until_empty(hasty)
-    found = await events(connection)
-    assert found[: len(appended)] == appended
-    assert len({row["id"] for row in found}) == len(found) == 2
+    after = await events(connection)
+    assert after[: len(appended)] == appended
+    assert len({row["id"] for row in after}) == len(after) == 2
 
 
-async def test_a_queue_made_anew_is_read_again(settings: Settings, connection: Connection) -> None:
-    async with running(catcher(settings)):
-        await hand_in(settings, note("a"))
+async def test_a_queue_that_is_created_again_is_read(settings: Settings, connection: Connection) -> None:
+    async with running(ingester(settings)):
+        await send_events(settings, note("a"))
         await wait_until_empty(settings)
         async with jetstream(settings) as js:
             await js.delete_stream(settings.ingest_stream)
             await _made(js, settings)
-        await hand_in(settings, note("a"), note("b"))
+        await send_events(settings, note("a"), note("b"))
         await wait_until_empty(settings)
     assert len(await events(connection)) == 2
 
@@ -186,12 +190,12 @@ async def _made(js: JetStreamContext, settings: Settings) -> None:
     await eventually(is_made, "the worker makes it again", within=30)
 
 
-async def test_an_event_that_answers_a_message_of_an_action_knows_where_it_came_from(
+async def test_an_event_that_answers_a_message_of_an_action_has_its_lineage_and_correlation(
     settings: Settings, connection: Connection
 ) -> None:
     cause = "11111111-1111-4111-8111-111111111111"
     headers = {"Tocsin-Lineage": "each,schedule%3Anightly", "Tocsin-Correlation-Id": cause}
-    async with jetstream(settings) as js, running(catcher(settings)):
+    async with jetstream(settings) as js, running(ingester(settings)):
         await ensure(js, ingest_stream_config(settings))
         subject = f"{settings.subjects}.ingest.event"
         await js.publish(subject, json.dumps(note("a")).encode(), headers=headers)

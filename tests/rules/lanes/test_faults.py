@@ -1,4 +1,4 @@
-"""Workers as processes, killed and frozen inside their batches, servers restarted: the effects are counted (I6, I7)."""
+"""Workers are killed and frozen inside their batches and servers restarted; the effects are counted (I6, I7)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def workers_on(settings: Settings, folder: Path, count: int) -> Iterator[Workers
 
 
 class Producer(threading.Thread):
-    """Sends one datapoint per owner and round until it is told to end; NATS may be away meanwhile."""
+    """Sends one datapoint per owner and round until `finish`; NATS may be unreachable in between."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
@@ -76,7 +76,7 @@ class Producer(threading.Thread):
             self.rounds += 1
 
     async def _send(self, number: int) -> None:
-        """Each owner once, however often NATS goes away in between: a repeated send has the same message id."""
+        """Each owner once, even if NATS is unreachable in between: a repeated send has the same message id."""
         left = list(OWNERS)
         while left:
             try:
@@ -95,7 +95,7 @@ class Producer(threading.Thread):
 
 
 @pytest.mark.timeout(600)
-def test_whatever_is_killed_or_frozen_each_message_has_its_effects_once(folder: Path) -> None:
+def test_each_message_has_its_effects_once_although_processes_are_killed_and_frozen(folder: Path) -> None:
     with embedded_servers(folder / "servers", durable=False) as servers:
         settings = settings_of(servers, folder / "lanes")
         with workers_on(settings, folder / "lanes", 3) as workers:
@@ -105,17 +105,17 @@ def test_whatever_is_killed_or_frozen_each_message_has_its_effects_once(folder: 
                 inflict(servers, workers, fault)
             rounds = producer.finish()
             workers.wait_for_effects(rounds * len(OWNERS))
-        found = asyncio.run(_effects(settings))
+        effects = asyncio.run(_effects(settings))
     assert rounds > 0
     for owner in OWNERS:
-        mine = [row["value"] for row in found if row["owner"] == owner]
+        mine = [row["value"] for row in effects if row["owner"] == owner]
         assert mine == list(range(rounds)), owner
-    assert len({row["pid"] for row in found}) > 1
+    assert len({row["pid"] for row in effects}) > 1
 
 
 @pytest.mark.timeout(600)
-def test_a_killed_holder_is_replaced_when_its_time_is_up(folder: Path) -> None:
-    """In time once is enough: a busy machine may be late, a wrong deadline is late always."""
+def test_a_killed_holder_is_replaced_when_its_lease_ends(folder: Path) -> None:
+    """One replacement in time is enough: a busy machine may be late, a wrong deadline is always late."""
     took_s: list[float] = []
     with embedded_servers(folder / "servers", durable=False) as servers:
         settings = settings_of(servers, folder / "lanes")

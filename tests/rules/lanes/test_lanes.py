@@ -1,4 +1,4 @@
-"""Workers share the partitions, and each message has its effects once, in order, whoever joins, leaves or fails."""
+"""Workers share the partitions, and each message has its effects once, in order, while workers join, leave and fail."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ async def effect_table(connection: Connection) -> None:
     await make_effects(connection)
 
 
-def assert_once_and_in_order(found: list[dict[str, Any]], values: int) -> None:
+def assert_once_and_in_order(effects: list[dict[str, Any]], values: int) -> None:
     for owner in OWNERS:
-        mine = [row for row in found if row["owner"] == owner]
+        mine = [row for row in effects if row["owner"] == owner]
         assert [row["value"] for row in mine] == list(range(values)), owner
         assert len({row["partition"] for row in mine}) == 1, "one owner, one partition"
         assert all(earlier["seq"] < later["seq"] for earlier, later in pairwise(mine))
-    assert len(found) == len(OWNERS) * values
+    assert len(effects) == len(OWNERS) * values
 
 
 async def test_each_message_has_its_effects_once_and_in_order(
@@ -81,13 +81,13 @@ async def test_four_workers_take_a_fair_share_each_and_share_again_when_one_leav
     assert await shares(connection) == []
 
 
-async def test_partitions_that_are_quiet_are_complete_until_about_now(
+async def test_the_watermark_of_an_idle_partition_is_about_now(
     settings: Settings, connection: Connection
 ) -> None:
     await make_stream(settings)
     async with running(lane_worker("one", settings)):
 
-        async def are_complete() -> bool:
+        async def have_watermarks() -> bool:
             cursor = await connection.execute(
                 "select count(*) from tocsin.lane_partition"
                 " where watermark > tocsin.instant() - interval '2 seconds'"
@@ -95,7 +95,7 @@ async def test_partitions_that_are_quiet_are_complete_until_about_now(
             row = await cursor.fetchone()
             return row == (8,)
 
-        await eventually(are_complete, "all eight are complete")
+        await eventually(have_watermarks, "all eight are complete")
         before = [row["watermark"] for row in await partitions(connection)]
 
         async def have_moved() -> bool:
@@ -114,10 +114,10 @@ class ConflictTwice(Writes):
     async def timers(self, connection: Connection) -> None:
         ConflictTwice.tries += 1
         if ConflictTwice.tries <= 2:
-            raise Conflict("somebody was quicker")
+            raise Conflict("another transaction was faster")
 
 
-async def test_a_plan_that_was_overtaken_is_made_again(settings: Settings, connection: Connection) -> None:
+async def test_a_plan_with_a_conflict_is_made_again(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
     worker = lane_worker("one", settings, Counting(), ConflictTwice())
     async with running(worker):
@@ -128,14 +128,14 @@ async def test_a_plan_that_was_overtaken_is_made_again(settings: Settings, conne
     assert ConflictTwice.tries > 2
 
 
-class Choking:
+class FailOnThree:
     """Fails on the value 3, in Python or in Postgres."""
 
     def __init__(self, how: str) -> None:
         self._how = how
 
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
-        has_three = any(getattr(one, "value", 0) == 3 for one in batch.inputs)
+        has_three = any(getattr(input, "value", 0) == 3 for input in batch.inputs)
         if has_three and self._how == "python":
             raise ZeroDivisionError("three")
         return _Divide(0 if has_three else 1)
@@ -150,27 +150,27 @@ class _Divide(Writes):
 
 
 @pytest.mark.parametrize("how", ["python", "postgres"])
-async def test_a_message_that_cannot_be_worked_on_is_set_aside_alone(
+async def test_only_the_message_that_fails_becomes_a_dead_letter(
     settings: Settings, connection: Connection, how: str
 ) -> None:
     await make_stream(settings)
     await send(settings, range(8), OWNERS[:1])
-    calm = patient(settings)
-    async with running(lane_worker("one", calm, Choking(how), Counting())):
+    there = patient(settings)
+    async with running(lane_worker("one", there, FailOnThree(how), Counting())):
         await wait_for_rows(connection, "public.effect", 7)
         async with jetstream(settings) as js:
-            found = await js.get_last_msg(settings.dead_stream, f"{settings.subjects}.dead.datapoint")
+            message = await js.get_last_msg(settings.dead_stream, f"{settings.subjects}.dead.datapoint")
     assert [row["value"] for row in await effects(connection)] == [0, 1, 2, 4, 5, 6, 7]
-    letter = DeadLetter.model_validate_json(found.data or b"")
+    letter = DeadLetter.model_validate_json(message.data or b"")
     assert json.loads(letter.body) == {"value": 3}
     assert ("ZeroDivisionError: three" if how == "python" else "DivisionByZero") in letter.reason
     assert ".data." in letter.subject
 
 
-async def test_a_batch_that_outlasts_its_session_is_tried_again_in_smaller_parts(
+async def test_a_batch_that_takes_longer_than_its_session_may_is_tried_again_in_smaller_parts(
     settings: Settings, connection: Connection
 ) -> None:
-    """Postgres ends a transaction that lies open for too long: here, one with more than ten datapoints."""
+    """Postgres ends a transaction that is idle for too long: here, one with more than ten datapoints."""
     await connection.execute(
         "create function public.end_session() returns trigger language plpgsql as $$ begin"
         " if (select count(*) from added) > 10 then perform pg_terminate_backend(pg_backend_pid()); end if;"
@@ -190,7 +190,7 @@ async def test_a_batch_that_outlasts_its_session_is_tried_again_in_smaller_parts
         await wait_for_rows(connection, "tocsin.datapoint", 120, within=30.0)
 
 
-async def test_another_number_of_partitions_is_refused(settings: Settings, connection: Connection) -> None:
+async def test_another_number_of_partitions_is_rejected(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
     async with running(lane_worker("one", settings)):
         await wait_for_shares(connection, 8)

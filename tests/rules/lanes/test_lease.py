@@ -1,4 +1,4 @@
-"""A partition has one holder; a silent one loses it, and what it tries afterwards is refused."""
+"""A partition has one holder. A holder that does not renew its lease loses it, and cannot commit afterwards."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ async def new_leases(sessions: Sessions, name: str, ttl_s: float = 60.0) -> Leas
 
 
 async def test_a_partition_is_taken_by_one(sessions: Sessions) -> None:
-    one, other = await new_leases(sessions, "one"), await new_leases(sessions, "other")
-    assert await one.take(KEY) is not None
-    assert await other.take(KEY) is None
-    assert await one.take(KEY) is None
+    first, second = await new_leases(sessions, "one"), await new_leases(sessions, "other")
+    assert await first.take(KEY) is not None
+    assert await second.take(KEY) is None
+    assert await first.take(KEY) is None
 
 
-async def test_of_many_at_once_one_takes_it(sessions: Sessions) -> None:
+async def test_one_of_many_concurrent_workers_takes_it(sessions: Sessions) -> None:
     many = [await new_leases(sessions, str(number)) for number in range(6)]
     taken = await asyncio.gather(*(each.take(KEY) for each in many))
-    assert len([one for one in taken if one is not None]) == 1
+    assert len([partition for partition in taken if partition is not None]) == 1
 
 
-async def test_a_silent_holder_is_replaced_and_then_refused(
+async def test_a_holder_whose_lease_ended_is_replaced_and_then_rejected(
     sessions: Sessions, connection: Connection
 ) -> None:
     frozen, quick = await new_leases(sessions, "frozen"), await new_leases(sessions, "quick")
@@ -67,10 +67,10 @@ async def test_a_silent_holder_is_replaced_and_then_refused(
     assert frozen.held == set()
 
 
-async def test_one_that_lost_it_and_has_it_again_is_refused_where_it_was(
+async def test_a_worker_that_lost_it_and_has_it_again_is_rejected_at_its_old_position(
     sessions: Sessions, connection: Connection
 ) -> None:
-    """The position is part of the proof: an old batch of the same worker must not go on either."""
+    """The position is part of the check: an old batch of the same worker must not commit either."""
     worker = await new_leases(sessions, "worker")
     old = await worker.take(KEY)
     assert old is not None
@@ -94,7 +94,7 @@ async def test_a_batch_that_was_rolled_back_leaves_the_position(
     assert partition.position.last_seq == 6
 
 
-async def test_complete_until_never_goes_back(sessions: Sessions, connection: Connection) -> None:
+async def test_the_watermark_never_decreases(sessions: Sessions, connection: Connection) -> None:
     worker = await new_leases(sessions, "worker")
     partition = await worker.take(KEY)
     assert partition is not None
@@ -110,7 +110,7 @@ async def test_complete_until_never_goes_back(sessions: Sessions, connection: Co
     assert rows[1]["watermark"] is None, "not ours to say"
 
 
-async def test_a_beat_does_not_wait_for_a_batch(sessions: Sessions) -> None:
+async def test_a_renewal_does_not_wait_for_a_batch(sessions: Sessions) -> None:
     worker = await new_leases(sessions, "worker")
     partition = await worker.take(KEY)
     assert partition is not None
@@ -132,25 +132,25 @@ async def test_a_locked_partition_is_not_waited_for(sessions: Sessions, connecti
         assert await quick.take(KEY) is None
 
 
-async def test_giving_back_wakes_the_others(
+async def test_a_release_wakes_the_other_workers(
     sessions: Sessions, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rules.lanes.lease._RENEWAL_S", 3600.0)
-    one = await new_leases(sessions, "one", ttl_s=3600.0)
-    assert await one.take(KEY) is not None
-    other = await new_leases(sessions, "other", ttl_s=3600.0)
-    waiting = asyncio.create_task(other.wait())
-    await one.leave()
+    first = await new_leases(sessions, "one", ttl_s=3600.0)
+    assert await first.take(KEY) is not None
+    second = await new_leases(sessions, "other", ttl_s=3600.0)
+    waiting = asyncio.create_task(second.wait())
+    await first.leave()
     await asyncio.wait_for(waiting, 30)
-    assert await other.take(KEY) is not None
+    assert await second.take(KEY) is not None
 
 
-async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_gives_that_back_too(
+async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_releases_that_too(
     sessions: Sessions, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres has committed the take, and the worker was cancelled before it read the answer."""
-    one = await new_leases(sessions, "one")
-    session = one._connection
+    first = await new_leases(sessions, "one")
+    session = first._connection
     execute = session.execute
 
     async def execute_and_be_cancelled(query: bytes, parameters: Any = None) -> None:
@@ -160,33 +160,33 @@ async def test_a_worker_that_is_cancelled_while_it_takes_a_partition_gives_that_
     with monkeypatch.context() as cancelling:
         cancelling.setattr(session, "execute", execute_and_be_cancelled)
         with pytest.raises(asyncio.CancelledError):
-            await one.take(KEY)
-    assert (await partitions(connection))[0]["holder"] == one.holder
-    await one.leave()
+            await first.take(KEY)
+    assert (await partitions(connection))[0]["holder"] == first.holder
+    await first.leave()
     assert [row["holder"] for row in await partitions(connection)] == [None] * 4
 
 
-async def test_a_worker_that_left_is_counted_no_more(sessions: Sessions) -> None:
-    one, other = await new_leases(sessions, "one"), await new_leases(sessions, "other")
-    assert len((await one.renew({})).take) == 2
-    await other.leave()
-    assert len((await one.renew({})).take) == 4
+async def test_a_worker_that_left_is_not_counted(sessions: Sessions) -> None:
+    first, second = await new_leases(sessions, "one"), await new_leases(sessions, "other")
+    assert len((await first.renew({})).take) == 2
+    await second.leave()
+    assert len((await first.renew({})).take) == 4
 
 
-async def test_a_worker_that_died_is_counted_until_its_time_is_up(
+async def test_a_worker_that_died_is_counted_until_its_lease_ends(
     sessions: Sessions, connection: Connection
 ) -> None:
-    one, dead = await new_leases(sessions, "one"), await new_leases(sessions, "dead")
-    assert len((await one.renew({})).take) == 2
+    first, dead = await new_leases(sessions, "one"), await new_leases(sessions, "dead")
+    assert len((await first.renew({})).take) == 2
     await connection.execute(
         "update tocsin.lane_worker set seen_until = tocsin.instant() where holder = %s", (dead.holder,)
     )
-    assert len((await one.renew({})).take) == 4
+    assert len((await first.renew({})).take) == 4
     await connection.execute(
         "update tocsin.lane_worker set seen_until = tocsin.instant() - interval '2 minutes' where holder = %s",
         (dead.holder,),
     )
-    await one.renew({})
-    await one.renew({})
+    await first.renew({})
+    await first.renew({})
     cursor = await connection.execute("select holder from tocsin.lane_worker")
-    assert await cursor.fetchall() == [(one.holder,)]
+    assert await cursor.fetchall() == [(first.holder,)]

@@ -1,4 +1,4 @@
-"""Whoever reads a stream, and whatever is killed meanwhile: the conclusions are those of one worker that comes late."""
+"""Several workers that are killed and frozen conclude the same from a stream as one worker that reads it later."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ event_rule: {name: rare, datapoint: dsp.b, above: 60, cooldown: 700ms}
 NAMES = {"hot", "quiet", "strict", "lenient", "mean", "steep", "rare", "stale:load"}
 OWNERS = [f"plant {number}" for number in range(16)]
 FAULTS = ("kill written", "stop written", "kill planned")
-# Longer than any series may be silent.
-SILENCE_S = 0.6
+# Longer than the deadline of any series.
+STALE_AFTER_S = 0.6
 
 
 class Producer(threading.Thread):
-    """Batches of random series of random owners; at its end one datapoint of each owner, after a silence of all."""
+    """Sends batches of random series; at the end one datapoint of each owner, after all became stale."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
@@ -74,7 +74,7 @@ class Producer(threading.Thread):
                     keys = self._chance.choices(("dsp.a", "dsp.b", "dsp.c"), k=2)
                     values = (self._chance.choice([40.0, 50.0, 62.0, 66.0, 80.0]) for _ in keys)
                     await self._send(js, owner, zip(keys, values, strict=True))
-            threading.Event().wait(SILENCE_S)
+            threading.Event().wait(STALE_AFTER_S)
             for owner in OWNERS:
                 await self._send(js, owner, [("end", 0.0)])
 
@@ -108,7 +108,7 @@ async def prepare(settings: Settings) -> None:
     await connection.close()
 
 
-def house(
+def instance(
     stack: ExitStack, settings: Settings, folder: Path, workers: int, clocks: int
 ) -> tuple[Workers, Clocks]:
     asyncio.run(prepare(settings))
@@ -120,7 +120,7 @@ def house(
 
 
 def wait_until_decided(workers: Workers, datapoints: int) -> None:
-    """Everything is stored, heard of and judged, and no deadline is left."""
+    """Wait until everything is stored and evaluated, and no deadline is left."""
     query = (
         f"select (select count(*) from tocsin.datapoint) = {datapoints} and not exists (select from tocsin.timer)"
         " and not exists (select from tocsin.current_value where handled_stale_since is distinct from stale_since)"
@@ -129,22 +129,22 @@ def wait_until_decided(workers: Workers, datapoints: int) -> None:
 
 
 def sleep_over_deadlines(workers: Workers) -> None:
-    """While nobody reads, the clock must not speak of what has arrived meanwhile."""
-    for one in workers.processes:
-        one.freeze()
-    let_work_go_on(SILENCE_S)
-    for one in workers.processes:
-        one.thaw()
+    """While no worker reads, the clock must not make series stale whose datapoints are unread."""
+    for process in workers.processes:
+        process.freeze()
+    let_work_go_on(STALE_AFTER_S)
+    for process in workers.processes:
+        process.thaw()
 
 
 async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
-    """Everything but who wrote it, when, in how many batches, and in which order of owners."""
+    """All results without the writer, the time of the write, the batches and the order of owners."""
     queries = {
         "alarms": "select id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason,"
         " payload::text, correlation_id from tocsin.alarm order by id",
-        "edges": "select id, ts, origin, type, rule, owner, alarm_id, severity, source_event_id, correlation_id,"
+        "transitions": "select id, ts, origin, type, rule, owner, alarm_id, severity, source_event_id, correlation_id,"
         " payload::text from tocsin.event where alarm_id is not null order by id",
-        "verdicts": "select id, owner, key, ts, kind, payload::text from tocsin.datapoint_calculated order by id",
+        "staleness": "select id, owner, key, ts, kind, payload::text from tocsin.datapoint_calculated order by id",
         "states": "select event_rule, owner, phase, alarm_id, state::text from tocsin.rule_state order by 1, 2",
         "series": "select owner, key, value, ts, arrived_at, stream_seq, first_arrived_at, freshness, stale_since,"
         " handled_stale_since from tocsin.current_value order by 1, 2",
@@ -152,22 +152,22 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
     }
     connection = await connect(patient(settings), "test")
     try:
-        found = {name: await all_rows(connection, query) for name, query in queries.items()}
+        results = {name: await all_rows(connection, query) for name, query in queries.items()}
         taken = await effects(connection)
     finally:
         await connection.close()
     by_owner = {owner: [row["seq"] for row in taken if row["owner"] == owner] for owner in OWNERS}
-    return {**found, "order": [{"owner": owner, "seqs": seqs} for owner, seqs in by_owner.items()]}
+    return {**results, "order": [{"owner": owner, "seqs": seqs} for owner, seqs in by_owner.items()]}
 
 
 @pytest.mark.timeout(600)
 def test_four_workers_that_are_killed_and_frozen_conclude_what_one_late_worker_does(
     servers: Servers, hasty: Settings, late: Settings, tmp_path: Path
 ) -> None:
-    """The same stream, so the same arrivals: first while they come, then all at once, from the past."""
+    """The same stream, so the same arrivals: first while they come, then all at once later."""
     with ExitStack() as stack:
-        workers, clocks = house(stack, hasty, tmp_path / "four", 4, 2)
-        workers.wait_until_held_by({one.pid for one in workers.processes})
+        workers, clocks = instance(stack, hasty, tmp_path / "four", 4, 2)
+        workers.wait_until_held_by({process.pid for process in workers.processes})
         producer = Producer(hasty)
         producer.start()
         for fault in FAULTS:
@@ -177,10 +177,10 @@ def test_four_workers_that_are_killed_and_frozen_conclude_what_one_late_worker_d
         sent = producer.finish()
         wait_until_decided(workers, sent)
     with ExitStack() as stack:
-        worker, _ = house(stack, late, tmp_path / "one", 1, 1)
+        worker, _ = instance(stack, late, tmp_path / "one", 1, 1)
         wait_until_decided(worker, sent)
     of_four, of_one = asyncio.run(concluded(hasty)), asyncio.run(concluded(late))
     for name, rows in of_one.items():
         assert of_four[name] == rows, name
     assert {row["event_rule"] for row in of_one["alarms"]} == NAMES
-    assert len(of_one["verdicts"]) > len(OWNERS)
+    assert len(of_one["staleness"]) > len(OWNERS)

@@ -1,4 +1,4 @@
-"""A partition is read in order and without a hole, whatever happens to the consumer, the stream and the server."""
+"""A partition is read in order and without gaps, also if the consumer, the stream or the server fails."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def js(bus: Client) -> JetStreamContext:
 
 
 class Reading:
-    """A reader with its partition: what was read is committed at once."""
+    """A reader and its partition: messages are committed as soon as they are read."""
 
     def __init__(self, connection: Connection, bus: Client, lane: DataLane, partition: Partition) -> None:
         self.connection = connection
@@ -128,7 +128,7 @@ async def test_a_reader_begins_behind_the_position(
     assert await again.bodies(1) == [b"c"]
 
 
-async def test_a_consumer_that_is_gone_is_made_again(
+async def test_a_deleted_consumer_is_created_again(
     reading: Reading, js: JetStreamContext, there: Settings
 ) -> None:
     await put(js, there, b"a")
@@ -138,7 +138,7 @@ async def test_a_consumer_that_is_gone_is_made_again(
     assert await reading.bodies(1) == [b"b"]
 
 
-async def test_messages_lost_on_the_way_are_read_again(
+async def test_messages_lost_in_transit_are_read_again(
     reading: Reading, js: JetStreamContext, there: Settings
 ) -> None:
     await put(js, there, b"a")
@@ -152,11 +152,11 @@ async def test_messages_lost_on_the_way_are_read_again(
 
     await puller._ask()
     await eventually(have_arrived, "three messages arrive")
-    del puller._arrived[1]  # the connection died between them
+    del puller._arrived[1]  # the connection died between the two
     assert await reading.bodies(3) == [b"b", b"c", b"d"]
 
 
-async def test_a_lost_end_is_noticed_while_nothing_comes(
+async def test_a_lost_last_message_is_noticed_while_no_other_comes(
     reading: Reading, js: JetStreamContext, there: Settings
 ) -> None:
     await put(js, there, b"a")
@@ -171,16 +171,16 @@ async def test_a_lost_end_is_noticed_while_nothing_comes(
     await puller._ask()
     await eventually(has_arrived, "it arrives")
     puller._arrived.clear()
-    found: list[bytes] = []
+    read: list[bytes] = []
 
     async def is_read() -> bool:
-        assert await reading.reader.find_idle_instant() is None, "it must not say that everything is read"
+        assert await reading.reader.find_idle_instant() is None, "not everything is read"
         if await reading.reader.wait_for_message(reading.connection, 0.02):
-            found.extend(message.data for message in await reading.reader.next_batch())
-        return bool(found)
+            read.extend(message.data for message in await reading.reader.next_batch())
+        return bool(read)
 
     await eventually(is_read, "the lost message is read")
-    assert found == [b"b"]
+    assert read == [b"b"]
 
 
 async def test_a_restart_of_nats_is_survived(
@@ -199,7 +199,7 @@ async def test_a_restart_of_nats_is_survived(
     assert await reading.bodies(1) == [b"b"]
 
 
-async def test_a_stream_that_is_gone_is_said(reading: Reading, js: JetStreamContext, there: Settings) -> None:
+async def test_a_missing_stream_is_an_error(reading: Reading, js: JetStreamContext, there: Settings) -> None:
     await put(js, there, b"a")
     await reading.next(1)
     await js.delete_stream(there.data_stream)
@@ -207,11 +207,11 @@ async def test_a_stream_that_is_gone_is_said(reading: Reading, js: JetStreamCont
         await reading.next(1)
 
 
-@pytest.mark.parametrize("by", ["us", "somebody", "somebody, with more messages than before"])
-async def test_a_stream_made_anew_is_read_from_its_beginning(
+@pytest.mark.parametrize("by", ["us", "an operator", "an operator, with more messages than before"])
+async def test_a_stream_that_is_created_again_is_read_from_its_beginning(
     reading: Reading, js: JetStreamContext, there: Settings, by: str
 ) -> None:
-    """Its sequences mean something else; that they are greater than the position proves nothing."""
+    """Its sequences are those of other messages, even if they are greater than the position."""
     await put(js, there, b"a", b"b", b"c")
     await reading.next(3)
     await js.delete_stream(there.data_stream)
@@ -226,10 +226,10 @@ async def test_a_stream_made_anew_is_read_from_its_beginning(
     assert await reading.bodies(1) == [b"f"]
 
 
-async def test_a_stream_that_lost_its_end_is_read_on_by_the_time_of_arrival(
+async def test_a_stream_that_lost_its_end_is_read_by_the_time_of_arrival(
     reading: Reading, js: JetStreamContext, there: Settings, bus: Client
 ) -> None:
-    """A power failure takes what the server had acknowledged; new messages then reuse the sequences."""
+    """A power failure can lose acknowledged messages; new messages then reuse the sequences."""
     await put(js, there, b"a", b"b")
     await reading.next(2)
     ahead = reading.partition.position._replace(last_seq=9)
@@ -241,7 +241,7 @@ async def test_a_stream_that_lost_its_end_is_read_on_by_the_time_of_arrival(
     assert reading.partition.position.last_seq == 3
 
 
-async def test_arrival_never_goes_back_even_if_the_servers_clock_does(
+async def test_arrivals_never_decrease_even_if_the_clock_of_the_server_does(
     reading: Reading, js: JetStreamContext, there: Settings, bus: Client
 ) -> None:
     await put(js, there, b"a")
@@ -254,13 +254,13 @@ async def test_arrival_never_goes_back_even_if_the_servers_clock_does(
     assert future < arrivals[0] <= arrivals[1] <= future + timedelta(microseconds=2), "in one batch or in two"
 
 
-async def test_a_quiet_partition_says_up_to_when_it_is_complete(
+async def test_an_idle_partition_has_a_watermark(
     reading: Reading, js: JetStreamContext, there: Settings
 ) -> None:
     assert await reading.reader.find_idle_instant() is None
     await put(js, there, b"a")
     (message,) = await reading.next(1)
-    assert await reading.reader.find_idle_instant() is None, "one look proves nothing"
+    assert await reading.reader.find_idle_instant() is None, "one check proves nothing"
     first = await reading.reader.find_idle_instant()
     assert first is not None
     assert first > message.at
@@ -273,17 +273,17 @@ async def test_a_quiet_partition_says_up_to_when_it_is_complete(
     assert late.at > second
 
 
-async def test_a_message_that_nobody_asked_for_yet_counts_as_not_read(
+async def test_a_message_that_was_not_requested_yet_counts_as_unread(
     there: Settings, reading: Reading, js: JetStreamContext, bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DataLane, "max_batch", 1)
-    one = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    other = Reading(reading.connection, bus, DataLane(there), reading.partition)
     await put(js, there, b"a", b"b")
-    assert await one.bodies(1) == [b"a"]
-    assert await one.reader.find_idle_instant() is None
-    assert await one.reader.find_idle_instant() is None
-    assert await one.bodies(1) == [b"b"]
-    assert await one.reader.find_idle_instant() is not None
+    assert await other.bodies(1) == [b"a"]
+    assert await other.reader.find_idle_instant() is None
+    assert await other.reader.find_idle_instant() is None
+    assert await other.bodies(1) == [b"b"]
+    assert await other.reader.find_idle_instant() is not None
 
 
 async def test_a_batch_is_bounded_by_its_bytes(

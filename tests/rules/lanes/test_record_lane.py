@@ -1,4 +1,4 @@
-"""The record lane: one worker at a time, in commit order, from a position that no stream can take back."""
+"""The record lane: one worker at a time, in commit order, from a position that does not depend on the stream."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def wait_until_read(connection: Connection) -> None:
     await eventually(is_read, "the lane is at the head of the log", within=60)
 
 
-async def test_the_position_follows_the_log_and_everything_in_it(
+async def test_the_position_follows_all_records_of_the_log(
     settings: Settings, connection: Connection
 ) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
@@ -50,7 +50,7 @@ async def test_the_position_follows_the_log_and_everything_in_it(
 
 
 @pytest.mark.parametrize("how", ["removed", "rebuilt with less"])
-async def test_a_stream_made_anew_starts_nothing_old_even_if_nothing_remembers_the_actions(
+async def test_a_stream_that_is_created_again_starts_nothing_a_second_time_even_if_the_actions_are_deleted(
     settings: Settings, connection: Connection, how: str
 ) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
@@ -75,9 +75,7 @@ async def test_a_stream_made_anew_starts_nothing_old_even_if_nothing_remembers_t
     assert [row["event_seq"] for row in await actions(connection)] == [seq, later]
 
 
-async def test_a_new_lane_begins_where_the_oldest_rule_does(
-    settings: Settings, connection: Connection
-) -> None:
+async def test_a_new_lane_begins_at_the_oldest_rule(settings: Settings, connection: Connection) -> None:
     await note(connection)
     await note(connection)
     await put(connection, action("tell") + rule("each", "tell"))
@@ -105,10 +103,10 @@ async def test_without_any_rule_a_new_lane_begins_at_the_head(
     assert await position(connection) == 2, "one that has begun stays where it is"
 
 
-async def test_a_standby_takes_over_where_the_first_stopped(
+async def test_a_standby_continues_at_the_position_of_the_first(
     settings: Settings, connection: Connection
 ) -> None:
-    """Both are there from the start; one drains, and the other goes on when it stops."""
+    """Both run from the start; one drains, and the other continues when it stops."""
     await put(connection, action("tell") + rule("each", "tell"))
     first, second = lane_worker(settings, "first"), lane_worker(settings, "second")
     async with running(Service("cdc", Publisher(settings).run), second):
@@ -125,7 +123,7 @@ async def test_a_standby_takes_over_where_the_first_stopped(
     assert len(await rows(connection, "action_step")) == 4
 
 
-async def test_complete_until_is_just_before_the_newest_record(
+async def test_the_watermark_is_just_before_the_newest_record(
     settings: Settings, connection: Connection
 ) -> None:
     lane = RecordLane(settings, [])
@@ -137,7 +135,7 @@ async def test_complete_until_is_just_before_the_newest_record(
         assert lane.watermark_of(LaneMessage(1, T0, "s", unknown)) is None
 
 
-async def test_a_quiet_lane_is_complete_until_now_unless_somebody_is_about_to_commit(
+async def test_the_watermark_of_an_idle_lane_is_now_unless_a_session_is_about_to_commit(
     settings: Settings, connection: Connection, sessions: Sessions
 ) -> None:
     lane = RecordLane(settings, [])

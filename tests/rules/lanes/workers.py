@@ -1,4 +1,4 @@
-"""Workers of the data lane as processes: trapped inside their batches, killed, frozen, replaced."""
+"""Workers of the data lane as processes that are stopped inside their batches, killed, frozen and replaced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Workers(Clocks):
     PROCESS = LaneProcess
 
     def wait_until_held_by(self, pids: set[int]) -> None:
-        """Every partition, by processes that are taken for alive, and all of them hold some."""
+        """Wait until the living processes hold every partition, and each of them holds some."""
 
         def held() -> bool:
             row = self.look(
@@ -33,8 +33,8 @@ class Workers(Clocks):
 
         eventually_sync(are_there, f"{count} effects", WITHIN_S)
 
-    def others(self, one: ClockProcess) -> set[int]:
-        return {process.pid for process in self.processes} - {one.pid}
+    def others(self, process: ClockProcess) -> set[int]:
+        return {other.pid for other in self.processes} - {process.pid}
 
 
 def inflict(servers: Servers, workers: Workers, fault: str) -> None:
