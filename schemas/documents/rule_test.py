@@ -1,7 +1,7 @@
-"""The `test` document: what is given to some rules in virtual time, and what must come of it.
+"""The `test` document: inputs of some rules in virtual time, and the expected results.
 
-Guarantee: a model that exists has givens and expectations of one kind each, and a notation of
-series that can be read. Instants are durations since `start`, or absolute.
+Guarantee: each input and each expectation of a valid model has exactly one kind, and the values of a
+series can be expanded. Instants are durations since `start`, or absolute.
 """
 
 import re
@@ -20,7 +20,7 @@ from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
-GIVENS = ("series", "event", "acknowledge", "snooze", "unsnooze", "fail")
+INPUTS = ("series", "event", "acknowledge", "snooze", "unsnooze", "fail")
 EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "health", "run")
 MOST_VALUES = 100_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -31,29 +31,29 @@ _NOTATION = 'write values and gaps such as 0 0 70x10 _x5 true "text" 0+5x12'
 
 
 def expand(text: str) -> list[Value | None]:
-    """`0 70x3 _x2 1+2x3` is 0, 70, 70, 70, nothing, nothing, 1, 3, 5."""
-    found: list[Value | None] = []
-    place = 0
+    """Expand the notation of a series: `0 70x3 _x2 1+2x3` is 0, 70, 70, 70, None, None, 1, 3, 5."""
+    values: list[Value | None] = []
+    end = 0
     for match in _VALUES.finditer(text):
-        if text[place : match.start()].strip() or (place and text[place : match.start()] == ""):
+        if text[end : match.start()].strip() or (end and text[end : match.start()] == ""):
             break
-        place = match.end()
+        end = match.end()
         times = int(match["times"] or 1)
-        if len(found) + times > MOST_VALUES:
+        if len(values) + times > MOST_VALUES:
             raise InvalidInput(f"the series has more than {MOST_VALUES} values", remedy="shorten it")
-        found += _values(match["value"], match["step"], times)
+        values += _values(match["value"], match["step"], times)
     if not text.strip():
-        raise InvalidInput(f"the series has no values: {_NOTATION}")
-    if text[place:].strip() or not found:
-        raise InvalidInput(f"{text[place:].strip()[:40]!r} is not part of a series: {_NOTATION}")
-    return found
+        raise InvalidInput("the series has no values", remedy=_NOTATION)
+    if text[end:].strip() or not values:
+        raise InvalidInput(f"{text[end:].strip()[:40]!r} is not part of a series", remedy=_NOTATION)
+    return values
 
 
 def _values(text: str, step: str | None, times: int) -> list[Value | None]:
     if step is not None:
         if text in ("_", "true", "false") or text.startswith('"'):
-            raise InvalidInput(f"'{text}{step}' cannot grow: {_NOTATION}")
-        return [_number(text) + place * _number(step) for place in range(times)]
+            raise InvalidInput(f"'{text}{step}' is not a number with a step", remedy=_NOTATION)
+        return [_number(text) + number * _number(step) for number in range(times)]
     if text == "_":
         return [None] * times
     if text in ("true", "false"):
@@ -66,7 +66,7 @@ def _number(text: str) -> float | int:
 
 
 def _as_text(value: object) -> object:
-    """YAML reads a lone `95` as a number, and `true` as a truth."""
+    """Convert to text. YAML reads a single `95` as a number and `true` as a boolean."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value
@@ -94,11 +94,10 @@ AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
 class Given(StrictModel):
-    """One thing that comes from outside: a series of datapoints, an event, a person's act, a world
-    that fails."""
+    """One input of a test: a series, an event, an operator's act, or an action that fails."""
 
     at: Instant = Field(
-        "0s", description="When, since `start`; of a series: its first value.", examples=["5m"]
+        "0s", description="Time since `start`; of a series: of its first value.", examples=["5m"]
     )
     series: Key | None = Field(None, description="Key of datapoints.", examples=["dsp.temperature"])
     values: Annotated[str, AfterValidator(_notation), BeforeValidator(_as_text)] | None = Field(
@@ -108,38 +107,42 @@ class Given(StrictModel):
     )
     every: Duration | None = Field(None, description="Distance between the values.", examples=["1m"])
     labels: dict[str, str] = Field(default_factory=dict, description="Labels of the series.", examples=[{}])
-    event: Name | None = Field(None, description="Type of an event that is caught.", examples=["link-down"])
+    event: Name | None = Field(None, description="Type of an external event.", examples=["link-down"])
     payload: dict[str, JsonValue] = Field(default_factory=dict, description="Its payload.", examples=[{}])
     acknowledge: AlarmRule | None = Field(
-        None, description="Rule whose open alarm somebody acknowledges.", examples=["dsp-hot"]
+        None, description="Rule whose open alarm an operator acknowledges.", examples=["dsp-hot"]
     )
     snooze: AlarmRule | None = Field(
         None,
-        description="Rule whose open alarm somebody silences; `for` says how long.",
+        description="Rule whose open alarm an operator snoozes; `for` is the duration.",
         examples=["dsp-hot"],
     )
     for_: Duration | None = Field(
-        None, alias="for", description="With `snooze`: how long, at most 366d.", examples=["2h"]
+        None, alias="for", description="With `snooze`: the duration, at most 366d.", examples=["2h"]
     )
     unsnooze: AlarmRule | None = Field(
-        None, description="Rule whose snoozed alarm somebody lets speak again.", examples=["dsp-hot"]
+        None, description="Rule of a snoozed alarm whose snooze an operator ends.", examples=["dsp-hot"]
     )
-    by: str = Field("somebody", description="Who does.", examples=["ann"])
+    by: str = Field("operator", description="Name of the operator.", examples=["ann"])
     fail: Name | None = Field(None, description="Action whose next attempts fail.", examples=["page"])
-    step: str | None = Field(None, description="Only this step of it, by name or kind.", examples=["webhook"])
-    times: Annotated[int, Field(ge=1, le=1_000)] = Field(1, description="How many.", examples=[2])
-    owner: Owner = Field("", description="Whose series, event or alarm.", examples=["plant-7"])
+    step: str | None = Field(
+        None, description="Only this step of the action, by name or kind.", examples=["webhook"]
+    )
+    times: Annotated[int, Field(ge=1, le=1_000)] = Field(
+        1, description="Number of attempts that fail.", examples=[2]
+    )
+    owner: Owner = Field("", description="Owner of the series, event or alarm.", examples=["plant-7"])
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> Self:
-        _one_of(self, GIVENS)
+    def _check_kind(self) -> Self:
+        _require_one(self, INPUTS)
         if self.series is not None and (self.values is None or self.every is None):
             raise document_error("has 'series' without 'values' and 'every'", "series")
         if self.every is not None and self.every <= timedelta(0):
-            raise document_error("has 'every: 0s': write how far apart the values are, such as 1m", "every")
+            raise document_error("has 'every: 0s': write the time between values, such as 1m", "every")
         if self.series == HEALTH_KEY:
-            text = f"'{HEALTH_KEY}' is what follows from the members of a system: give those, and expect 'health'"
-            raise document_error(f"gives it: {text}", "series")
+            text = f"is '{HEALTH_KEY}', which follows from the members of a system: give those, and expect 'health'"
+            raise document_error(text, "series")
         self._check_snooze()
         return self
 
@@ -155,35 +158,37 @@ class Given(StrictModel):
 
 
 class Expected(StrictModel):
-    """One thing that must happen, at its instant."""
+    """One expected result."""
 
     at: Instant | None = Field(
-        None, description="When, since `start`; at any time if not given.", examples=["10m"]
+        None, description="Time since `start`; any time if not given.", examples=["10m"]
     )
     opened: str | None = Field(None, description="Rule whose alarm opens.", examples=["dsp-hot"])
     resolved: str | None = Field(None, description="Rule whose alarm resolves.", examples=["dsp-hot"])
-    sent: Name | None = Field(None, description="Action that says something.", examples=["notify-ops"])
+    sent: Name | None = Field(
+        None, description="Action of which a step sends or logs something.", examples=["notify-ops"]
+    )
     event: Name | None = Field(None, description="Type of an event.", examples=["schedule-fired"])
     stale: Key | None = Field(None, description="Key of a series that goes stale.", examples=["dsp.load"])
     fresh: Key | None = Field(None, description="Key of a series that is fresh again.", examples=["dsp.load"])
     health: Name | None = Field(
-        None, description="System whose health changes; `is` says to what.", examples=["cooling"]
+        None, description="System whose health changes to `is`.", examples=["cooling"]
     )
     is_: Literal["ok", "degraded", "outage", "unknown"] | None = Field(
-        None, alias="is", description="With `health`: what it is from then on.", examples=["outage"]
+        None, alias="is", description="With `health`: the new health.", examples=["outage"]
     )
     run: Name | None = Field(None, description="Action whose run reaches `state`.", examples=["escalate"])
     state: Literal[
         "running", "gathering", "queued", "completed", "failed", "timed_out", "cancelled", "skipped"
-    ] = Field("completed", description="With `run`: which state.", examples=["completed"])
-    owner: Owner | None = Field(None, description="Whose; anybody's if not given.", examples=["plant-7"])
+    ] = Field("completed", description="With `run`: the state.", examples=["completed"])
+    owner: Owner | None = Field(None, description="Owner; any owner if not given.", examples=["plant-7"])
     says: Annotated[str, BeforeValidator(_as_text)] | None = Field(
-        None, description="Text that its message, body or payload holds.", examples=["above 65"]
+        None, description="Text that its message, body or payload contains.", examples=["above 65"]
     )
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> Self:
-        _one_of(self, EXPECTATIONS)
+    def _check_kind(self) -> Self:
+        _require_one(self, EXPECTATIONS)
         if (self.health is None) != (self.is_ is None):
             text = "has 'health' without 'is'" if self.is_ is None else "has 'is' without 'health'"
             raise document_error(f"{text}: give both, or none")
@@ -199,40 +204,38 @@ class Expected(StrictModel):
 
     @property
     def outcome(self) -> str:
-        """`opened`, `run completed`, `health outage`."""
-        what = {"run": self.state, "health": self.is_}.get(self.kind)
-        return f"{self.kind} {what}" if what else self.kind
+        """The kind with its state: `opened`, `run completed`, `health outage`."""
+        state = {"run": self.state, "health": self.is_}.get(self.kind)
+        return f"{self.kind} {state}" if state else self.kind
 
 
 class RuleTestDocument(StrictModel):
     """A test of rules in virtual time."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
-        description="What the rules are held to.", examples=["hot for ten minutes opens an alarm"]
+        description="Behaviour that the test checks.", examples=["hot for ten minutes opens an alarm"]
     )
     rules: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
-        description="Rules files, from the folder of the test.", examples=[["threshold.yaml"]]
+        description="Rule files, relative to the folder of the test.", examples=[["threshold.yaml"]]
     )
     start: str = Field(
-        "2026-01-05T00:00:00Z", description="When it begins.", examples=["2026-03-04T10:00:00Z"]
+        "2026-01-05T00:00:00Z", description="Start of the virtual time.", examples=["2026-03-04T10:00:00Z"]
     )
-    given: Annotated[tuple[Given, ...], Field(strict=False)] = Field(
-        (), description="What comes from outside.", examples=[[]]
-    )
-    until: Instant = Field(description="When it ends.", examples=["1h"])
+    given: Annotated[tuple[Given, ...], Field(strict=False)] = Field((), description="Inputs.", examples=[[]])
+    until: Instant = Field(description="End of the test.", examples=["1h"])
     expect: Annotated[tuple[Expected, ...], Field(strict=False)] = Field(
         (),
-        description="What must happen. Alarms are complete: one that is not named must not open or resolve. So are "
-        "the other kinds that are named at least once, or in `nothing_else`.",
+        description="Expected results. For alarms the list is complete: any other opening or resolution fails the test. "
+        "The same holds for each kind that is expected at least once or is in `nothing_else`.",
         examples=[[]],
     )
     nothing_else: Annotated[
         tuple[Literal["sent", "event", "stale", "fresh", "health", "run"], ...], Field(strict=False)
-    ] = Field((), description="Kinds of which nothing happens but what is expected.", examples=[["sent"]])
+    ] = Field((), description="Kinds of which nothing else may happen.", examples=[["sent"]])
 
 
-def _one_of(model: BaseModel, keys: tuple[str, ...]) -> None:
+def _require_one(model: BaseModel, keys: tuple[str, ...]) -> None:
     given = [key for key in keys if getattr(model, key) is not None]
     if len(given) != 1:
-        found = f"has {', '.join(given)}" if given else "says nothing"
-        raise document_error(f"{found}: give one of {', '.join(keys)}")
+        problem = f"has {', '.join(given)}" if given else "is empty"
+        raise document_error(f"{problem}: give one of {', '.join(keys)}")

@@ -100,7 +100,7 @@ ENDS = "{at: 8m, event: alarm-snooze-ended, owner: x, says: ann}"
 
 
 def test_people_snooze_for_a_while_and_may_end_it_before(tmp_path: Path) -> None:
-    again = "{at: 10m, event: alarm-snoozed, says: somebody}, {at: 12m, event: alarm-unsnoozed, says: bob}"
+    again = "{at: 10m, event: alarm-snoozed, says: operator}, {at: 12m, event: alarm-unsnoozed, says: bob}"
     expected = f"{OPENS}, {{at: 3m, event: alarm-snoozed, says: '00:08:00'}}, {ENDS}, {again}"
     found = run_test(tmp_path, f"{SNOOZED}expect: [{expected}]")
     assert found.passed, (found.missing, found.unexpected, found.error)
@@ -126,9 +126,9 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
     [
         ("until: ten", "'until' of test 'it': 'ten' is not a duration"),
         ("untill: 10m", "unknown key 'untill' in test 'it', did you mean 'until'?"),
-        ("until: 1m\ngiven: [{at: 1m}]", "says nothing: give one of series, event, acknowledge, snooze"),
+        ("until: 1m\ngiven: [{at: 1m}]", "is empty: give one of series, event, acknowledge, snooze"),
         ("until: 1m\ngiven: [{series: a.b}]", "has 'series' without 'values' and 'every'"),
-        ("until: 1m\ngiven: [{series: a.b, values: 1, every: 0s}]", "has 'every: 0s': write how far apart"),
+        ("until: 1m\ngiven: [{series: a.b, values: 1, every: 0s}]", "has 'every: 0s': write the time between values"),
         ("until: 1m\ngiven: [{series: a.b, values: 1x0, every: 1s}]", "'x0' is not part of a series"),
         ("until: 1m\ngiven: [{series: a.b, values: ' ', every: 1s}]", "the series has no values: write"),
         (
