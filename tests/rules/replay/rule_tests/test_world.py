@@ -289,3 +289,27 @@ def test_only_what_reaches_the_world_fails() -> None:
     steps = [(one.details["step_kind"], one.state) for one in found.log if one.kind == "step"]
     assert ("wait", "failed") not in steps
     assert [state for kind, state in steps if kind == "log"] == ["failed", "completed"]
+
+
+def test_an_alarm_over_events_keeps_the_correlation_of_its_event_through_its_sustain() -> None:
+    found = world("event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2m}\n")
+    found.emit("trip", "x", {"on": True})
+    found.at(minutes(5), "emit", type="trip", owner="x", payload={"on": False})
+    found.run_until(minutes(6))
+    events = {entry.name: entry.details for entry in reversed(found.log) if entry.kind == "event"}
+    correlations = {events[name]["correlation_id"] for name in ("trip", "alarm-opened", "alarm-resolved")}
+    assert correlations == {events["trip"]["id"]}
+
+
+def test_series_that_become_stale_at_one_instant_are_evaluated_in_the_order_of_their_keys() -> None:
+    """As live, whichever arrived first: the alarm names the first key."""
+    found = world(
+        "datapoint_type: {name: t, key: a.*, interval: 1m}\n---\n"
+        "event_rule: {name: quiet, datapoint: a.*, absent: true}\n"
+    )
+    for key in ("a.c", "a.b"):
+        found.at(minutes(1), "arrive", owner="x", key=key, value=1)
+    found.run_until(minutes(12))
+    assert [entry.name for entry in found.log if entry.kind == "stale"] == ["a.b", "a.c"]
+    (opened,) = [entry for entry in found.log if entry.kind == "alarm"]
+    assert opened.details["key"] == "a.b"
