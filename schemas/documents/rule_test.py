@@ -225,8 +225,8 @@ class RuleTestDocument(StrictModel):
     until: Instant = Field(description="End of the test.", examples=["1h"])
     expect: Annotated[tuple[Expected, ...], Field(strict=False)] = Field(
         (),
-        description="Expected results. For alarms the list is complete: any other opening or resolution fails the test. "
-        "The same holds for each kind that is expected at least once or is in `nothing_else`.",
+        description="Expected results. For alarms the list is complete: any other opening or resolution fails "
+        "the test. The same holds for each kind that is expected at least once or is in `nothing_else`.",
         examples=[[]],
     )
     nothing_else: Annotated[

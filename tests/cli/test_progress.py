@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import CommandLine
 from tests.cli.terminal import TOCSIN, Terminal
-from tests.rules.replay.backtest.recorded_instance import Living
+from tests.rules.replay.backtest.recorded_instance import RecordedInstance
 from tests.sessions import opening_sessions
 from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
@@ -20,18 +20,18 @@ WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z")
 
 
 @pytest.fixture
-async def lived(settings: Settings) -> AsyncIterator[Living]:
+async def lived(settings: Settings) -> AsyncIterator[RecordedInstance]:
     async with opening_sessions(settings) as sessions:
-        live = Living(settings, sessions)
+        live = RecordedInstance(settings, sessions)
         await live.begin()
-        await live.only("event_rule: {name: hot, datapoint: dsp.*, above: 65}", 0)
+        await live.apply_only("event_rule: {name: hot, datapoint: dsp.*, above: 65}", 0)
         await live.arrive([live.arrival(1, 71.0, "dsp.a", "plant-1")])
-        await live.come_to_rest(200)
+        await live.settle(200)
         yield live
 
 
 async def test_a_terminal_shows_a_bar_that_is_gone_at_the_end(
-    lived: Living, tocsin: CommandLine, tmp_path: Path
+    lived: RecordedInstance, tocsin: CommandLine, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "recording.ndjson.gz")
     for what, command, answer in (
@@ -47,7 +47,7 @@ async def test_a_terminal_shows_a_bar_that_is_gone_at_the_end(
         assert answer in terminal.screen.replace("\n", "")
 
 
-async def test_a_pipe_has_no_bar(lived: Living, tocsin: CommandLine, tmp_path: Path) -> None:
+async def test_a_pipe_has_no_bar(lived: RecordedInstance, tocsin: CommandLine, tmp_path: Path) -> None:
     file = str(tmp_path / "recording.ndjson.gz")
     for command in (("export", "-o", file, *WINDOW), ("backtest", "--recording", file, "--jobs", "1")):
         assert (await asyncio.to_thread(tocsin, *command)).err == ""

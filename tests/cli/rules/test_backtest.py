@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Answer, CommandLine
 from tests.clock.clock_setup import at
-from tests.rules.replay.backtest.recorded_instance import Living
+from tests.rules.replay.backtest.recorded_instance import RecordedInstance
 from tests.sessions import opening_sessions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -47,17 +47,17 @@ WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z", "--
 
 
 @pytest.fixture
-async def lived(settings: Settings) -> AsyncIterator[Living]:
+async def lived(settings: Settings) -> AsyncIterator[RecordedInstance]:
     async with opening_sessions(settings) as sessions:
-        live = Living(settings, sessions)
+        live = RecordedInstance(settings, sessions)
         await live.begin()
-        await live.only(RULES, 0)
+        await live.apply_only(RULES, 0)
         for second in range(0, 60, 3):
             value = 50.0 + second % 30
             # Silence begins with the last one, and nothing in the world is a round number of milliseconds.
             seconds = second + (0.000_141 if second == 57 else 0)
             await live.arrive([live.arrival(seconds, value, "dsp.a", f"<b>plant</b>-{n}") for n in (1, 2)])
-        await live.come_to_rest(200)
+        await live.settle(200)
         yield live
 
 
@@ -76,7 +76,7 @@ async def tried(tocsin: CommandLine, rules: Path, text: str) -> Any:
 
 
 async def test_history_replays_and_says_that_nothing_was_sent(
-    tocsin: CommandLine, lived: Living, connection: Connection
+    tocsin: CommandLine, lived: RecordedInstance, connection: Connection
 ) -> None:
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW)
     assert "nothing was sent" in answer.lines[0]
@@ -91,7 +91,7 @@ async def test_history_replays_and_says_that_nothing_was_sent(
 
 
 async def test_a_window_that_reaches_beyond_retention_is_said(
-    tocsin: CommandLine, lived: Living, connection: Connection, tmp_path: Path
+    tocsin: CommandLine, lived: RecordedInstance, connection: Connection, tmp_path: Path
 ) -> None:
     await connection.execute(
         "insert into tocsin.datapoint_kept (owner, key, arrived_at, ts, value)"
@@ -111,7 +111,7 @@ async def test_a_window_that_reaches_beyond_retention_is_said(
 
 
 async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
-    tocsin: CommandLine, lived: Living, connection: Connection
+    tocsin: CommandLine, lived: RecordedInstance, connection: Connection
 ) -> None:
     await connection.execute("delete from tocsin.datapoint where arrived_at = %s", (at(18),))
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW, exit_code=1)
@@ -120,7 +120,7 @@ async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
 
 
 async def test_other_rules_are_compared_with_what_happened(
-    tocsin: CommandLine, lived: Living, rules: Path
+    tocsin: CommandLine, lived: RecordedInstance, rules: Path
 ) -> None:
     stricter = await tried(tocsin, rules, STRICTER)
     assert stricter["alarms"] == {"then": 6, "now": 6, "earlier": 4, "same": 2}
@@ -135,7 +135,7 @@ async def test_other_rules_are_compared_with_what_happened(
 
 
 async def test_a_recording_replays_without_a_database_and_draws_a_page(
-    tocsin: CommandLine, alone: CommandLine, lived: Living, rules: Path, tmp_path: Path
+    tocsin: CommandLine, alone: CommandLine, lived: RecordedInstance, rules: Path, tmp_path: Path
 ) -> None:
     file, page = tmp_path / "recording.ndjson.gz", tmp_path / "report.html"
     answer = await typed(tocsin, "export", "-o", str(file), *WINDOW[:4])
@@ -156,7 +156,9 @@ async def test_a_recording_replays_without_a_database_and_draws_a_page(
     assert not re.search(r"https?://|<script|@import|url\(", text)
 
 
-async def test_a_recording_may_be_parquet(tocsin: CommandLine, lived: Living, tmp_path: Path) -> None:
+async def test_a_recording_may_be_parquet(
+    tocsin: CommandLine, lived: RecordedInstance, tmp_path: Path
+) -> None:
     told = []
     for name in ("recording.parquet", "recording.ndjson.gz"):
         file = str(tmp_path / name)

@@ -18,7 +18,7 @@ from rules.documents.rule_book import newest_rules
 from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import ACTOR
 from tests.rules.apply.watched_series import OTHER, QUIET, watched
-from tests.rules.replay.backtest.recorded_instance import Living, replayed
+from tests.rules.replay.backtest.recorded_instance import RecordedInstance, replayed
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
 from tests.waiting import eventually
@@ -31,15 +31,15 @@ DEADLINE = 11.0
 
 
 @pytest.fixture
-async def live(settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> Living:
+async def live(settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> RecordedInstance:
     """Twelve owners without data since long before the watermark, and no clock; three checks make a chunk."""
     for module in (backlog, staleness):
         monkeypatch.setattr(module, "MAX_OVERDUE", 2)
     for module in (alarms, backlog, staleness):
         monkeypatch.setattr(module, "_CHUNK", 3)
-    found = Living(settings, sessions)
+    found = RecordedInstance(settings, sessions)
     await found.begin()
-    await found.only(watched() + QUIET, 0)
+    await found.apply_only(watched() + QUIET, 0)
     await found.arrive([found.arrival(1, 50, "dsp.a", owner) for owner in OWNERS])
     await found.read_until(at(60))
     return found
@@ -64,7 +64,7 @@ async def stale_at(connection: Connection) -> list[tuple[str, float]]:
 
 
 async def test_a_backlog_is_processed_in_chunks_between_which_the_lanes_continue(
-    settings: Settings, connection: Connection, live: Living
+    settings: Settings, connection: Connection, live: RecordedInstance
 ) -> None:
     reported: list[tuple[int, int]] = []
 
@@ -87,7 +87,7 @@ async def test_a_backlog_is_processed_in_chunks_between_which_the_lanes_continue
 
 
 async def test_a_chunk_is_limited_by_its_checks_and_those_of_one_owner_are_never_divided(
-    connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, live: RecordedInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The evaluation takes the time, and Postgres ends a session that is idle for long in its transaction."""
     for owner, count in {"plant-3": 2, "plant-5": 4}.items():
@@ -115,7 +115,7 @@ async def test_a_chunk_is_limited_by_its_checks_and_those_of_one_owner_are_never
 
 
 async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_moved(
-    settings: Settings, connection: Connection, live: Living, sessions: Sessions
+    settings: Settings, connection: Connection, live: RecordedInstance, sessions: Sessions
 ) -> None:
     victim = await sessions("victim")
     rules = await newest_rules(connection)
@@ -130,7 +130,7 @@ async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_mo
     assert await newest_rules(connection) == rules
     assert len(await stale_at(connection)) == 6
     # The clock comes back, and finds the others.
-    await live.come_to_rest(60)
+    await live.settle(60)
     assert await stale_at(connection) == [(owner, DEADLINE) for owner in sorted(OWNERS)]
     await change(connection)
     _, found = await replayed(settings, at(0), at(60))
@@ -138,7 +138,7 @@ async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_mo
 
 
 async def test_a_chunk_waits_for_the_running_batch(
-    connection: Connection, live: Living, sessions: Sessions, watch: Connection
+    connection: Connection, live: RecordedInstance, sessions: Sessions, watch: Connection
 ) -> None:
     worker = await sessions("other worker")
 
@@ -154,7 +154,7 @@ async def test_a_chunk_waits_for_the_running_batch(
 
 
 async def test_the_backlog_is_abandoned_when_another_apply_was_faster(
-    settings: Settings, connection: Connection, live: Living
+    settings: Settings, connection: Connection, live: RecordedInstance
 ) -> None:
     """Its checks are realised with the rules that hold: it starts again with those."""
     reported: list[tuple[int, int]] = []
@@ -174,7 +174,7 @@ async def test_the_backlog_is_abandoned_when_another_apply_was_faster(
 
 
 async def test_a_watchdog_that_only_has_to_be_moved_is_not_in_the_backlog(
-    connection: Connection, live: Living
+    connection: Connection, live: RecordedInstance
 ) -> None:
     """While no clock runs, the watchdogs of all fresh series are behind."""
     await live.arrive([live.arrival(61, 50, "dsp.a", owner) for owner in OWNERS])
@@ -184,7 +184,7 @@ async def test_a_watchdog_that_only_has_to_be_moved_is_not_in_the_backlog(
 
 
 async def test_checks_that_become_due_while_the_lanes_are_blocked_start_the_apply_again(
-    connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, live: RecordedInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing(*_: object) -> None:
         """As if all of them became due just after the backlog was processed."""
@@ -197,7 +197,7 @@ async def test_checks_that_become_due_while_the_lanes_are_blocked_start_the_appl
 
 
 async def test_what_the_backlog_opens_is_counted_among_what_the_apply_changes(
-    connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, live: RecordedInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The backlog opens twelve alarms, which the apply would have to end."""
     monkeypatch.setattr(limits, "MAX_STATE_CHANGES", 11)
@@ -208,9 +208,9 @@ async def test_what_the_backlog_opens_is_counted_among_what_the_apply_changes(
 
 
 async def test_an_apply_that_would_block_the_lanes_for_long_is_rejected_unless_it_is_allowed(
-    connection: Connection, live: Living, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, live: RecordedInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await live.come_to_rest(60)
+    await live.settle(60)
     monkeypatch.setattr(limits, "MAX_STATE_CHANGES", 11)
     rules = await newest_rules(connection)
     with pytest.raises(Refused, match="changes the alarms of 12 owners and series at once"):
@@ -219,8 +219,8 @@ async def test_an_apply_that_would_block_the_lanes_for_long_is_rejected_unless_i
     assert (await change(connection, large=True)).resolved == 12
     # A new rule evaluates as many.
     with pytest.raises(Refused, match="changes the alarms of 12 owners"):
-        await live.only(watched() + OTHER + QUIET, 70)
+        await live.apply_only(watched() + OTHER + QUIET, 70)
     monkeypatch.setattr(limits, "MAX_STATE_CHANGES", 12)
-    await live.only(watched() + OTHER + QUIET, 70)
+    await live.apply_only(watched() + OTHER + QUIET, 70)
     held = await one_row(connection, "select count(*) as n from tocsin.alarm where state = 'open'")
     assert held == {"n": 12}

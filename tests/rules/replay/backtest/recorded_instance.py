@@ -1,7 +1,8 @@
-"""A live system in virtual time whose recording is then replayed: the product's own lane, holder and clock.
+"""An instance in virtual time whose recording is then replayed: the live data lane, drain and clock.
 
-What JetStream would do is a list of messages. A worker, or a clock, may die before any statement of its transaction, at
-its COMMIT, or when that is done and it does not know it yet; its successor reads on from what is committed.
+JetStream is a list of messages. A worker, or a clock, can die before any statement of its transaction,
+at its COMMIT, or after the commit and before it knows of it. Its successor continues from the
+committed position.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from tocsin.core.settings import Settings
 _KEY = ("data", 0)
 
 
-class Living:
+class RecordedInstance:
     """A worker and a clock on one partition."""
 
     worker: Connection
     _clock: Connection
     _watch: Connection
-    _holder: Drain
+    _drain: Drain
 
     def __init__(self, settings: Settings, sessions: Sessions) -> None:
         self._settings = settings.model_copy(update={"data_partitions": 1})
@@ -73,21 +74,21 @@ class Living:
         )
         async with jetstream(self._settings) as js:
             await self._lane.open(self._watch, js)
-        await self._succeed()
+        await self._replace_worker()
 
     async def _session(self, name: str) -> Connection:
         session = await self._sessions(name)
         await virtual_now(session, self._now)
         return session
 
-    async def _succeed(self) -> None:
-        """Another worker holds the partition, as soon as the time of the one before is up."""
+    async def _replace_worker(self) -> None:
+        """Let another worker take the partition, when the lease of the one before has expired."""
         self.worker = await self._session("worker")
         await self.worker.execute("update tocsin.lane_partition set held_until = tocsin.instant()")
         partition = await Leases(self.worker, 60.0).take(_KEY)
         assert partition is not None
         bus = cast(Any, None)
-        self._holder = Drain(self._settings, bus, self._lane, partition, asyncio.Semaphore(1), BatchSize())
+        self._drain = Drain(self._settings, bus, self._lane, partition, asyncio.Semaphore(1), BatchSize())
 
     def arrival(self, seconds: float, value: float, key: str, owner: str, **labels: str) -> Arrival:
         self._seq += 1
@@ -98,39 +99,39 @@ class Living:
         await self.read()
 
     def publish(self, arrivals: Sequence[Arrival]) -> None:
-        """Stored by JetStream, and read by nobody yet."""
-        for one in arrivals:
-            body = {"value": one.value, "ts": instant_text(one.ts), "labels": dict(one.labels)}
-            subject = self._subject(one.owner, one.key)
-            self._stream.append(LaneMessage(one.seq, one.at, subject, json.dumps(body).encode()))
+        """Store datapoints in the stream. No worker has read them yet."""
+        for row in arrivals:
+            body = {"value": row.value, "ts": instant_text(row.ts), "labels": dict(row.labels)}
+            subject = self._subject(row.owner, row.key)
+            self._stream.append(LaneMessage(row.seq, row.at, subject, json.dumps(body).encode()))
 
     def _subject(self, owner: str, key: str) -> str:
         return datapoint_subject(self._settings.subjects, owner, key).replace(".datapoint.", ".data.0.", 1)
 
     async def read(self) -> None:
-        await self._read(self._holder, self.worker)
+        await self._read(self._drain, self.worker)
 
-    async def _read(self, holder: Drain, session: Connection) -> None:
-        """What follows the position of the holder."""
-        position = holder._partition.position.last_seq
+    async def _read(self, drain: Drain, session: Connection) -> None:
+        """Read the messages after the position of the drain."""
+        position = drain._partition.position.last_seq
         messages = [message for message in self._stream if message.seq > position]
         if messages:
-            await holder._commit(session, messages)
+            await drain._commit(session, messages)
 
     async def die_reading(self, statements: int) -> bool:
-        """Whether the death came before the commit. The successor reads the same messages, or what is behind them."""
-        mortal = KillableSession(self.worker, self._watch, statements)
+        """Kill the worker at a statement; true if it died before the commit. Its successor reads on."""
+        killable = KillableSession(self.worker, self._watch, statements)
         with suppress(psycopg.OperationalError):
-            await self._read(self._holder, cast(Connection, mortal))
+            await self._read(self._drain, cast(Connection, killable))
         await self.worker.close()
-        await self._succeed()
+        await self._replace_worker()
         await self.read()
-        return mortal.is_dead
+        return killable.is_dead
 
     async def freeze_reading(self) -> None:
-        """A worker sleeps over its time; when it wakes up, its successor has read everything, or nothing yet."""
-        zombie, session = self._holder, self.worker
-        await self._succeed()
+        """Freeze a worker beyond its lease. When it wakes up, its successor has read everything, or nothing."""
+        zombie, session = self._drain, self.worker
+        await self._replace_worker()
         with pytest.raises(PartitionLost):
             await self._read(zombie, session)
         await self.read()
@@ -138,55 +139,55 @@ class Living:
             await self._read(zombie, session)
         await session.close()
 
-    async def only(self, text: str, seconds: float) -> None:
-        """These documents from now on, and no others."""
+    async def apply_only(self, text: str, seconds: float) -> None:
+        """Apply these documents and remove all others."""
         loaded = load_text(text, anchor=at(0))
         removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
         await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
 
-    async def be_at(self, seconds: float) -> None:
-        """What is recorded from now on is recorded then."""
+    async def set_time(self, seconds: float) -> None:
+        """Set the time of the sessions: the time of what they record."""
         self._now = at(seconds)
         for session in (self.worker, self._clock):
             await virtual_now(session, self._now)
 
     async def read_until(self, until: datetime) -> None:
-        """The worker reads everything, and nothing else has arrived until then."""
+        """Read everything, and raise the watermark: nothing else has arrived until then."""
         await self.read()
         await self.worker.execute(
             "update tocsin.lane_partition set watermark = greatest(watermark, %s)", (until,)
         )
 
     async def run_clock(self, seconds: float) -> None:
-        """A new leader each time: its scan begins at the beginning of time."""
+        """Fire what is due, with a new leader whose scan begins at the beginning of time."""
         await drain(await begin_term(self._clock, "test"), at(seconds))
 
     async def die_firing(self, seconds: float, statements: int) -> bool:
-        """Whether the clock died before it had fired everything; another one takes over."""
-        mortal = KillableSession(self._clock, self._watch, statements)
+        """Kill the clock at a statement; true if it died before it had fired everything."""
+        killable = KillableSession(self._clock, self._watch, statements)
         with suppress(psycopg.OperationalError):
-            await drain(await begin_term(cast(Connection, mortal), "test"), at(seconds))
+            await drain(await begin_term(cast(Connection, killable), "test"), at(seconds))
         await self._clock.close()
         self._clock = await self._session("clock")
-        return mortal.is_dead
+        return killable.is_dead
 
-    async def hear(self, seconds: float) -> None:
-        """What the clock concluded comes back through the stream."""
+    async def read_calculated(self, seconds: float) -> None:
+        """Publish the calculated datapoints of the clock to the stream, and read them."""
         while records := await LogReader(self._watch).read(self._published, 1000):
             self._published = records[-1].seq
-            for one in records:
-                if isinstance(one, CalculatedRow):
+            for row in records:
+                if isinstance(row, CalculatedRow):
                     self._seq += 1
-                    subject = self._subject(one.owner, one.key)
-                    self._stream.append(LaneMessage(self._seq, at(seconds), subject, one.body("s"), one.seq))
+                    subject = self._subject(row.owner, row.key)
+                    self._stream.append(LaneMessage(self._seq, at(seconds), subject, row.body("s"), row.seq))
         await self.read()
 
-    async def come_to_rest(self, seconds: float) -> None:
-        """Everything that is due by then has happened."""
+    async def settle(self, seconds: float) -> None:
+        """Run until everything that is due by then has happened."""
         await self.read_until(at(seconds))
         for _ in range(4):
             await self.run_clock(seconds)
-            await self.hear(seconds)
+            await self.read_calculated(seconds)
 
 
 async def replayed(
@@ -197,8 +198,8 @@ async def replayed(
         return header, await backtest(source, header, jobs=jobs)
 
 
-async def counted(connection: Connection) -> tuple[int, int]:
-    """Edges and verdicts of the whole record."""
+async def count_records(connection: Connection) -> tuple[int, int]:
+    """The transitions of rules and the calculated datapoints in the log."""
     row = await (
         await connection.execute(
             "select (select count(*) from tocsin.event where type in ('alarm-opened', 'alarm-resolved')),"
@@ -210,5 +211,5 @@ async def counted(connection: Connection) -> tuple[int, int]:
 
 
 def flat(items: list[RecordingItem]) -> list[Any]:
-    """Row by row: how many come at once is the source's affair."""
+    """The rows of the items. Sources differ in how many rows an item has."""
     return [row for item in items for row in ([item] if isinstance(item, OwnerHeader) else item.rows)]

@@ -29,14 +29,14 @@ RULES = [
     HOT + "  keep_firing_for: 5s\n" + WARM + ILL + "  keep_firing_for: 4s\n",
     TYPE.format("4s") + "  on_stale: hold\n" + HOT + QUIET + ILL,
 ]
-UNHEARD = """
+UNHANDLED = """
 select distinct owner from tocsin.current_value
 where freshness = 'stale' and handled_stale_since is distinct from stale_since
 """
 
 
 class Systems(Live):
-    """Two partitions that are read at their own pace: `now` of each."""
+    """Two partitions that are read at their own pace. `now` holds the time of each."""
 
     partitions = 2
     seq = 0
@@ -49,8 +49,8 @@ class Systems(Live):
             (arrivals[-1].seq, self.partition_of(arrivals[-1].owner)),
         )
 
-    async def only(self, text: str, seconds: float) -> None:
-        """These documents from now on, and no others."""
+    async def apply_only(self, text: str, seconds: float) -> None:
+        """Apply these documents and remove all others."""
         loaded = load_text(text, anchor=at(0))
         removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
         await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
@@ -63,12 +63,14 @@ class Systems(Live):
         self.names = [f"hall-{example}", f"site-{example}"]
         self.now = [example * 1000.0, example * 1000.0]
 
-    def documents(self, given: Any) -> str:
-        """`nested`: the site has the health of the hall among its members."""
-        rules, hall, site, nested = given
+    def documents(self, choice: Any) -> str:
+        """The text of the documents. `nested`: the health of the hall is a member of the site."""
+        rules, hall, site, nested = choice
         text: str = RULES[rules]
         if "load" not in text:
-            hall, site = ([one for one in members if "type" not in one[1]] for members in (hall, site))
+            hall, site = (
+                [member for member in members if "type" not in member[1]] for members in (hall, site)
+            )
         for name, members in zip(self.names, (hall, site), strict=True):
             lines = [
                 f"    - {{owner: {self.owners[far]}, {series}, required: {str(required).lower()}}}\n"
@@ -80,9 +82,9 @@ class Systems(Live):
                 text += f"---\nsystem:\n  name: {name}\n  members:\n" + "".join(lines)
         return text
 
-    async def step(self, what: str, told: Any) -> None:
+    async def step(self, what: str, argument: Any) -> None:
         if what == "send":
-            far, datapoints = told
+            far, datapoints = argument
             batch = []
             for gap, value, key in datapoints:
                 self.now[far] += gap
@@ -91,27 +93,27 @@ class Systems(Live):
                 batch.append(Arrival(now, self.seq, self.owners[far], f"dsp.{key}", value, now, {}))
             await self.arrive(batch)
         elif what == "wait":
-            self.now[told] += 7
-            # Whatever is sent at `now` has not been stored yet.
-            await self.read_until(at(self.now[told] - 0.001), int(told))
+            self.now[argument] += 7
+            # A datapoint that is sent at `now` has not been stored yet.
+            await self.read_until(at(self.now[argument] - 0.001), int(argument))
         elif what == "apply":
-            # No two applies are of one instant.
+            # Each apply has an instant of its own.
             self.applied_s += 0.001
-            await self.only(self.documents(told), max(self.now) + self.applied_s)
+            await self.apply_only(self.documents(argument), max(self.now) + self.applied_s)
         elif what == "clock":
             await self.run_clock(max(self.now))
-        elif what == "hear":
+        elif what == "read calculated":
             for far in (0, 1):
                 await self.hear(self.now[far], self.owners[far])
         elif what == "deliver":
             await self.deliver()
 
     async def decide(self) -> None:
-        """Two facts at a time."""
+        """Decide health, two observations at a time."""
         await HealthDecider(Settings(), chunk=2).decide(self.worker)
 
     async def deliver(self) -> int:
-        """Health comes back through the stream, in the partition of the system."""
+        """Send the health datapoints to the data lane, in the partition of the system."""
         rows = await all_rows(
             self.worker,
             "select c.* from tocsin.datapoint_calculated c where c.kind = 'health' and c.seq > coalesce("
@@ -134,14 +136,14 @@ class Systems(Live):
             await self.arrive([health])
         return len(rows)
 
-    async def rest(self) -> None:
-        """Until nothing is left that could still happen."""
+    async def settle(self) -> None:
+        """Run until nothing is left to happen."""
         while True:
             self.now = [max(self.now) + 50] * 2
             await self.read_until(at(self.now[0]))
             await self.run_clock(self.now[0])
-            while unheard := await all_rows(self.worker, UNHEARD):
-                for row in unheard:
+            while unhandled := await all_rows(self.worker, UNHANDLED):
+                for row in unhandled:
                     await self.hear(self.now[0], row["owner"])
                 await self.run_clock(self.now[0])
             await self.decide()

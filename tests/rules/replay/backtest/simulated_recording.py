@@ -1,4 +1,4 @@
-"""Recordings of a simulated instance, and their replay with other rules."""
+"""Recordings of a simulated instance, and their replay with candidate rules."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ event_rule: {name: patient, event: alarm-*snoozed, fire: type == "alarm-snoozed"
 
 
 @dataclass
-class Lived:
-    """A world, and what would have been recorded of it."""
+class SimulatedRecording:
+    """A simulated instance, as a source of what would have been recorded of it."""
 
     world: World
     versions: list[DocumentVersion]
@@ -120,30 +120,34 @@ class Lived:
 
     async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         events: dict[str, list[RecordedEvent]] = {}
-        for one in self.world.log:
-            event = self.edit(recorded_event(one.details)) if one.kind == "event" else None
+        for entry in self.world.log:
+            event = self.edit(recorded_event(entry.details)) if entry.kind == "event" else None
             if event is not None:
-                events.setdefault(one.owner, []).append(event)
+                events.setdefault(entry.owner, []).append(event)
         for owner in sorted({*self.arrivals, *events}):
             yield 0.0, OwnerHeader(owner, 0, (), ())
             yield 0.0, Arrivals(self.arrivals.get(owner, []))
             yield 0.0, RecordedEvents(events.get(owner, []))
 
     def alarms(self) -> set[tuple[str, str, str, datetime]]:
-        return {(one.name, one.owner, one.state, one.at) for one in self.world.log if one.kind == "alarm"}
+        return {
+            (entry.name, entry.owner, entry.state, entry.at)
+            for entry in self.world.log
+            if entry.kind == "alarm"
+        }
 
-    def pages(self) -> Counter[tuple[str, str]]:
+    def notifications(self) -> Counter[tuple[str, str]]:
         return Counter(
-            (one.rule, one.event["rule"])
-            for one in self.world.log
-            if one.kind == "step" and one.details["step_kind"] in DELIVERIES and one.event["rule"]
+            (entry.rule, entry.event["rule"])
+            for entry in self.world.log
+            if entry.kind == "step" and entry.details["step_kind"] in DELIVERIES and entry.event["rule"]
         )
 
 
 def recorded_event(facts: Any) -> RecordedEvent:
-    given = {name: facts[name] for name in RecordedEvent._fields}
+    fields = {name: facts[name] for name in RecordedEvent._fields}
     ids = {"id": UUID(facts["id"]), "correlation_id": UUID(facts["correlation_id"])}
-    return RecordedEvent(**{**given, **ids})
+    return RecordedEvent(**{**fields, **ids})
 
 
 STEPS = st.lists(
@@ -176,9 +180,9 @@ def versions(loaded: Loaded) -> list[DocumentVersion]:
     return [DocumentVersion(one.kind, one.name, 0, one.data, -1, None) for one in loaded.documents]
 
 
-def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived:
-    found = Lived(World((one.model for one in loaded.documents), START), versions(loaded))
-    world, now = found.world, START
+def simulate(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> SimulatedRecording:
+    recording = SimulatedRecording(World((one.model for one in loaded.documents), START), versions(loaded))
+    world, now = recording.world, START
     for gap, owner, what in steps:
         now += timedelta(seconds=gap)
         at = now + (timedelta(milliseconds=257) if owner == "plant-2" else timedelta(0))
@@ -186,25 +190,25 @@ def live(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> Lived
             world.run_until(at)
             world.arrive(owner, "dsp.a", what)
             arrival = Arrival(at, 1, owner, "dsp.a", what, at, {})
-            found.arrivals.setdefault(owner, []).append(arrival)
+            recording.arrivals.setdefault(owner, []).append(arrival)
             continue
         world.run_until(at + timedelta(milliseconds=500))
         if what in ("trip", "untrip"):
             world.emit("trip", owner, {"on": what == "trip"})
             continue
-        for number, rule in enumerate(ACTED_UPON):
+        for number, rule in enumerate(OPERATED_RULES):
             if world.alarms.find_open(rule, owner) is not None:
-                act(world, what, rule, owner, timedelta(milliseconds=number))
-    found.until = now + timedelta(seconds=100)
-    world.run_until(found.until)
-    return found
+                operate(world, what, rule, owner, timedelta(milliseconds=number))
+    recording.until = now + timedelta(seconds=100)
+    world.run_until(recording.until)
+    return recording
 
 
-ACTED_UPON = ("hot", "quiet", "tripped", "third")
+OPERATED_RULES = ("hot", "quiet", "tripped", "third")
 LASTS = {"snooze": timedelta(milliseconds=17_370), "doze": timedelta(milliseconds=4_730)}
 
 
-def act(world: World, what: str, rule: str, owner: str, apart: timedelta) -> None:
+def operate(world: World, what: str, rule: str, owner: str, apart: timedelta) -> None:
     if what == "acknowledge":
         world.acknowledge(rule, owner)
     elif what == "unsnooze":
@@ -213,11 +217,16 @@ def act(world: World, what: str, rule: str, owner: str, apart: timedelta) -> Non
         world.snooze(rule, LASTS[what] + apart, owner)
 
 
-def replay(loaded: Loaded | None, lived: Lived) -> BacktestResult:
-    """None: with the rules of the time."""
+def replay(loaded: Loaded | None, simulated: SimulatedRecording) -> BacktestResult:
+    """Replay with candidate rules; with the rules of the time if None."""
 
     async def replayed() -> BacktestResult:
         candidate = None if loaded is None else versions(loaded)
-        return await backtest(lived, await lived.header(), candidate)
+        return await backtest(simulated, await simulated.header(), candidate)
 
     return asyncio.run(replayed())
+
+
+def sent(result: BacktestResult, action_rule: str, rule: str = "hot") -> int:
+    """The notifications of the replay that an action_rule sends about alarms of a rule."""
+    return result.replayed_notifications[action_rule, rule]

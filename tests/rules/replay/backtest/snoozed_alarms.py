@@ -6,6 +6,7 @@ from rules.documents.load import Loaded, load_text
 from rules.replay.backtest.result import BacktestResult
 from tests.rules.replay.backtest.simulated_recording import (
     START,
+    sent,
 )
 
 HOT = """
@@ -27,11 +28,10 @@ def hot(text: str = "clear: value < 60.0", least: str = "info") -> Loaded:
     return load_text(HOT % (text, least, least), anchor=START)
 
 
-def woken(found: BacktestResult) -> tuple[int, int]:
-    """What the end of the snooze sends, and whether rules over events heard of it."""
-    return found.replayed_notifications["woken", "hot"], sum(
-        (one.rule, one.kind) == ("loud", "opened") for one in found.replayed_transitions
-    )
+def woken(result: BacktestResult) -> tuple[int, int]:
+    """The notifications of the end of the snooze, and the alarms of a rule over that event."""
+    opened = [one for one in result.replayed_transitions if (one.rule, one.kind) == ("loud", "opened")]
+    return sent(result, "woken"), len(opened)
 
 
 BRANCH = """---

@@ -1,4 +1,4 @@
-"""Health in a backtest: with other rules it is what a world with them has; what was recorded otherwise is found."""
+"""Health in a backtest: candidate rules give the health of a simulation, and mismatches are found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schemas.documents.system import SystemDocument
 from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.replay.backtest.recorded_systems import Systems
-from tests.rules.replay.backtest.simulated_recording import START, live, replay
+from tests.rules.replay.backtest.simulated_recording import START, replay, simulate
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -65,14 +65,16 @@ def loaded() -> Loaded:
 
 @settings(max_examples=60)
 @given(STEPS)
-def test_rules_over_health_do_in_a_backtest_what_they_do_in_a_world(
+def test_rules_over_health_give_the_same_alarms_in_a_backtest_and_in_a_simulation(
     steps: list[tuple[int, str, float | str]],
 ) -> None:
-    """A site has the health of the hall among its members."""
-    lived = live(loaded(), steps)
-    found = replay(loaded(), lived)
-    assert {(one.rule, one.owner, one.kind, one.at) for one in found.replayed_transitions} == lived.alarms()
-    assert any(one.owner == "hall" for one in found.replayed_transitions)
+    """The health of the hall is a member of the site."""
+    simulated = simulate(loaded(), steps)
+    result = replay(loaded(), simulated)
+    assert {
+        (one.rule, one.owner, one.kind, one.at) for one in result.replayed_transitions
+    } == simulated.alarms()
+    assert any(one.owner == "hall" for one in result.replayed_transitions)
 
 
 HOT = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.*\n  above: 65\n  severity: high\n"
@@ -82,15 +84,15 @@ SYSTEM = "---\nsystem:\n  name: hall\n  members:\n    - {owner: near, key: dsp.a
 
 @pytest.fixture
 async def live_systems(connection: Connection, sessions: Sessions) -> Systems:
-    """Two outages, the first one of the partition that is read last."""
-    found = Systems(connection, await sessions("clock"))
-    await found.begin()
-    found.owners, found.now = ["near", "x-far"], [1.0, 1.0]
-    await found.only(HOT + ILL + SYSTEM, 0)
+    """An instance with two outages, the first in the partition that is read last."""
+    instance = Systems(connection, await sessions("clock"))
+    await instance.begin()
+    instance.owners, instance.now = ["near", "x-far"], [1.0, 1.0]
+    await instance.apply_only(HOT + ILL + SYSTEM, 0)
     for far in (False, True):
-        await found.step("send", (far, [(1, 50.0, "a"), (10 - 5 * far, 71.0, "a"), (1, 50.0, "a")]))
-    await found.rest()
-    return found
+        await instance.step("send", (far, [(1, 50.0, "a"), (10 - 5 * far, 71.0, "a"), (1, 50.0, "a")]))
+    await instance.settle()
+    return instance
 
 
 async def replayed(settings: Settings, until: float) -> BacktestResult:
@@ -124,7 +126,7 @@ async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_process
     ]
     same = await backtest(source, header, header.versions, jobs=2)
     assert same.replayed_transitions == same.recorded_transitions, (
-        "health that is the same arrives when it did"
+        "unchanged health arrives when it was recorded to arrive"
     )
 
 
@@ -142,69 +144,69 @@ async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_process
         ),
     ],
 )
-async def test_health_that_was_recorded_otherwise_is_found(
+async def test_health_that_was_recorded_otherwise_is_a_mismatch(
     settings: Settings, connection: Connection, live_systems: Systems, damage: str, cause: str
 ) -> None:
     await connection.execute(damage.encode(), ('{"health": "outage"}',))
-    found = await replayed(settings, live_systems.now[0])
-    assert found.mismatches
-    assert any(cause in one.cause for one in found.mismatches), found.mismatches
-    assert {one.what for one in found.mismatches} == {"system.health"}
+    result = await replayed(settings, live_systems.now[0])
+    assert result.mismatches
+    assert any(cause in one.cause for one in result.mismatches), result.mismatches
+    assert {one.what for one in result.mismatches} == {"system.health"}
 
 
-async def test_a_window_that_begins_in_the_middle_knows_how_members_stood(
+async def test_a_window_that_begins_in_the_middle_knows_the_state_of_the_members(
     settings: Settings, connection: Connection, sessions: Sessions
 ) -> None:
-    """Hours before, one member had opened an alarm and another one had fallen silent."""
+    """Hours before, one member had opened an alarm and another one had become stale."""
     day = 86_400.0
     live = Systems(connection, await sessions("clock"))
     await live.begin()
     live.owners, live.now = ["near", "x-far"], [1.0, 1.0]
     watched = "---\ndatapoint_type:\n  name: load\n  key: dsp.b\n  interval: 4s\n"
     member = "    - {owner: near, type: load, required: false}\n"
-    await live.only(watched + HOT + ILL + SYSTEM + member, 0)
+    await live.apply_only(watched + HOT + ILL + SYSTEM + member, 0)
     await live.step("send", (False, [(1, 71.0, "a"), (1, 50.0, "b")]))
     await live.step("send", (True, [(1, 50.0, "a")]))
-    await live.rest()
+    await live.settle()
     live.now = [day + 60, day + 60]
     for session in (live.worker, live._clock):
         await virtual_now(session, at(day))
     await live.step("send", (False, [(1, 50.0, "a"), (1, 50.0, "b")]))
     await live.step("send", (True, [(5, 71.0, "a"), (5, 50.0, "a")]))
-    await live.rest()
+    await live.settle()
     async with recorded(settings, at(day), at(live.now[0])) as source:
         header = await source.header()
-        found = await backtest(source, header)
+        result = await backtest(source, header)
     assert not header.is_whole
-    assert not found.mismatches, "\n".join(map(str, found.mismatches))
-    assert found.health_count == 5
-    assert [transition.kind for transition in found.replayed_transitions if transition.rule == "ill"] == [
+    assert not result.mismatches, "\n".join(map(str, result.mismatches))
+    assert result.health_count == 5
+    assert [transition.kind for transition in result.replayed_transitions if transition.rule == "ill"] == [
         "resolved",
         "opened",
         "resolved",
     ]
 
 
-async def test_health_that_differs_because_the_window_begins_in_the_middle_says_so(
+async def test_a_mismatch_of_health_names_an_alarm_from_before_the_window_as_its_cause(
     settings: Settings, connection: Connection, sessions: Sessions
 ) -> None:
-    """Two series hold the alarm, and only one of them is told with it; the other is the member."""
+    """Two series hold the alarm. Its event names one of them, and the other one is the member."""
     day = 86_400.0
     live = Systems(connection, await sessions("clock"))
     await live.begin()
     live.owners, live.now = ["near", "x-far"], [1.0, 1.0]
-    await live.only(HOT + SYSTEM.replace("near, key: dsp.a", "near, key: dsp.b"), 0)
+    await live.apply_only(HOT + SYSTEM.replace("near, key: dsp.a", "near, key: dsp.b"), 0)
     await live.step("send", (False, [(1, 71.0, "a"), (1, 71.0, "b")]))
     await live.step("send", (True, [(1, 50.0, "a")]))
-    await live.rest()
+    await live.settle()
     live.now = [day + 60, day + 60]
     for session in (live.worker, live._clock):
         await virtual_now(session, at(day))
     await live.step("send", (False, [(1, 50.0, "a"), (9, 50.0, "b")]))
-    await live.rest()
+    await live.settle()
     async with recorded(settings, at(day), at(live.now[0])) as source:
-        found = await backtest(source, await source.header())
-    health = [one for one in found.mismatches if one.what == "system.health"]
+        result = await backtest(source, await source.header())
+    health = [one for one in result.mismatches if one.what == "system.health"]
     assert health
     assert all("an alarm of a member was open before the start of the replay" in one.cause for one in health)
     await connection.execute("update tocsin.datapoint_calculated set owner = 'other' where owner = 'hall'")
@@ -223,5 +225,5 @@ def test_a_system_comes_after_those_whose_health_it_has() -> None:
         )
 
     assert replay_order(members(site="hall", hall="pump", pump="x")) == [["pump"], ["hall"], ["site"]]
-    circle = replay_order(members(a="b", b="a", c="c"))
-    assert sorted(name for level in circle for name in level) == ["a", "b", "c"]
+    cycle = replay_order(members(a="b", b="a", c="c"))
+    assert sorted(name for level in cycle for name in level) == ["a", "b", "c"]

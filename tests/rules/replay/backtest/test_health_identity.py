@@ -1,4 +1,4 @@
-"""I5 for systems: health is derived again, exactly, whatever partition lagged behind, and so are the alarms over it."""
+"""I5 for systems: a replay gives the recorded health and the alarms over it, whichever partition lagged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from rules.apply import systems as applying_systems
+from rules.apply import systems as apply_systems
 from rules.health import store, systems
 from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import replayed
@@ -20,7 +20,7 @@ from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 MEMBER = st.tuples(st.booleans(), st.sampled_from(["key: dsp.a", "key: dsp.b", "type: load"]), st.booleans())
-SYSTEM = st.lists(MEMBER, min_size=1, max_size=4, unique_by=lambda one: one[:2]).filter(
+SYSTEM = st.lists(MEMBER, min_size=1, max_size=4, unique_by=lambda member: member[:2]).filter(
     lambda members: any(required for _, _, required in members)
 )
 DOCUMENTS = st.tuples(st.integers(0, len(RULES) - 1), SYSTEM, SYSTEM, st.booleans())
@@ -35,7 +35,7 @@ STEPS = st.lists(
         SEND,
         st.tuples(st.just("wait"), st.booleans()),
         st.tuples(st.just("apply"), DOCUMENTS),
-        st.tuples(st.sampled_from(["clock", "hear", "deliver"]), st.just(None)),
+        st.tuples(st.sampled_from(["clock", "read calculated", "deliver"]), st.just(None)),
     ),
     min_size=4,
     max_size=14,
@@ -45,12 +45,12 @@ _examples = itertools.count(1)
 
 @pytest.fixture
 async def live(connection: Connection, sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> Systems:
-    """Of the members that are not ok only the worst is shown."""
+    """An instance that shows only the worst of the members that are not ok."""
     for module in (store, systems):
         monkeypatch.setattr(module, "MAX_SHOWN_MEMBERS", 1)
-    found = Systems(connection, await sessions("clock"))
-    await found.begin()
-    return found
+    instance = Systems(connection, await sessions("clock"))
+    await instance.begin()
+    return instance
 
 
 @settings(
@@ -63,32 +63,32 @@ async def test_health_is_replayed_as_it_was_whichever_partition_was_read_first(
 ) -> None:
     example = next(_examples)
     live.begin_example(example)
-    await live.only(live.documents(first), live.now[0])
-    for what, told in steps:
-        await live.step(what, told)
-        # Too early, more often than not: what is said must stand for ever.
+    await live.apply_only(live.documents(first), live.now[0])
+    for what, argument in steps:
+        await live.step(what, argument)
+        # Usually too early: health that is recorded must never change afterwards.
         await live.decide()
-    await live.rest()
-    row = await one_row(connection, "select count(*) as facts from tocsin.member_observation")
-    assert row["facts"] == 0, "all of it is decided"
-    header, found = await replayed(settings, at(0), at(max(live.now)))
+    await live.settle()
+    row = await one_row(connection, "select count(*) as count from tocsin.member_observation")
+    assert row["count"] == 0, "everything is decided"
+    header, result = await replayed(settings, at(0), at(max(live.now)))
     assert header.horizon("health", 0) >= at(max(live.now) - 50), "and compared"
-    assert not found.mismatches, "\n".join(map(str, found.mismatches))
+    assert not result.mismatches, "\n".join(map(str, result.mismatches))
     row = await one_row(
-        connection, "select count(*) as told from tocsin.datapoint_calculated where kind = 'health'"
+        connection, "select count(*) as count from tocsin.datapoint_calculated where kind = 'health'"
     )
-    assert found.health_count == row["told"]
-    assert found.recorded_transitions == found.replayed_transitions
+    assert result.health_count == row["count"]
+    assert result.recorded_transitions == result.replayed_transitions
 
 
 @pytest.mark.parametrize("clock_is_late", [False, True])
-async def test_what_became_of_an_owner_that_was_no_member_for_a_while_is_known(
+async def test_an_owner_that_becomes_a_member_again_has_its_current_alarms(
     settings: Settings, connection: Connection, live: Systems, clock_is_late: bool
 ) -> None:
-    """Its alarm ended meanwhile, or should have."""
+    """Its alarm ended while it was not a member, or would have if the clock had not been late."""
     live.begin_example(next(_examples))
     far, near = (3, [(True, "key: dsp.a", True)]), (3, [(False, "key: dsp.a", True)])
-    for what, told in [
+    for what, argument in [
         ("apply", (*far, [], False)),
         ("send", (True, [(1, 71.0, "a")])),
         ("apply", (*near, [], False)),
@@ -97,37 +97,37 @@ async def test_what_became_of_an_owner_that_was_no_member_for_a_while_is_known(
         ("deliver" if clock_is_late else "clock", None),
         ("apply", (*far, [], False)),
     ]:
-        await live.step(what, told)
-    await live.rest()
+        await live.step(what, argument)
+    await live.settle()
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated where kind = 'health'")
     assert [row["payload"]["health"] for row in rows] == ["unknown", "outage", "unknown", "ok"]
-    _, found = await replayed(settings, at(0), at(max(live.now)))
-    assert not found.mismatches, "\n".join(map(str, found.mismatches))
-    assert found.health_count == 4
+    _, result = await replayed(settings, at(0), at(max(live.now)))
+    assert not result.mismatches, "\n".join(map(str, result.mismatches))
+    assert result.health_count == 4
 
 
 async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_once(
     settings: Settings, connection: Connection, live: Systems, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The apply has read how the owner stands, and is about to write it; it was no member, so nobody notes the fire."""
+    """The clock fires it after the apply has read the state of the owner, and before it writes the member."""
     live.begin_example(next(_examples))
     far, near = (1, [(True, "key: dsp.a", True)]), (1, [(False, "key: dsp.a", True)])
     await live.step("apply", (*near, [], False))
     await live.step("send", (True, [(1, 71.0, "a")]))
     await live.step("wait", True)
-    replacing = applying_systems._replace
+    replace_members = apply_systems._replace
 
-    async def meanwhile(*given: Any) -> None:
+    async def meanwhile(*arguments: Any) -> None:
         await live.run_clock(max(live.now))
-        await replacing(*given)
+        await replace_members(*arguments)
 
-    monkeypatch.setattr(applying_systems, "_replace", meanwhile)
+    monkeypatch.setattr(apply_systems, "_replace", meanwhile)
     await live.step("apply", (*far, [], False))
     fired = await one_row(connection, "select opened_at from tocsin.alarm where event_rule = 'hot'")
-    assert fired["opened_at"] is not None, "the clock waited for nobody"
-    await live.rest()
+    assert fired["opened_at"] is not None, "the clock did not wait for the apply"
+    await live.settle()
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated where kind = 'health'")
     assert [row["payload"]["health"] for row in rows] == ["unknown", "outage"]
-    _, found = await replayed(settings, at(0), at(max(live.now)))
-    assert not found.mismatches, "\n".join(map(str, found.mismatches))
-    assert found.health_count == 2
+    _, result = await replayed(settings, at(0), at(max(live.now)))
+    assert not result.mismatches, "\n".join(map(str, result.mismatches))
+    assert result.health_count == 2

@@ -1,4 +1,4 @@
-"""The page of a report: every alarm in words while they are few, how many at a time when they are many."""
+"""The HTML report: a few alarms are drawn with their messages, many as the number at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rules.replay.backtest.result import BacktestResult
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-STORY = RecordingHeader(START, START, START + timedelta(days=30), True, [], [], [], [])
+HEADER = RecordingHeader(START, START, START + timedelta(days=30), True, [], [], [], [])
 
 
 def transitions(rule: str, count: int, open_for: timedelta, every: timedelta = HOUR) -> list[AlarmTransition]:
@@ -28,23 +28,23 @@ def transitions(rule: str, count: int, open_for: timedelta, every: timedelta = H
     return found
 
 
-def page(then: list[AlarmTransition], now: list[AlarmTransition]) -> str:
-    found = BacktestResult(recorded_transitions=then, replayed_transitions=now)
-    found.sort()
-    return html_report(STORY, found, compare(STORY, found), "prospective")
+def report(then: list[AlarmTransition], now: list[AlarmTransition]) -> str:
+    result = BacktestResult(recorded_transitions=then, replayed_transitions=now)
+    result.sort()
+    return html_report(HEADER, result, compare(HEADER, result), "prospective")
 
 
-def test_a_few_alarms_are_drawn_one_by_one_with_their_words() -> None:
+def test_a_few_alarms_are_drawn_one_by_one_with_their_messages() -> None:
     then, now = (transitions("hot", count, HOUR, every=9 * HOUR) for count in (3, 2))
-    drawn = page(then, now)
+    drawn = report(then, now)
     assert drawn.count("<rect class='then'") == 3
     assert drawn.count("<rect class='now'") == 2
     assert "<title>plant-0: hot &amp; 0</title>" in drawn
     assert "<path" not in drawn
 
 
-def test_many_are_drawn_as_how_many_there_were_at_a_time() -> None:
-    drawn = page([], transitions("hot", 700, 10 * HOUR))
+def test_many_alarms_are_drawn_as_the_number_at_a_time() -> None:
+    drawn = report([], transitions("hot", 700, 10 * HOUR))
     ((path, most),) = re.findall(r"<path class='now' d='([^']*)'><title>at most (\d+) at a time<", drawn)
     assert 10 <= int(most) <= 12
     heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
@@ -53,9 +53,9 @@ def test_many_are_drawn_as_how_many_there_were_at_a_time() -> None:
     assert "<rect class='now'" not in drawn
 
 
-def test_fifty_rules_and_thousands_of_alarms_are_a_small_page() -> None:
+def test_the_report_of_fifty_rules_and_thousands_of_alarms_is_small() -> None:
     then = [transition for rule in range(50) for transition in transitions(f"rule-{rule}", 500, HOUR)]
-    drawn = page(then, [])
+    drawn = report(then, [])
     assert len(drawn) < 400_000
     assert "and 24,800 more" in drawn
     assert not re.search(r"https?://|<script|@import|url\(", drawn)

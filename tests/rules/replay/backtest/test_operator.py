@@ -1,11 +1,13 @@
-"""Snoozes and acknowledgements under other rules: each alarm is acted upon while it is open, and every snooze that it
-outlives ends, once."""
+"""Snoozes and acknowledgements under candidate rules.
+
+Operators act on an alarm while it is open, and every snooze that the alarm outlasts ends once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -19,10 +21,11 @@ from tests.rules.replay.backtest.simulated_recording import (
     ALARMS,
     START,
     STEPS,
-    Lived,
-    live,
+    SimulatedRecording,
     recorded_event,
     replay,
+    sent,
+    simulate,
     versions,
 )
 from tests.rules.replay.backtest.snoozed_alarms import BRANCH, HOT, hot, woken
@@ -34,9 +37,9 @@ OTHERS = {
     "ends later": ALARMS.replace("for: 3030ms, notify", "for: 3030ms, keep_firing_for: 9090ms, notify"),
     "opens later": ALARMS.replace("for: 3030ms", "for: 8080ms").replace("for: 2110ms", "for: 5110ms"),
     "opens at once": ALARMS.replace("for: 3030ms, ", ""),
-    "is graver": ALARMS.replace("notify: [ops]}", "notify: [ops], severity: critical}"),
-    "hears of less": ALARMS.replace("value > 65.0", "value > 70.0"),
-    "is more patient": ALARMS.replace("4100ms", "6100ms"),
+    "is more severe": ALARMS.replace("notify: [ops]}", "notify: [ops], severity: critical}"),
+    "fires less often": ALARMS.replace("value > 65.0", "value > 70.0"),
+    "is stale later": ALARMS.replace("4100ms", "6100ms"),
 }
 
 
@@ -45,32 +48,38 @@ def rules(name: str) -> Loaded:
     return load_text(OTHERS[name] + ACTIONS, anchor=START)
 
 
-def lived_again(loaded: Loaded, lived: Lived) -> Lived:
-    """A world with other rules, in which the same arrives, and people do what they did if they can."""
-    found = Lived(World((one.model for one in loaded.documents), START), versions(loaded), until=lived.until)
-    arrivals = [one for of_owner in lived.arrivals.values() for one in of_owner]
-    acts = [one for one in lived.world.log if one.kind == "event" and one.state != "derived"]
-    given: list[tuple[datetime, Callable[[], None]]] = [
-        (one.at, lambda one=one: found.world.arrive(one.owner, one.key, one.value))  # type: ignore[misc]
-        for one in arrivals
+def simulate_again(loaded: Loaded, simulated: SimulatedRecording) -> SimulatedRecording:
+    """A simulation with other rules, the same arrivals, and the same operators where they can act."""
+    again = SimulatedRecording(
+        World((one.model for one in loaded.documents), START), versions(loaded), until=simulated.until
+    )
+    inputs: list[tuple[datetime, Callable[[], None]]] = [
+        (row.at, partial(again.world.arrive, row.owner, row.key, row.value))
+        for rows in simulated.arrivals.values()
+        for row in rows
     ]
-    given += [(one.at, lambda one=one: do_again(found.world, one.details)) for one in acts]  # type: ignore[misc]
-    for at, what in sorted(given, key=lambda one: one[0]):
-        found.world.run_until(at)
-        what()
-    found.world.run_until(found.until)
-    return found
+    inputs += [
+        (entry.at, partial(repeat, again.world, entry.details))
+        for entry in simulated.world.log
+        if entry.kind == "event" and entry.state != "derived"
+    ]
+    for at, call in sorted(inputs, key=lambda item: item[0]):
+        again.world.run_until(at)
+        call()
+    again.world.run_until(again.until)
+    return again
 
 
-def do_again(world: World, facts: Mapping[str, Any]) -> None:
+def repeat(world: World, facts: Mapping[str, Any]) -> None:
     event = recorded_event(facts)
     if event.alarm_id is None:
-        # By the same id: that of an alarm over events follows from it.
-        again = NewEvent(world.now, event.origin, event.type, event.payload, owner=event.owner, id=event.id)
-        world.append(again)
+        # With the same id: the id of an alarm over events follows from it.
+        world.append(
+            NewEvent(world.now, event.origin, event.type, event.payload, owner=event.owner, id=event.id)
+        )
         return
-    held = world.alarms.get(event.alarm_id)
-    if held is None or held.state != "open":
+    record = world.alarms.get(event.alarm_id)
+    if record is None or record.state != "open":
         return
     if event.type == "alarm-acknowledged":
         world.acknowledge(event.rule, event.owner)
@@ -82,16 +91,16 @@ def do_again(world: World, facts: Mapping[str, Any]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from(sorted(OTHERS)), st.sampled_from(sorted(OTHERS)))
-def test_other_rules_over_a_recording_are_a_world_in_which_people_do_the_same(
+def test_a_replay_with_candidate_rules_equals_a_simulation_with_the_same_operators(
     steps: list[tuple[int, str, float | str]], then: str, now: str
 ) -> None:
-    lived = live(rules(then), steps)
-    found, expected = replay(rules(now), lived), lived_again(rules(now), lived)
+    simulated = simulate(rules(then), steps)
+    result, expected = replay(rules(now), simulated), simulate_again(rules(now), simulated)
     assert {
-        (one.rule, one.owner, one.kind, one.at) for one in found.replayed_transitions
+        (one.rule, one.owner, one.kind, one.at) for one in result.replayed_transitions
     } == expected.alarms()
-    assert found.replayed_notifications == expected.pages()
-    assert found.recorded_notifications == lived.pages()
+    assert result.replayed_notifications == expected.notifications()
+    assert result.recorded_notifications == simulated.notifications()
 
 
 SNOOZED: list[tuple[int, str, float | str]] = [
@@ -115,69 +124,65 @@ SHORT: list[tuple[int, str, float | str]] = [*SNOOZED, (1, "plant-1", 50.0)]
         ("clear: value < 60.0, keep_firing_for: 1m", SHORT, "clear: value < 60.0", 0),
     ],
 )
-def test_a_snooze_ends_once_if_the_alarm_outlives_it(
+def test_a_snooze_ends_once_if_the_alarm_outlasts_it(
     then: str, steps: list[tuple[int, str, float | str]], now: str, ends: int
 ) -> None:
-    lived = live(hot(then), steps)
-    found = replay(hot(now), lived)
-    assert woken(found) == (ends, ends)
-    assert found.replayed_notifications["hushed", "hot"] == 1
-    assert found.recorded_notifications == lived.pages()
+    simulated = simulate(hot(then), steps)
+    result = replay(hot(now), simulated)
+    assert woken(result) == (ends, ends)
+    assert sent(result, "hushed") == 1
+    assert result.recorded_notifications == simulated.notifications()
 
 
-def test_a_recording_with_its_ends_is_replayed_with_them_alone() -> None:
-    """Historical: what is recorded is heard, and nothing is derived beside it."""
+def test_a_historical_replay_has_the_recorded_ends_of_snoozes_and_no_others() -> None:
     for steps, ends in ((LONG, 1), (SHORT, 0)):
-        assert woken(replay(None, live(hot(), steps))) == (ends, ends)
+        assert woken(replay(None, simulate(hot(), steps))) == (ends, ends)
 
 
 @pytest.mark.parametrize(
-    ("now", "sent"), [("for: 1s", 1), ("for: 6s", 0), ("clear: value < 81.0, keep_firing_for: 1s", 0)]
+    ("now", "count"), [("for: 1s", 1), ("for: 6s", 0), ("clear: value < 81.0, keep_firing_for: 1s", 0)]
 )
-def test_an_alarm_that_is_not_open_yet_or_any_more_is_not_snoozed(now: str, sent: int) -> None:
+def test_an_alarm_that_is_not_open_yet_or_any_more_is_not_snoozed(now: str, count: int) -> None:
     steps: list[tuple[int, str, float | str]] = [
         (1, "plant-1", 82.0),
         (1, "plant-1", 80.0),
         (3, "plant-1", "doze"),
         (9, "plant-1", 80.0),
     ]
-    found = replay(hot(now), live(hot(), steps))
-    assert found.replayed_notifications["hushed", "hot"] == sent
-    assert woken(found) == (sent, sent)
+    result = replay(hot(now), simulate(hot(), steps))
+    assert sent(result, "hushed") == count
+    assert woken(result) == (count, count)
 
 
-def test_an_act_says_how_grave_the_alarm_is_now() -> None:
-    lived = live(hot(), LONG)
-    for severity, sent in (("high", 1), ("warning", 0)):
-        found = replay(hot(f"clear: value < 60.0, severity: {severity}", "high"), lived)
-        assert (
-            found.replayed_notifications["hushed", "hot"],
-            found.replayed_notifications["woken", "hot"],
-        ) == (sent, sent)
+def test_an_operator_event_has_the_severity_of_the_candidate_rule() -> None:
+    simulated = simulate(hot(), LONG)
+    for severity, count in (("high", 1), ("warning", 0)):
+        result = replay(hot(f"clear: value < 60.0, severity: {severity}", "high"), simulated)
+        assert (sent(result, "hushed"), sent(result, "woken")) == (count, count)
 
 
-def test_rules_over_events_hear_how_grave_the_alarm_is_now() -> None:
+def test_rules_over_events_see_the_severity_of_the_candidate_rule() -> None:
     seen = "---\nevent_rule: {name: seen, event: alarm-snoozed, fire: severity >= high}\n"
     for severity, count in (("high", 1), ("warning", 0)):
         other = load_text(HOT % (f"severity: {severity}", "info", "info") + seen, anchor=START)
-        found = replay(other, live(hot(), LONG))
-        assert sum((one.rule, one.kind) == ("seen", "opened") for one in found.replayed_transitions) == count
+        result = replay(other, simulate(hot(), LONG))
+        assert sum((one.rule, one.kind) == ("seen", "opened") for one in result.replayed_transitions) == count
 
 
-def test_rules_over_events_do_not_hear_of_alarms_that_were() -> None:
+def test_rules_over_events_do_not_see_recorded_alarms_that_do_not_open() -> None:
     seen = "---\nevent_rule: {name: seen, event: alarm-opened, fire: rule == 'hot'}\n"
     for least, count in (("65.0", 1), ("95.0", 0)):
         text = (HOT % ("clear: value < 60.0", "info", "info")).replace("65.0", least) + seen
-        found = replay(load_text(text, anchor=START), live(hot(), LONG))
-        assert sum((one.rule, one.kind) == ("seen", "opened") for one in found.replayed_transitions) == count
+        result = replay(load_text(text, anchor=START), simulate(hot(), LONG))
+        assert sum((one.rule, one.kind) == ("seen", "opened") for one in result.replayed_transitions) == count
 
 
-def test_rules_over_events_hear_of_an_edge_when_it_is_and_not_when_it_was() -> None:
+def test_rules_over_events_see_the_transitions_of_the_replay_and_not_the_recorded_ones() -> None:
     seen = "---\nevent_rule: {name: seen, event: alarm-resolved, fire: rule == 'hot'}\n"
     for clear, count in (("60.0", 1), ("40.0", 0)):
         other = load_text(HOT % (f"clear: value < {clear}", "info", "info") + seen, anchor=START)
-        found = replay(other, live(hot(), LONG))
-        assert sum((one.rule, one.kind) == ("seen", "opened") for one in found.replayed_transitions) == count
+        result = replay(other, simulate(hot(), LONG))
+        assert sum((one.rule, one.kind) == ("seen", "opened") for one in result.replayed_transitions) == count
 
 
 def test_each_snooze_has_an_end_of_its_own() -> None:
@@ -187,13 +192,13 @@ def test_each_snooze_has_an_end_of_its_own() -> None:
         (9, "plant-1", 80.0),
         (9, "plant-1", 50.0),
     ]
-    lived = live(hot(), twice)
+    simulated = simulate(hot(), twice)
     for clear, ends in (("60.0", 2), ("40.0", 2)):
-        assert replay(hot(f"clear: value < {clear}"), lived).replayed_notifications["woken", "hot"] == ends
+        assert sent(replay(hot(f"clear: value < {clear}"), simulated), "woken") == ends
 
 
-def test_what_one_arrival_concludes_stays_in_its_order_whether_it_was_recorded_or_not() -> None:
-    """`hot` resolves as it did; `quiet` began at another instant, and is another alarm."""
+def test_transitions_of_one_arrival_keep_their_order_if_only_some_were_recorded() -> None:
+    """`hot` resolves as it was recorded. `quiet` begins at another instant, so it is another alarm."""
     text = HOT % ("clear: value < 60.0", "info", "info") + (
         "---\ndatapoint_type: {name: load, key: dsp.*, interval: %s}\n"
         "---\nevent_rule: {name: quiet, datapoint: dsp.*, absent: true}\n"
@@ -201,32 +206,32 @@ def test_what_one_arrival_concludes_stays_in_its_order_whether_it_was_recorded_o
         "rate_limit: {count: 1, per: 1h}}\n"
     )
     then, now = (load_text(text % interval, anchor=START) for interval in ("2s", "1s"))
-    lived = live(then, [(1, "plant-1", 80.0), (9, "plant-1", 50.0)])
+    simulated = simulate(then, [(1, "plant-1", 80.0), (9, "plant-1", 50.0)])
     for loaded in (then, now):
-        pages = replay(loaded, lived).replayed_notifications
-        assert (pages["first", "hot"], pages["first", "quiet"]) == (1, 0)
+        result = replay(loaded, simulated)
+        assert (sent(result, "first", "hot"), sent(result, "first", "quiet")) == (1, 0)
 
 
-def test_an_edge_says_how_grave_the_alarm_is_now() -> None:
-    rule = "---\naction_rule: {name: grave, on: alarm, when: severity >= high, action: tell}\n"
-    for severity, sent in (("high", 1), ("warning", 0)):
+def test_a_transition_has_the_severity_of_the_candidate_rule() -> None:
+    rule = "---\naction_rule: {name: severe, on: alarm, when: severity >= high, action: tell}\n"
+    for severity, count in (("high", 1), ("warning", 0)):
         text = HOT % (f"severity: {severity}", "info", "info") + rule
-        found = replay(load_text(text, anchor=START), live(hot(), LONG))
-        assert found.replayed_notifications["grave", "hot"] == sent
+        result = replay(load_text(text, anchor=START), simulate(hot(), LONG))
+        assert sent(result, "severe") == count
 
 
-def test_an_alarm_that_ends_sooner_ends_its_escalation_then() -> None:
+def test_an_alarm_that_resolves_sooner_ends_its_escalation_sooner() -> None:
     text = (
         "---\naction: {name: ask, steps: [wait: {for: 6s}, channel: {name: ops, text: x}]}\n"
         "---\naction_rule: {name: asking, on: alarm, action: ask}\n"
     )
-    for clear, sent in (("60.0", 1), ("64.0", 0)):
+    for clear, count in (("60.0", 1), ("64.0", 0)):
         other = load_text(HOT % (f"clear: value < {clear}", "info", "info") + text, anchor=START)
-        assert replay(other, live(hot(), LONG)).replayed_notifications["asking", "hot"] == sent
+        assert sent(replay(other, simulate(hot(), LONG)), "asking") == count
 
 
 @pytest.mark.parametrize(
-    ("acts", "sent"),
+    ("operations", "count"),
     [
         ([], 1),
         ([(1, "plant-1", "doze")], 0),
@@ -234,19 +239,15 @@ def test_an_alarm_that_ends_sooner_ends_its_escalation_then() -> None:
         ([(1, "plant-1", "snooze"), (1, "plant-1", "doze")], 0),
     ],
 )
-def test_steps_know_whether_the_alarm_is_snoozed(acts: list[tuple[int, str, str]], sent: int) -> None:
+def test_steps_know_whether_the_alarm_is_snoozed(operations: list[tuple[int, str, str]], count: int) -> None:
     loaded = load_text(HOT % ("severity: high", "info", "info") + BRANCH, anchor=START)
-    lived = live(loaded, [(1, "plant-1", 80.0), *acts, (9, "plant-1", 80.0)])
-    for found in (replay(loaded, lived), replay(None, lived)):
-        assert (
-            found.replayed_notifications["asking", "hot"]
-            == found.recorded_notifications["asking", "hot"]
-            == sent
-        )
+    simulated = simulate(loaded, [(1, "plant-1", 80.0), *operations, (9, "plant-1", 80.0)])
+    for result in (replay(loaded, simulated), replay(None, simulated)):
+        assert sent(result, "asking") == result.recorded_notifications["asking", "hot"] == count
 
 
 def test_steps_know_of_a_snooze_and_an_acknowledgement_from_before_their_action_began() -> None:
-    """Neither they nor the opening start anything; and the end of the alarm forgets neither."""
+    """Neither these events nor the opening start a run, and both are kept when the alarm resolves."""
     text = (
         "---\naction: {name: ask, steps: [branch: {when: alarm.snoozed && alarm.acknowledged && alarm.message != '',"
         " then: [channel: {name: ops, text: x}]}]}\n"
@@ -255,14 +256,10 @@ def test_steps_know_of_a_snooze_and_an_acknowledgement_from_before_their_action_
     )
     hot_only = "event_rule: {name: hot, datapoint: dsp.*, above: 65, message: it is hot}\n"
     loaded = load_text(hot_only + text, anchor=START)
-    lived = live(
+    simulated = simulate(
         loaded,
         [(1, "plant-1", 80.0), (1, "plant-1", "snooze"), (1, "plant-1", "acknowledge"), (1, "plant-1", 50.0)],
     )
-    assert lived.pages()["asking", "hot"] == 1
-    for found in (replay(loaded, lived), replay(None, lived)):
-        assert (
-            found.replayed_notifications["asking", "hot"]
-            == found.recorded_notifications["asking", "hot"]
-            == 1
-        )
+    assert simulated.notifications()["asking", "hot"] == 1
+    for result in (replay(loaded, simulated), replay(None, simulated)):
+        assert sent(result, "asking") == result.recorded_notifications["asking", "hot"] == 1

@@ -1,4 +1,4 @@
-"""What people did to an alarm that was open before the window is known in it, from the database and from a file."""
+"""Operators' events from before the window are known in it, from the database and from a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.clock.retention.old_log import all_have_read, fill
 from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import note
-from tests.rules.replay.backtest.recorded_instance import Living
+from tests.rules.replay.backtest.recorded_instance import RecordedInstance
+from tests.rules.replay.backtest.simulated_recording import sent
 from tests.sessions import Sessions
 from tests.sql import one_row
 from tocsin.core.audit import Actor
@@ -46,44 +47,47 @@ action_rule: {name: resolved, on: alarm, transitions: [resolved], action: say}
 
 
 @pytest.fixture
-async def live(settings: Settings, connection: Connection, sessions: Sessions) -> Living:
-    """Four alarms, all of which resolve on the third day. The first is snoozed until the fourth, and acknowledged; the
-    snooze of the second was ended by somebody, and that of the third by itself, before the window; the fourth is
-    snoozed in it, and what an action emits about it before is no act."""
+async def live(settings: Settings, connection: Connection, sessions: Sessions) -> RecordedInstance:
+    """Four alarms that resolve on the third day.
+
+    The first is snoozed until the fourth day, and acknowledged. The second was unsnoozed, and the
+    snooze of the third ended, before the window. The fourth is snoozed in the window; the event that
+    an action emits about it before is not an operator's.
+    """
     await small_partitions(connection, 8)
-    found = Living(settings, sessions)
-    await found.begin()
-    await found.only(RULES, 0)
+    instance = RecordedInstance(settings, sessions)
+    await instance.begin()
+    await instance.apply_only(RULES, 0)
     for number in (1, 2, 3, 4):
-        await found.arrive([found.arrival(10, 80.0, "dsp.a", f"plant-{number}")])
+        await instance.arrive([instance.arrival(10, 80.0, "dsp.a", f"plant-{number}")])
         await connection.execute("select tocsin.extend_log()")
     alarms = {row["owner"]: row for row in await list_alarms(connection)}
 
-    async def acted(second: float, owner: str, until: float | None) -> None:
+    async def snooze_at(second: float, owner: str, until: float | None) -> None:
         await virtual_now(connection, at(second))
         await connection.execute("select tocsin.extend_log()")
         instant = None if until is None else at(until)
         await snooze(connection, alarms[owner], Actor("ann", "test", at(second)), instant)
 
-    await acted(20, "plant-1", 30)
-    await acted(21, "plant-1", 4 * DAY)
+    await snooze_at(20, "plant-1", 30)
+    await snooze_at(21, "plant-1", 4 * DAY)
     await acknowledge(connection, alarms["plant-1"], Actor("bob", "test", at(22)), "on it")
-    await acted(23, "plant-2", 4 * DAY)
-    await acted(24, "plant-2", None)
-    await acted(25, "plant-3", 60)
+    await snooze_at(23, "plant-2", 4 * DAY)
+    await snooze_at(24, "plant-2", None)
+    await snooze_at(25, "plant-3", 60)
     await note(connection, alarm_id=alarms["plant-4"]["id"], owner="plant-4")
     await note(
         connection, type="alarm-snoozed", action="say", alarm_id=alarms["plant-4"]["id"], owner="plant-4"
     )
-    await found.come_to_rest(100)
+    await instance.settle(100)
     await fill(connection, 16, at=timedelta(minutes=5))
-    await acted(2.2 * DAY, "plant-4", 2.3 * DAY)
-    await found.be_at(2.3 * DAY)
-    await found.run_clock(2.3 * DAY)
-    await found.be_at(2.5 * DAY)
-    await found.arrive([found.arrival(2.5 * DAY, 50.0, "dsp.a", f"plant-{n}") for n in (1, 2, 3, 4)])
-    await found.come_to_rest(5 * DAY)
-    return found
+    await snooze_at(2.2 * DAY, "plant-4", 2.3 * DAY)
+    await instance.set_time(2.3 * DAY)
+    await instance.run_clock(2.3 * DAY)
+    await instance.set_time(2.5 * DAY)
+    await instance.arrive([instance.arrival(2.5 * DAY, 50.0, "dsp.a", f"plant-{n}") for n in (1, 2, 3, 4)])
+    await instance.settle(5 * DAY)
+    return instance
 
 
 @asynccontextmanager
@@ -92,16 +96,16 @@ async def window(settings: Settings) -> AsyncIterator[Source]:
         yield source
 
 
-async def acts(source: Source) -> dict[str, list[RecordedEvent]]:
+async def operator_events(source: Source) -> dict[str, list[RecordedEvent]]:
     items = [item async for _, item in source.items(0, 1)]
     return {
-        item.owner: [act for alarm in item.open_alarms for act in alarm.operator_events]
+        item.owner: [event for alarm in item.open_alarms for event in alarm.operator_events]
         for item in items
         if isinstance(item, OwnerHeader) and item.open_alarms
     }
 
 
-KNOWN = {
+EXPECTED = {
     "plant-1": ["alarm-snoozed", "alarm-snoozed", "alarm-acknowledged"],
     "plant-2": ["alarm-snoozed", "alarm-unsnoozed"],
     "plant-3": ["alarm-snoozed"],
@@ -109,7 +113,7 @@ KNOWN = {
 }
 
 
-async def found_in(source: Source, tmp_path: Path, text: str | None = None) -> BacktestResult:
+async def replay_window(source: Source, tmp_path: Path, text: str | None = None) -> BacktestResult:
     header = await source.header()
     if text is None:
         return await backtest(source, header)
@@ -119,95 +123,84 @@ async def found_in(source: Source, tmp_path: Path, text: str | None = None) -> B
     )
 
 
-async def test_acts_are_read_with_the_alarms_that_were_open(
-    live: Living, settings: Settings, connection: Connection, tmp_path: Path
+async def test_operator_events_are_read_with_the_alarms_that_were_open(
+    live: RecordedInstance, settings: Settings, connection: Connection, tmp_path: Path
 ) -> None:
     path = tmp_path / "recording.ndjson.gz"
     async with window(settings) as source:
-        known = await acts(source)
+        events = await operator_events(source)
         await write_recording(source, path)
-    assert {owner: [act.type for act in of_owner] for owner, of_owner in known.items()} == KNOWN
-    assert known["plant-1"][2].payload == {"who": "bob", "via": "test", "note": "on it"}
-    assert await acts(RecordingSource(path)) == known
+    assert {owner: [event.type for event in of_owner] for owner, of_owner in events.items()} == EXPECTED
+    assert events["plant-1"][2].payload == {"who": "bob", "via": "test", "note": "on it"}
+    assert await operator_events(RecordingSource(path)) == events
     async with recorded(settings, at(3 * DAY), at(5 * DAY)) as later:
-        assert await acts(later) == {}, "they had all resolved"
+        assert await operator_events(later) == {}, "they had all resolved"
 
 
 async def test_a_snooze_from_before_the_window_ends_in_it_if_the_alarm_is_still_open(
-    live: Living, settings: Settings, tmp_path: Path
+    live: RecordedInstance, settings: Settings, tmp_path: Path
 ) -> None:
     async with window(settings) as source:
-        same = await found_in(source, tmp_path, RULES)
-        longer = await found_in(source, tmp_path, RULES.replace("60.0", "40.0"))
-        then = await found_in(source, tmp_path)
-    assert (
-        same.replayed_notifications["notify:hot:ops", "hot"]
-        == then.recorded_notifications["notify:hot:ops", "hot"]
-        == 1
-    )
-    assert longer.replayed_notifications["notify:hot:ops", "hot"] == 2, (
-        "of plant-4, and of plant-1 on the fourth day"
-    )
+        same = await replay_window(source, tmp_path, RULES)
+        longer = await replay_window(source, tmp_path, RULES.replace("60.0", "40.0"))
+        then = await replay_window(source, tmp_path)
+    assert sent(same, "notify:hot:ops") == then.recorded_notifications["notify:hot:ops", "hot"] == 1
+    assert sent(longer, "notify:hot:ops") == 2, "of plant-4, and of plant-1 on the fourth day"
     assert not then.mismatches
 
 
 async def test_a_snooze_that_was_over_before_the_window_does_not_end_again(
-    live: Living, settings: Settings, tmp_path: Path
+    live: RecordedInstance, settings: Settings, tmp_path: Path
 ) -> None:
     late = (
         "---\naction: {name: late, steps: [wait: {for: 3d}, channel: {name: ops, text: x}]}\n"
         "---\naction_rule: {name: late, on: alarm, transitions: [snooze-ended], action: late}\n"
     )
     async with window(settings) as source:
-        found = await found_in(source, tmp_path, RULES.replace("60.0", "40.0") + late)
-    assert found.replayed_notifications["late", "hot"] == 0, (
-        "three days after the first minute is in the window"
-    )
+        result = await replay_window(source, tmp_path, RULES.replace("60.0", "40.0") + late)
+    assert sent(result, "late") == 0, "three days after the first minute is in the window"
 
 
-async def test_rules_over_events_hear_of_that_end_and_not_of_the_acts_before(
-    live: Living, settings: Settings, tmp_path: Path
+async def test_rules_over_events_see_that_end_and_not_the_events_before_the_window(
+    live: RecordedInstance, settings: Settings, tmp_path: Path
 ) -> None:
     loud = "---\nevent_rule: {name: loud, event: alarm-*, fire: 'type in [%s]'}\n"
-    own = [("plant-4", at(2.3 * DAY)), ("plant-1", at(4 * DAY))]
-    acts = [("plant-4", at(2.2 * DAY))]
-    for types, heard in (('"alarm-snooze-ended"', own), ('"alarm-snoozed", "alarm-unsnoozed"', acts)):
+    ends = [("plant-4", at(2.3 * DAY)), ("plant-1", at(4 * DAY))]
+    snoozes = [("plant-4", at(2.2 * DAY))]
+    for types, seen in (('"alarm-snooze-ended"', ends), ('"alarm-snoozed", "alarm-unsnoozed"', snoozes)):
         async with window(settings) as source:
             text = RULES.replace("60.0", "40.0") + loud % types
-            found = await found_in(source, tmp_path, text)
-        opened = [one for one in found.replayed_transitions if (one.rule, one.kind) == ("loud", "opened")]
-        assert [(one.owner, one.at) for one in opened] == heard
+            result = await replay_window(source, tmp_path, text)
+        opened = [one for one in result.replayed_transitions if (one.rule, one.kind) == ("loud", "opened")]
+        assert [(one.owner, one.at) for one in opened] == seen
 
 
-async def test_steps_in_the_window_know_what_was_done_before_it(
-    live: Living, settings: Settings, tmp_path: Path
+async def test_steps_in_the_window_know_what_operators_did_before_it(
+    live: RecordedInstance, settings: Settings, tmp_path: Path
 ) -> None:
     async with window(settings) as source:
-        for found in (await found_in(source, tmp_path), await found_in(source, tmp_path, RULES)):
-            assert (
-                found.recorded_notifications["resolved", "hot"],
-                found.replayed_notifications["resolved", "hot"],
-            ) == (1, 1)
+        for result in (await replay_window(source, tmp_path), await replay_window(source, tmp_path, RULES)):
+            assert result.recorded_notifications["resolved", "hot"] == sent(result, "resolved") == 1
 
 
-async def test_acts_outlive_the_retention_of_the_log_with_their_rule(
-    live: Living, settings: Settings, connection: Connection
+async def test_operator_events_outlive_the_retention_of_the_log_with_their_rule(
+    live: RecordedInstance, settings: Settings, connection: Connection
 ) -> None:
     await fill(connection, 8, at=timedelta(days=5))
     await all_have_read(connection, 1_000)
     await virtual_now(connection, at(9 * DAY))
-    acted = await one_row(
+    newest = await one_row(
         connection, "select max(seq) as seq from tocsin.event where recorded_at < %s", (at(99),)
     )
-    await connection.execute("select tocsin.raise_horizon(%s, 1000)", (acted["seq"] + 1,))
-    await assert_known(settings)
+    await connection.execute("select tocsin.raise_horizon(%s, 1000)", (newest["seq"] + 1,))
+    await assert_events_are_read(settings)
     short = settings.model_copy(update={"record_retention_d": 7, "keep_events_per_rule": 1_000})
     done = await prune(connection, short)
     assert done.tables
-    await assert_known(settings)
+    await assert_events_are_read(settings)
 
 
-async def assert_known(settings: Settings) -> None:
+async def assert_events_are_read(settings: Settings) -> None:
     async with window(settings) as source:
-        known = await acts(source)
-    assert {owner: [act.type for act in of_owner] for owner, of_owner in known.items()} == KNOWN
+        events = await operator_events(source)
+    assert {owner: [event.type for event in of_owner] for owner, of_owner in events.items()} == EXPECTED

@@ -1,4 +1,4 @@
-"""A recording as Parquet is read back as it was written, shared by groups of owners, and refused if it is not whole."""
+"""A Parquet recording reads as it was written, in shares of whole owners, and is rejected if damaged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.rules.replay.backtest.recorded_instance import flat
 from tocsin.core.errors import InvalidInput
 
 ID = UUID(int=7)
-STORY = RecordingHeader(
+HEADER = RecordingHeader(
     at(0),
     at(10),
     at(99),
@@ -53,24 +53,24 @@ VALUES: list[Value] = [1.5, -0.0, 3, 2**63 - 1, "text é", "", True, False, 1e30
 
 
 @dataclass
-class Given:
+class GivenSource:
     owners: list[str] = field(default_factory=lambda: ["a", "b", "c"])
     breaks: bool = False
 
     async def header(self) -> RecordingHeader:
-        return STORY
+        return HEADER
 
     async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         for owner in self.owners:
-            acts = (
+            operator_events = (
                 RecordedEvent(
                     *(2, ID, at(-9), at(-8), "caused", "alarm-snoozed", "", "hot", "", owner, ID, 3, ID),
                     payload={"until": "é"},
                 ),
             )
             alarm = Alarm(ID, "hot", owner, 3, at(0), {"key": "k", "deep": [None]})
-            held = InitialAlarm(alarm, at(1), acts)
-            yield 0.0, OwnerHeader(owner, 1, [held], [LastDatapoint("k", at(-5), "x", at(-6), {})])
+            initial = InitialAlarm(alarm, at(1), operator_events)
+            yield 0.0, OwnerHeader(owner, 1, [initial], [LastDatapoint("k", at(-5), "x", at(-6), {})])
             for begin in (1, 50):
                 yield 0.0, Arrivals([arrival(owner, begin + n, value) for n, value in enumerate(VALUES)])
             if self.breaks:
@@ -93,8 +93,8 @@ async def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(parquet, "_SMALLEST_GROUP", 0)
     monkeypatch.setattr(parquet, "_ROWS_PER_ROW_GROUP", 10)
     path = tmp_path / "recording.parquet"
-    counted = await write_parquet(Given(), path)
-    assert counted == {"owners": 3, "datapoints": 54, "events": 6, "calculated": 3}
+    counts = await write_parquet(GivenSource(), path)
+    assert counts == {"owners": 3, "datapoints": 54, "events": 6, "calculated": 3}
     return path
 
 
@@ -103,13 +103,13 @@ async def read(path: Path) -> list[Any]:
     return [await source.header(), *flat([item async for _, item in source.items(0, 1)])]
 
 
-async def test_what_is_read_is_what_was_written_in_either_format(file: Path, tmp_path: Path) -> None:
+async def test_both_formats_read_as_they_were_written(file: Path, tmp_path: Path) -> None:
     lines = tmp_path / "recording.ndjson.gz"
-    await write_recording(Given(), lines)
+    await write_recording(GivenSource(), lines)
     assert isinstance(open_recording(file), ParquetSource)
     assert isinstance(open_recording(lines), RecordingSource)
-    told = [STORY, *flat([item async for _, item in Given().items(0, 1)])]
-    assert repr(await read(file)) == repr(await read(lines)) == repr(told)
+    expected = [HEADER, *flat([item async for _, item in GivenSource().items(0, 1)])]
+    assert repr(await read(file)) == repr(await read(lines)) == repr(expected)
 
 
 async def test_shares_have_whole_owners_and_together_everything(file: Path) -> None:
@@ -120,17 +120,17 @@ async def test_shares_have_whole_owners_and_together_everything(file: Path) -> N
     assert sum(len(flat(share)) for share in shares) == len(await read(file)) - 1
 
 
-async def test_what_was_not_written_to_its_end_takes_no_place(file: Path) -> None:
-    """And that the source went away is not said to be the file's fault."""
+async def test_a_recording_that_is_not_completed_does_not_replace_another(file: Path) -> None:
+    """The error is that of the source."""
     before = await read(file)
     with pytest.raises(ConnectionError):
-        await write_parquet(Given(breaks=True), file)
+        await write_parquet(GivenSource(breaks=True), file)
     assert await read(file) == before
-    assert [one.name for one in await asyncio.to_thread(lambda: list(file.parent.iterdir()))] == [file.name]
+    assert [path.name for path in await asyncio.to_thread(lambda: list(file.parent.iterdir()))] == [file.name]
 
 
-async def test_a_damaged_page_is_refused(file: Path) -> None:
-    """What Parquet has checksums of: the columns, not its own footer."""
+async def test_a_damaged_column_is_rejected(file: Path) -> None:
+    """Parquet has checksums for columns, and none for its footer."""
     column = pyarrow.parquet.read_metadata(file).row_group(0).column(3)
     assert column.path_in_schema == "stream_seq"
     whole = bytearray(await asyncio.to_thread(file.read_bytes))
@@ -143,7 +143,7 @@ async def test_a_damaged_page_is_refused(file: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [lambda whole: whole[:-1], lambda whole: whole[:50], lambda whole: b"PAR1"]
 )
-async def test_a_file_that_was_cut_is_refused(file: Path, damage: Callable[[bytes], bytes]) -> None:
+async def test_a_truncated_file_is_rejected(file: Path, damage: Callable[[bytes], bytes]) -> None:
     whole = await asyncio.to_thread(file.read_bytes)
     await asyncio.to_thread(file.write_bytes, damage(whole))
     with pytest.raises(InvalidInput, match=r"recording.parquet: .* export the recording again"):
@@ -165,4 +165,4 @@ async def test_without_the_extra_the_remedy_is_named(
     with pytest.raises(InvalidInput, match=r"needs pyarrow: pip install 'tocsin\[parquet\]'"):
         await read(file)
     with pytest.raises(InvalidInput, match=r"needs pyarrow: pip install 'tocsin\[parquet\]'"):
-        await write_parquet(Given(), tmp_path / "other.parquet")
+        await write_parquet(GivenSource(), tmp_path / "other.parquet")

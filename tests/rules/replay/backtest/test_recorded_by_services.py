@@ -1,4 +1,4 @@
-"""What real services recorded under load, with an apply in the middle, replays to the same alarms and staleness."""
+"""A recording of real services under load, with an apply in the middle, replays identically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clock.service import Clock
 from rules.apply import apply
 from rules.documents.load import load_text
 from rules.worker import Worker
-from tests.rules.replay.backtest.recorded_instance import counted, replayed
+from tests.rules.replay.backtest.recorded_instance import count_records, replayed
 from tests.sql import one_row
 from tests.waiting import eventually
 from timers.working_set import database_now
@@ -74,7 +74,7 @@ async def put(connection: Connection, text: str) -> None:
 
 
 async def load(settings: Settings, rounds: int, seed: int) -> int:
-    """How many datapoints. All series speak in the first round, and some of them in each of the others."""
+    """Send datapoints and return their number: of all series in the first round, then of some of them."""
     chance = random.Random(seed)
     sent = 0
     async with Producer(settings) as producer:
@@ -90,7 +90,7 @@ async def load(settings: Settings, rounds: int, seed: int) -> int:
     return sent
 
 
-async def test_what_services_recorded_under_load_replays_identically(
+async def test_a_recording_of_services_under_load_replays_identically(
     settings: Settings, connection: Connection
 ) -> None:
     begun = await database_now(connection)
@@ -105,26 +105,26 @@ async def test_what_services_recorded_under_load_replays_identically(
         sent = await load(settings, 25, 1)
         await put(connection, SECOND)
         sent += await load(settings, 25, 2)
-        await eventually(lambda: is_quiet(connection), "everything that was sent is judged", within=60)
+        await eventually(lambda: is_settled(connection), "everything that was sent is processed", within=60)
         sent += await load(settings, 5, 3)
-        await eventually(lambda: is_quiet(connection), "it is silent again", within=60)
+        await eventually(lambda: is_settled(connection), "all series are stale again", within=60)
     until = await database_now(connection)
-    _, found = await replayed(settings, begun, until)
-    assert not found.mismatches, "\n".join(map(str, found.mismatches))
-    transitions, verdicts = await counted(connection)
-    assert (len(found.recorded_transitions), found.staleness_count + found.health_count) == (
+    _, result = await replayed(settings, begun, until)
+    assert not result.mismatches, "\n".join(map(str, result.mismatches))
+    transitions, calculated = await count_records(connection)
+    assert (len(result.recorded_transitions), result.staleness_count + result.health_count) == (
         transitions,
-        verdicts,
+        calculated,
     ), "everything was compared"
-    rules = {transition.rule for transition in found.replayed_transitions}
+    rules = {transition.rule for transition in result.replayed_transitions}
     assert rules == {"hot", "quiet", "tripped", "alarming", "ill"}
-    assert found.datapoints == sent + found.health_count, "health is a datapoint, too"
-    assert found.health_count >= 4
-    silences = Counter((one.owner, one.key) for one in found.replayed_staleness if one.kind == "stale")
-    assert len(silences) == len(OWNERS) * len(KEYS)
-    assert min(silences.values()) >= 2, "each fell silent twice, on any machine"
+    assert result.datapoints == sent + result.health_count, "health is a datapoint, too"
+    assert result.health_count >= 4
+    stale = Counter((one.owner, one.key) for one in result.replayed_staleness if one.kind == "stale")
+    assert len(stale) == len(OWNERS) * len(KEYS)
+    assert min(stale.values()) >= 2, "each became stale twice, on any machine"
     assert {
-        transition.owner for transition in found.replayed_transitions if transition.rule == "quiet"
+        transition.owner for transition in result.replayed_transitions if transition.rule == "quiet"
     } == set(OWNERS)
 
 
@@ -135,9 +135,9 @@ async def has_lanes(connection: Connection) -> bool:
     return bool(row["n"] == 9)
 
 
-async def is_quiet(connection: Connection) -> bool:
-    """All series are stale and heard, nothing pends, and every lane has read past the last conclusion. All health has
-    come back, and is never stale."""
+async def is_settled(connection: Connection) -> bool:
+    """Whether all series are stale and handled, nothing is pending, all health has arrived, and every lane
+    has read past the last record."""
     row = await one_row(
         connection,
         "select not exists (select from tocsin.timer) and not exists (select from tocsin.member_observation)"
@@ -147,6 +147,6 @@ async def is_quiet(connection: Connection) -> bool:
         " or c.handled_stale_since is distinct from c.stale_since)"
         " and (select bool_and(p.watermark > (select max(e.recorded_at) from tocsin.event e)"
         " and p.watermark > (select max(e.recorded_at) from tocsin.datapoint_calculated e))"
-        " from tocsin.lane_partition p) as quiet",
+        " from tocsin.lane_partition p) as settled",
     )
-    return bool(row["quiet"])
+    return bool(row["settled"])

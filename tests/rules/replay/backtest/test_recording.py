@@ -1,4 +1,4 @@
-"""A recording is read back as it was written, replays as the database does, and is refused when anything is wrong."""
+"""A recording reads as it was written, replays like the database, and is rejected if it is damaged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from pydantic_core import from_json
 
 from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
-from rules.replay.backtest.recording import container as recording_file
-from rules.replay.backtest.recording import recording
+from rules.replay.backtest.recording import container, recording
 from rules.replay.backtest.recording.codec import datapoints_line, decode_item, encoded
 from rules.replay.backtest.recording.container import MemberWriter
 from rules.replay.backtest.recording.database import recorded
@@ -36,7 +35,7 @@ from rules.replay.backtest.recording.parquet import write_parquet
 from rules.replay.backtest.recording.recording import RecordingSource, write_recording
 from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import note
-from tests.rules.replay.backtest.recorded_instance import Living, flat
+from tests.rules.replay.backtest.recorded_instance import RecordedInstance, flat
 from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
@@ -48,36 +47,38 @@ RULES = TYPE.format("4s") + HOT + "  for: 3s\n  notify: [ops]\n" + QUIET + CHANN
 
 
 @pytest.fixture
-async def lived(settings: Settings, connection: Connection, sessions: Sessions) -> Living:
-    live = Living(settings, sessions)
-    await live.begin()
-    await live.only(RULES, 0)
+async def instance(settings: Settings, connection: Connection, sessions: Sessions) -> RecordedInstance:
+    recorded_instance = RecordedInstance(settings, sessions)
+    await recorded_instance.begin()
+    await recorded_instance.apply_only(RULES, 0)
     for second in range(0, 60, 3):
         value = 50.0 + second % 30
-        await live.arrive([live.arrival(second, value, "dsp.a", f"plant-{n}", zone="é") for n in (1, 2, 3)])
+        await recorded_instance.arrive(
+            [recorded_instance.arrival(second, value, "dsp.a", f"plant-{n}", zone="é") for n in (1, 2, 3)]
+        )
     await note(connection, owner="plant-2", payload={"deep": [1, {"x": None}]})
-    await live.come_to_rest(200)
-    return live
+    await recorded_instance.settle(200)
+    return recorded_instance
 
 
 @pytest.fixture
-async def file(lived: Living, settings: Settings, tmp_path: Path) -> Path:
+async def file(instance: RecordedInstance, settings: Settings, tmp_path: Path) -> Path:
     path = tmp_path / "recording.ndjson.gz"
     async with recorded(settings, at(0), at(200)) as source:
         await write_recording(source, path)
     return path
 
 
-async def test_a_file_holds_what_the_database_does(settings: Settings, file: Path) -> None:
+async def test_a_file_holds_the_recording_of_the_database(settings: Settings, file: Path) -> None:
     async with recorded(settings, at(0), at(200)) as source:
         assert await RecordingSource(file).header() == await source.header()
         from_database = [item async for _, item in source.items(0, 1)]
-    found = [item async for _, item in RecordingSource(file).items(0, 1)]
-    assert flat(found) == flat(from_database)
+    from_file = [item async for _, item in RecordingSource(file).items(0, 1)]
+    assert flat(from_file) == flat(from_database)
 
 
-async def test_both_replay_alike_in_any_number_of_processes(
-    settings: Settings, lived: Living, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_file_and_database_replay_alike_in_any_number_of_processes(
+    settings: Settings, instance: RecordedInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "_SMALLEST_GROUP", 0)
     source = RecordingSource(tmp_path / "in-groups.ndjson.gz")
@@ -116,38 +117,38 @@ ARRIVALS = st.builds(
 def test_datapoints_are_read_as_they_were_written(rows: list[Arrival], is_measured_at_arrival: bool) -> None:
     if is_measured_at_arrival:
         rows = [row._replace(ts=row.at) for row in rows]
-    found = decode_item(from_json(encoded(datapoints_line(rows))), "plant")
-    assert isinstance(found, Arrivals)
-    assert found.rows == rows
-    assert [type(row.value) for row in found.rows] == [type(row.value) for row in rows]
+    item = decode_item(from_json(encoded(datapoints_line(rows))), "plant")
+    assert isinstance(item, Arrivals)
+    assert item.rows == rows
+    assert [type(row.value) for row in item.rows] == [type(row.value) for row in rows]
 
 
 def members(file: Path) -> list[bytes]:
-    """The rules, the only group, and the index."""
-    whole, found = file.read_bytes(), []
+    """The members of the file: the header, the only group, and the index."""
+    whole, texts = file.read_bytes(), []
     while whole:
         member = zlib.decompressobj(wbits=31)
-        found.append(member.decompress(whole))
+        texts.append(member.decompress(whole))
         whole = member.unused_data
-    assert found.pop() == b""
-    return found
+    assert texts.pop() == b""
+    return texts
 
 
-def spoil_lines(file: Path, spoil: Callable[[list[bytes]], list[bytes]]) -> None:
-    """The container stays whole: what is wrong is in the lines."""
+def change_lines(file: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    """Change the lines of a file, in a container that is not damaged."""
     rules, owners, index = members(file)
-    lines = spoil((rules + owners).splitlines(keepends=True))
+    lines = change((rules + owners).splitlines(keepends=True))
     assert lines != (rules + owners).splitlines(keepends=True)
     first = next((n for n, line in enumerate(lines) if line.startswith(b'{"owner"')), len(lines))
     with file.open("wb") as output:
         written = MemberWriter(output)
         written.write(b"".join(lines[:first]))
         written.begin()
-        told = json.loads(index)
-        told["end"][0]["offset"] = written.offset
+        groups = json.loads(index)
+        groups["end"][0]["offset"] = written.offset
         written.write(b"".join(lines[first:]))
         written.begin()
-        written.write(encoded(told))
+        written.write(encoded(groups))
         written.close()
 
 
@@ -157,23 +158,23 @@ def on_datapoints(before: bytes, after: bytes) -> Callable[[list[bytes]], list[b
     ]
 
 
-def one_less(lines: list[bytes]) -> list[bytes]:
-    place = next(n for n, line in enumerate(lines) if line.startswith(b'["d"'))
-    return lines[:place] + lines[place + 1 :]
+def without_datapoints(lines: list[bytes]) -> list[bytes]:
+    index = next(n for n, line in enumerate(lines) if line.startswith(b'["d"'))
+    return lines[:index] + lines[index + 1 :]
 
 
-def newer(lines: list[bytes]) -> list[bytes]:
+def of_newer_version(lines: list[bytes]) -> list[bytes]:
     return [lines[0].replace(b'"version":3', b'"version":4'), *lines[1:]]
 
 
 def of_no_owner(lines: list[bytes]) -> list[bytes]:
-    nobody = next(line for line in lines if line.startswith(b'["d"'))
-    return [line for line in lines if not line.startswith((b'{"owner"', b"["))] + [b'{"owner":1}', nobody]
+    datapoints = next(line for line in lines if line.startswith(b'["d"'))
+    return [line for line in lines if not line.startswith((b'{"owner"', b"["))] + [b'{"owner":1}', datapoints]
 
 
-SPOILED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
-    (one_less, r"the index counts .*datapoints=60, .* holds .*datapoints=40, "),
-    (newer, "version 4, this Tocsin reads version 3"),
+CHANGED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
+    (without_datapoints, r"the index counts .*datapoints=60, .* holds .*datapoints=40, "),
+    (of_newer_version, "version 4, this Tocsin reads version 3"),
     (on_datapoints(b"50.0", b"NaN"), "not a line of a recording"),
     (on_datapoints(b"50.0", b"1e999"), "not a line of a recording"),
     (on_datapoints(b"50.0", b"null"), "not a line of a recording"),
@@ -196,27 +197,27 @@ DAMAGED: list[tuple[Callable[[bytes], bytes], str]] = [
 ]
 
 
-async def replay(file: Path) -> list[Any]:
+async def read(file: Path) -> list[Any]:
     source = RecordingSource(file)
     return [await source.header(), *flat([item async for _, item in source.items(0, 1)])]
 
 
-async def test_a_file_that_is_not_whole_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording_file, "_LONGEST_LINE", 4 * 1024 * 1024)
+async def test_a_damaged_file_is_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "_LONGEST_LINE", 4 * 1024 * 1024)
     whole = await asyncio.to_thread(file.read_bytes)
-    for spoil, why in SPOILED:
-        spoil_lines(file, spoil)
-        with pytest.raises(InvalidInput, match=why):
-            await replay(file)
+    for change, error in CHANGED:
+        change_lines(file, change)
+        with pytest.raises(InvalidInput, match=error):
+            await read(file)
         await asyncio.to_thread(file.write_bytes, whole)
-    for damage, why in DAMAGED:
+    for damage, error in DAMAGED:
         await asyncio.to_thread(file.write_bytes, damage(whole))
-        with pytest.raises(InvalidInput, match=why):
-            await replay(file)
+        with pytest.raises(InvalidInput, match=error):
+            await read(file)
 
 
-class Many:
-    """A source of one owner with very many series, of a window that begins in the middle."""
+class ManySeries:
+    """A source of one owner with very many series, and a window that begins in the middle."""
 
     last = tuple(
         LastDatapoint(f"disk.{number}", at(0), 1.5, at(0), {"device": f"/dev/{number}" * 5})
@@ -232,23 +233,23 @@ class Many:
 
 async def test_an_owner_may_have_very_many_series(tmp_path: Path) -> None:
     path = tmp_path / "recording.ndjson.gz"
-    await write_recording(Many(), path)
-    _, begins = await replay(path)
-    assert tuple(begins.last_datapoints) == Many.last
+    await write_recording(ManySeries(), path)
+    _, header = await read(path)
+    assert tuple(header.last_datapoints) == ManySeries.last
 
 
-async def test_a_byte_that_changed_is_refused_or_means_nothing(file: Path) -> None:
-    whole, told = await asyncio.to_thread(file.read_bytes), await replay(file)
-    refused = 0
-    # The places at the end, where the index is found, and a share of all others.
-    for place in {*range(0, len(whole), 7), *range(len(whole) - 40, len(whole))}:
-        changed = bytes([whole[place] ^ 0x55])
-        await asyncio.to_thread(file.write_bytes, whole[:place] + changed + whole[place + 1 :])
+async def test_a_byte_that_changed_is_rejected_or_has_no_effect(file: Path) -> None:
+    whole, expected = await asyncio.to_thread(file.read_bytes), await read(file)
+    rejected = 0
+    # The offsets at the end, where the trailer is, and every seventh of the others.
+    for offset in {*range(0, len(whole), 7), *range(len(whole) - 40, len(whole))}:
+        changed = bytes([whole[offset] ^ 0x55])
+        await asyncio.to_thread(file.write_bytes, whole[:offset] + changed + whole[offset + 1 :])
         try:
-            assert await replay(file) == told
+            assert await read(file) == expected
         except InvalidInput:
-            refused += 1
-    assert refused > 100
+            rejected += 1
+    assert rejected > 100
 
 
 class Interrupted(Exception):
@@ -259,38 +260,38 @@ def opened(source: Source) -> AsyncGenerator[tuple[float, RecordingItem], None]:
     return cast(AsyncGenerator[tuple[float, RecordingItem], None], source.items(0, 1))
 
 
-class Given(NamedTuple):
-    """A source whose items are closed by whoever opened them, also when their reader fails."""
+class OpenedSource(NamedTuple):
+    """A source whose items the test closes, also when their reader fails."""
 
-    told: RecordingHeader
-    given: AsyncIterator[tuple[float, RecordingItem]]
+    opened_header: RecordingHeader
+    opened_items: AsyncIterator[tuple[float, RecordingItem]]
 
     async def header(self) -> RecordingHeader:
-        return self.told
+        return self.opened_header
 
     def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
-        return self.given
+        return self.opened_items
 
 
 @pytest.mark.parametrize("write", [write_recording, write_parquet])
-async def test_an_export_that_is_interrupted_leaves_the_recording_that_was_there(
+async def test_an_interrupted_export_leaves_an_existing_recording_unchanged(
     settings: Settings, file: Path, write: Callable[..., Any]
 ) -> None:
     def interrupt(done: float) -> None:
         raise Interrupted
 
-    def found() -> dict[Path, bytes]:
+    def read_folder() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in file.parent.iterdir()}
 
-    before = found()
+    before = read_folder()
 
     async def export() -> None:
         async with recorded(settings, at(0), at(200)) as source, aclosing(opened(source)) as items:
             with pytest.raises(Interrupted):
-                await write(Given(await source.header(), items), file, interrupt)
+                await write(OpenedSource(await source.header(), items), file, interrupt)
 
     await export()
-    assert found() == before
+    assert read_folder() == before
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -306,10 +307,10 @@ async def test_a_recording_of_an_older_version_is_rejected_with_a_remedy(
         await RecordingSource(file).header()
 
 
-async def test_a_changed_value_is_found(file: Path) -> None:
-    """The identity is no formality: another value of one datapoint is another alarm."""
-    spoil_lines(file, on_datapoints(b",68.0,", b",64.0,"))
+async def test_a_changed_value_is_a_mismatch(file: Path) -> None:
+    """The comparison is effective: another value of one datapoint gives another alarm."""
+    change_lines(file, on_datapoints(b",68.0,", b",64.0,"))
     source = RecordingSource(file)
-    found = await backtest(source, await source.header())
-    assert {one.what for one in found.mismatches} == {"hot"}
-    assert "the nearest one in the replay is at" in found.mismatches[0].cause
+    result = await backtest(source, await source.header())
+    assert {one.what for one in result.mismatches} == {"hot"}
+    assert "the nearest one in the replay is at" in result.mismatches[0].cause

@@ -128,7 +128,10 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
         ("untill: 10m", "unknown key 'untill' in test 'it', did you mean 'until'?"),
         ("until: 1m\ngiven: [{at: 1m}]", "is empty: give one of series, event, acknowledge, snooze"),
         ("until: 1m\ngiven: [{series: a.b}]", "has 'series' without 'values' and 'every'"),
-        ("until: 1m\ngiven: [{series: a.b, values: 1, every: 0s}]", "has 'every: 0s': write the time between values"),
+        (
+            "until: 1m\ngiven: [{series: a.b, values: 1, every: 0s}]",
+            "has 'every: 0s': write the time between values",
+        ),
         ("until: 1m\ngiven: [{series: a.b, values: 1x0, every: 1s}]", "'x0' is not part of a series"),
         ("until: 1m\ngiven: [{series: a.b, values: ' ', every: 1s}]", "the series has no values: write"),
         (
