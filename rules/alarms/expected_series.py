@@ -1,8 +1,8 @@
-"""Series that somebody expects and that nobody has ever seen: unknown. Pure.
+"""Series that a document expects and that have never sent data: their freshness is `unknown`. Pure.
 
-Guarantee: an expectation is an owner of a datapoint_type, or a member of a system. It is met by any series of the owner
-that has the key, or whose type it is; until then it is unknown. That is a question and no timer: nothing is armed
-for what has never spoken, and nothing fires.
+Guarantee: an expectation is an owner of a datapoint_type, or a member of a system. Any series of the
+owner that has the key, or the type, meets it. This is computed on demand: no timer is armed for a
+series that has never sent data, and nothing fires.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rules.engine import TypeIndex
 from schemas.documents.system import SystemDocument
 
 
-class Expected(NamedTuple):
+class ExpectedSeries(NamedTuple):
     owner: str
     key: str | None
     """None: any series of the type."""
@@ -23,29 +23,35 @@ class Expected(NamedTuple):
     """The document that expects it."""
 
 
-def expectations(types: TypeIndex, systems: Iterable[SystemDocument]) -> list[Expected]:
-    """By owner; each series once, however many documents expect it."""
-    found: dict[tuple[str, str | None, str | None], Expected] = {}
-    for one in types.types:
-        for owner in one.owners:
-            given = Expected(owner, None, one.name, f"datapoint_type {one.name}")
-            found.setdefault(given[:3], given)
+def expected_series(types: TypeIndex, systems: Iterable[SystemDocument]) -> list[ExpectedSeries]:
+    """The expected series by owner, each once, even if several documents expect it."""
+    expected: dict[tuple[str, str | None, str | None], ExpectedSeries] = {}
+    for type in types.types:
+        for owner in type.owners:
+            series = ExpectedSeries(owner, None, type.name, f"datapoint_type {type.name}")
+            expected.setdefault(series[:3], series)
     for system in systems:
         for member in system.members:
-            given = Expected(member.owner, member.key, member.type, f"system {system.name}")
-            found.setdefault(given[:3], given)
-    return sorted(found.values(), key=lambda one: (one.owner, one.key or "", one.type or "", one.by))
+            series = ExpectedSeries(member.owner, member.key, member.type, f"system {system.name}")
+            expected.setdefault(series[:3], series)
+    return sorted(
+        expected.values(), key=lambda series: (series.owner, series.key or "", series.type or "", series.by)
+    )
 
 
-def unseen(
-    expected: Iterable[Expected], seen: Mapping[str, Iterable[str]], types: TypeIndex
-) -> list[Expected]:
-    """`seen`: the keys of each owner."""
-    return [one for one in expected if not any(_meets(key, one, types) for key in seen.get(one.owner, ()))]
+def series_without_data(
+    expected: Iterable[ExpectedSeries], keys: Mapping[str, Iterable[str]], types: TypeIndex
+) -> list[ExpectedSeries]:
+    """The expected series that no series meets. `keys`: by owner, the keys that have data."""
+    return [
+        series
+        for series in expected
+        if not any(_meets(key, series, types) for key in keys.get(series.owner, ()))
+    ]
 
 
-def _meets(key: str, expected: Expected, types: TypeIndex) -> bool:
+def _meets(key: str, expected: ExpectedSeries, types: TypeIndex) -> bool:
     if expected.key is not None:
         return key == expected.key
-    holds = types.of(key)
-    return holds is not None and holds.name == expected.type
+    type = types.of(key)
+    return type is not None and type.name == expected.type

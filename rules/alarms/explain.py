@@ -1,111 +1,113 @@
-"""Why an alarm is in the state it is in, from the records: when it began, its edges, who did what, what it started.
+"""Explains the state of an alarm from its records: when it began, its transitions, its operators, its runs.
 
-Guarantee: every line of the history cites the seq of its event; nothing is computed that the records do not say.
+Guarantee: every line of the history names the seq of its event. Nothing is computed that is not in
+the records.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from rules.alarms.queries import Row, actions_of, events_of
-from tocsin.core.db import Connection, fetch_dicts
+from rules.alarms.queries import Row, list_alarm_actions, list_alarm_events, list_alarm_timers
+from schemas.wire.alarm_events import event_type
+from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
 
-EDGES = {
-    "alarm-opened": "opened",
-    "alarm-resolved": "resolved",
-    "alarm-acknowledged": "acknowledged",
-    "alarm-snoozed": "snoozed",
-    "alarm-unsnoozed": "speaks again",
-    "alarm-snooze-ended": "speaks again",
+TRANSITION_TEXTS = {
+    event_type("opened"): "opened",
+    event_type("resolved"): "resolved",
+    event_type("acknowledged"): "acknowledged",
+    event_type("snoozed"): "snoozed",
+    event_type("unsnoozed"): "no longer snoozed",
+    event_type("snooze-ended"): "no longer snoozed",
 }
-"""What happens to an alarm, by the type of its event, in words."""
-_NEXT = {"open": "opens", "clear": "resolves", "snooze": "speaks again"}
+"""The transition in words, by the type of its event."""
+_TIMER_TEXTS = {
+    "open": "opens, unless the condition changes before",
+    "clear": "resolves, unless the condition changes before",
+    "snooze": "no longer snoozed, unless it resolves before",
+}
 
 
 @dataclass(frozen=True)
-class Explained:
+class AlarmExplanation:
     sentence: str
     history: tuple[str, ...]
     facts: dict[str, Any]
 
 
-async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Explained:
-    events = await events_of(connection, alarm["id"])
-    actions = await actions_of(connection, alarm["id"])
-    sustains = await _sustains(connection, alarm["id"])
-    return explained(alarm, events, actions, sustains, now)
+async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> AlarmExplanation:
+    events = await list_alarm_events(connection, alarm["id"])
+    actions = await list_alarm_actions(connection, alarm["id"])
+    timers = await list_alarm_timers(connection, alarm["id"])
+    return explain(alarm, events, actions, timers, now)
 
 
-async def _sustains(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
-    return await fetch_dicts(connection, "rules.alarms/list_alarm_timers", {"alarm_id": alarm_id})
-
-
-def explained(
-    alarm: Row, events: Sequence[Row], actions: Sequence[Row], sustains: Sequence[Row], now: datetime
-) -> Explained:
-    says = alarm["payload"]
-    told = [(alarm["since"], f"the condition began{_value(says)}")]
-    told += [(event["ts"], _edge(event)) for event in events]
-    told += [(action["started_at"], _action(action)) for action in actions]
-    # What is to come lies behind what was, also where it is overdue.
-    told = sorted(told, key=itemgetter(0)) + [(one["nominal_at"], _sustain(one, now)) for one in sustains]
+def explain(
+    alarm: Row, events: Sequence[Row], actions: Sequence[Row], timers: Sequence[Row], now: datetime
+) -> AlarmExplanation:
+    payload = alarm["payload"]
+    past = [(alarm["since"], f"the condition began{_value_text(payload)}")]
+    past += [(event["ts"], _event_text(event)) for event in events]
+    past += [(action["started_at"], _action_text(action)) for action in actions]
+    # A timer is in the future of the alarm, even if it is overdue, so it comes last.
+    future = [(timer["nominal_at"], _timer_text(timer, now)) for timer in timers]
     facts = {
         "alarm": str(alarm["id"]),
         "rule": alarm["event_rule"],
         "owner": alarm["owner"],
         "state": alarm["state"],
         "since": instant_text(alarm["since"]),
-        "threshold": says.get("threshold"),
+        "threshold": payload.get("threshold"),
         "correlation": str(alarm["correlation_id"]),
     }
     sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}"
-    message = says.get("message")
-    return Explained(
+    message = payload.get("message")
+    return AlarmExplanation(
         f"{sentence}: {message}" if message else sentence,
-        tuple(f"{instant_text(at)}  {text}" for at, text in told),
+        tuple(f"{instant_text(at)}  {text}" for at, text in [*sorted(past, key=itemgetter(0)), *future]),
         facts,
     )
 
 
-def _value(says: dict[str, Any]) -> str:
-    return f" at the value {says['value']}" if says.get("value") is not None else ""
+def _value_text(payload: dict[str, Any]) -> str:
+    return f" at the value {payload['value']}" if payload.get("value") is not None else ""
 
 
-def _edge(event: Row) -> str:
+def _event_text(event: Row) -> str:
     payload = event["payload"]
-    text = str(EDGES.get(event["type"], event["type"]))
+    text = TRANSITION_TEXTS.get(event["type"], str(event["type"]))
     if payload.get("who"):
         text += f" by {payload['who']}"
     if payload.get("until"):
         text += f" until {instant_text(parse_instant(payload['until']))}"
     if payload.get("note"):
         text += f": {payload['note']}"
-    if event["type"] == "alarm-resolved" and payload.get("reason"):
+    if event["type"] == event_type("resolved") and payload.get("reason"):
         text += f", {payload['reason']}"
-    decided = f", by the clock in epoch {event['epoch']}" if event["epoch"] is not None else ""
-    return f"{text} (seq {event['seq']}{decided})"
+    by_clock = f", by the clock in epoch {event['epoch']}" if event["epoch"] is not None else ""
+    return f"{text} (seq {event['seq']}{by_clock})"
 
 
-def _action(action: Row) -> str:
+def _action_text(action: Row) -> str:
     text = f"started {action['name']} by {action['action_rule']}, {action['state']}"
     return f"{text}: {action['error']}" if action["error"] else text
 
 
-def _sustain(one: Row, now: datetime) -> str:
-    does = _NEXT.get(one["key"], one["key"])
-    text = f"{does}, unless the condition changes before"
-    if one["parked_at"] is not None:
-        return f"{text}; the timer is parked: {one['last_error']}"
-    if one["nominal_at"] > now or one["key"] == "snooze":
+def _timer_text(timer: Row, now: datetime) -> str:
+    text = _TIMER_TEXTS.get(timer["key"], str(timer["key"]))
+    if timer["parked_at"] is not None:
+        return f"{text}; the timer is parked: {timer['last_error']}"
+    if timer["nominal_at"] > now or timer["key"] == "snooze":
         return text
-    read = one["watermark"]
-    behind = "nothing was read of it yet" if read is None else f"it was read until {instant_text(read)}"
+    watermark = timer["watermark"]
+    read = (
+        "nothing was read of it yet" if watermark is None else f"it was read until {instant_text(watermark)}"
+    )
     return (
-        f"{text}; held, because partition {one['partition']} of the {one['lane']} lane is behind ({behind})"
+        f"{text}; held, because partition {timer['partition']} of the {timer['lane']} lane is behind ({read})"
     )

@@ -1,8 +1,10 @@
-"""What people do to alarms: acknowledge and snooze, as facts of the record log.
+"""Commands of operators for alarms: acknowledge and snooze.
 
-Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all. Acknowledging twice
-changes nothing: the first one stays. A snooze is a timer, so it ends by itself (`alarm-snooze-ended`).
-On failure: `Refused` says in which state the alarm is.
+Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all.
+Acknowledging twice changes nothing: the first acknowledgement stays. A snooze is a timer, so it ends
+by itself (`alarm-snooze-ended`).
+
+On failure: `Refused` names the state of the alarm.
 """
 
 from __future__ import annotations
@@ -29,19 +31,19 @@ LONGEST_NOTE = 4_000
 
 
 @dataclass(frozen=True)
-class Acted:
+class OperatorResult:
     changed: bool
     seq: int | None
-    """Of its event; None if nothing changed."""
+    """The seq of the event; None if nothing changed."""
 
 
-async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: str = "") -> Acted:
+async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: str = "") -> OperatorResult:
     if len(note) > LONGEST_NOTE or "\0" in note:
         raise InvalidInput(
             f"the note has {len(note)} characters", remedy=f"give it at most {LONGEST_NOTE}, without NUL"
         )
 
-    async def once() -> Acted:
+    async def once() -> OperatorResult:
         async with connection.transaction():
             row = await fetch_one(
                 connection,
@@ -52,7 +54,7 @@ async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: st
                 current = await find_alarm(connection, str(alarm["id"]))
                 if current["acknowledged_at"] is None:
                     raise _not_open(current, "acknowledged")
-                return Acted(False, None)
+                return OperatorResult(False, None)
             ref = AlarmRef(alarm["id"], *row)
             event = acknowledged_event(ref, actor.now, who=actor.who, via=actor.via, note=note)
             return await _record(connection, event, actor, "acknowledge")
@@ -60,12 +62,12 @@ async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: st
     return await retrying(once)
 
 
-async def snooze(connection: Connection, alarm: Row, actor: Actor, until: datetime | None) -> Acted:
-    """Silence an open alarm until an instant; None ends the silence."""
+async def snooze(connection: Connection, alarm: Row, actor: Actor, until: datetime | None) -> OperatorResult:
+    """Snooze an open alarm until an instant. An `until` of None ends the snooze."""
     if until is not None:
         check_snooze(actor.now, until)
 
-    async def once() -> Acted:
+    async def once() -> OperatorResult:
         async with connection.transaction():
             if until is None:
                 await cancel(connection, "for-sustain", str(alarm["id"]), "snooze")
@@ -86,14 +88,12 @@ async def snooze(connection: Connection, alarm: Row, actor: Actor, until: dateti
     return await retrying(once)
 
 
-async def _record(connection: Connection, event: NewEvent, actor: Actor, verb: str) -> Acted:
+async def _record(connection: Connection, event: NewEvent, actor: Actor, verb: str) -> OperatorResult:
     new = {"alarm": str(event.alarm_id), **event.payload}
     await record_audit(connection, actor, verb, "alarm", event.rule, owner=event.owner, new=new)
-    return Acted(True, await append_events(connection, [event]))
+    return OperatorResult(True, await append_events(connection, [event]))
 
 
 def _not_open(alarm: Row, verb: str) -> Refused:
-    return Refused(
-        f"alarm {str(alarm['id'])[:8]} ({alarm['event_rule']} of {alarm['owner']!r}) is {alarm['state']}: "
-        f"only an open alarm can be {verb}"
-    )
+    name = f"{str(alarm['id'])[:8]} ({alarm['event_rule']} of {alarm['owner']!r})"
+    return Refused(f"alarm {name} is {alarm['state']}", remedy=f"only an open alarm can be {verb}")

@@ -1,6 +1,6 @@
-"""Alarms as they are read by people: one by (a part of) its id, or many by filters, with their history.
+"""Reads alarms for operators: one by its id or the beginning of it, or many by filters, with their history.
 
-Guarantee: reads only. An id may be shortened as long as it names one alarm.
+Guarantee: reads only. An id may be shortened as long as it identifies one alarm.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.id_prefix import IdPrefix
 
 Row = dict[str, Any]
-HELD = ("pending", "open")
-STATES = (*HELD, "resolved")
+UNRESOLVED = ("pending", "open")
+STATES = (*UNRESOLVED, "resolved")
 
 
 async def find_alarm(connection: Connection, text: str) -> Row:
@@ -26,19 +26,23 @@ async def find_alarm(connection: Connection, text: str) -> Row:
 async def list_alarms(
     connection: Connection,
     *,
-    states: Sequence[str] = HELD,
+    states: Sequence[str] = UNRESOLVED,
     rule: str | None = None,
     owner: str | None = None,
     severity: int = 0,
     limit: int = 100,
 ) -> list[Row]:
-    wanted = {"states": list(states), "rule": rule, "owner": owner, "severity": severity, "limit": limit}
-    return await fetch_dicts(connection, "rules.alarms/list_alarms", wanted)
+    filters = {"states": list(states), "rule": rule, "owner": owner, "severity": severity, "limit": limit}
+    return await fetch_dicts(connection, "rules.alarms/list_alarms", filters)
 
 
-async def events_of(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
+async def list_alarm_events(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
     return await fetch_dicts(connection, "rules.alarms/list_alarm_events", {"alarm_id": alarm_id})
 
 
-async def actions_of(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
+async def list_alarm_actions(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
     return await fetch_dicts(connection, "rules.alarms/list_alarm_actions", {"alarm_id": alarm_id})
+
+
+async def list_alarm_timers(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
+    return await fetch_dicts(connection, "rules.alarms/list_alarm_timers", {"alarm_id": alarm_id})

@@ -1,19 +1,19 @@
-"""Series for a person to look at: what is there, and what ought to be."""
+"""Reads series for operators: those that have data, and those that are expected and have none."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from rules.alarms.expected_series import expectations, unseen
-from rules.documents.rule_book import applied_documents
+from rules.alarms.expected_series import ExpectedSeries, expected_series, series_without_data
+from rules.documents.rule_book import RuleSet, applied_documents
 from rules.engine import TypeIndex
 from schemas.documents import DatapointTypeDocument, SystemDocument
 from schemas.values.key_pattern import check_pattern
 from tocsin.core.db import Connection, fetch_all, fetch_dicts
 from tocsin.core.errors import InvalidInput
 
-_NEVER = dict.fromkeys(
+_WITHOUT_DATA = dict.fromkeys(
     ("value", "ts", "labels", "arrived_at", "first_arrived_at", "stale_since", "deadline"), None
 ) | {"freshness": "unknown", "cause": "no-data"}
 _PARTS = {"*": r"[^.]+", "**": r".+"}
@@ -28,8 +28,8 @@ async def list_series(
     stale: bool = False,
     limit: int = 100,
 ) -> list[dict[str, Any]]:
-    """By owner and key. `key` may be a pattern."""
-    types, _ = await _documents(connection)
+    """The series that have data, by owner and key. `key` may be a pattern."""
+    types, _ = await _read_documents(connection)
     parameters = {
         "owner": owner,
         "key": None if key is None else _expression(key),
@@ -49,52 +49,59 @@ async def list_unknown(
     type: str | None = None,
     limit: int = 100,
 ) -> list[dict[str, Any]]:
-    """Series that a document expects and that have never been seen, by owner. `key` may be a pattern."""
-    types, systems = await _documents(connection)
+    """The series that a document expects and that have no data, by owner. `key` may be a pattern."""
+    types, systems = await _read_documents(connection)
     if type is not None:
-        _known_type(types, type)
+        _check_type(types, type)
     expression = None if key is None else re.compile(_expression(key))
-    wanted = [one for one in expectations(types, systems) if owner in (None, one.owner)]
-    rows = await fetch_all(
-        connection, "rules.alarms/list_keys_of_owners", {"owners": sorted({one.owner for one in wanted})}
-    )
-    seen: dict[str, list[str]] = {}
-    for of_owner, of_key in rows:
-        seen.setdefault(of_owner, []).append(of_key)
-    patterns = {one.name: one.key for one in types.types}
-    found = []
-    for one in unseen(wanted, seen, types):
-        shown = one.key or patterns.get(one.type or "", "")
-        of_type = one.type or _type_name(types, shown)
-        if type in (None, of_type) and (expression is None or expression.search(shown)):
-            found.append(
-                {**_NEVER, "owner": one.owner, "key": shown, "datapoint_type": of_type, "by": one.by}
-            )
-    return found[:limit]
+    expected = [series for series in expected_series(types, systems) if owner in (None, series.owner)]
+    keys = await _read_keys(connection, {series.owner for series in expected})
+    rows = [_unknown_row(series, types) for series in series_without_data(expected, keys, types)]
+    matching = [
+        row
+        for row in rows
+        if type in (None, row["datapoint_type"]) and (expression is None or expression.search(row["key"]))
+    ]
+    return matching[:limit]
 
 
-async def _documents(connection: Connection) -> tuple[TypeIndex, list[SystemDocument]]:
-    models = await applied_documents(connection, DatapointTypeDocument, SystemDocument)
-    types = TypeIndex(one for one in models if isinstance(one, DatapointTypeDocument))
-    return types, [one for one in models if isinstance(one, SystemDocument)]
+def _unknown_row(series: ExpectedSeries, types: TypeIndex) -> dict[str, Any]:
+    patterns = {type.name: type.key for type in types.types}
+    key = series.key or patterns.get(series.type or "", "")
+    type = series.type or _type_name(types, key)
+    return {**_WITHOUT_DATA, "owner": series.owner, "key": key, "datapoint_type": type, "by": series.by}
+
+
+async def _read_documents(connection: Connection) -> tuple[TypeIndex, list[SystemDocument]]:
+    documents = RuleSet(await applied_documents(connection, DatapointTypeDocument, SystemDocument))
+    types = TypeIndex(documents.of(DatapointTypeDocument).values())
+    return types, list(documents.of(SystemDocument).values())
+
+
+async def _read_keys(connection: Connection, owners: set[str]) -> dict[str, list[str]]:
+    rows = await fetch_all(connection, "rules.alarms/list_keys_of_owners", {"owners": sorted(owners)})
+    keys: dict[str, list[str]] = {}
+    for owner, key in rows:
+        keys.setdefault(owner, []).append(key)
+    return keys
 
 
 async def _keys_of_type(connection: Connection, types: TypeIndex, type: str) -> list[str]:
-    _known_type(types, type)
+    _check_type(types, type)
     rows = await fetch_all(connection, "rules.alarms/list_keys")
     return [key for (key,) in rows if _type_name(types, key) == type]
 
 
-def _known_type(types: TypeIndex, type: str) -> None:
-    names = [one.name for one in types.types]
-    if type not in names:
-        known = ", ".join(sorted(names)[:10]) or "none"
-        raise InvalidInput(f"there is no datapoint_type {type!r}: applied are {known}")
+def _check_type(types: TypeIndex, name: str) -> None:
+    names = [type.name for type in types.types]
+    if name not in names:
+        applied = ", ".join(sorted(names)[:10]) or "none"
+        raise InvalidInput(f"there is no datapoint_type {name!r}", remedy=f"applied are {applied}")
 
 
 def _type_name(types: TypeIndex, key: str) -> str | None:
-    found = types.of(key)
-    return None if found is None else found.name
+    type = types.of(key)
+    return None if type is None else type.name
 
 
 def _expression(pattern: str) -> str:

@@ -1,7 +1,8 @@
-"""A calculated datapoint as it crosses to JetStream, beside the events: a verdict about a series or a system.
+"""A calculated datapoint in the record stream: a series became stale or fresh, or the health of a system changed.
 
-Guarantee: `seq` is its place in commit order and its sequence in the stream; `time` is the instant the verdict is for.
-A value that went stale and one that is fresh again travel on `staleness.>`, a system's health on `health.>`.
+Guarantee: `seq` is its position in commit order and its sequence in the stream. `time` is the instant
+of the change, such as the deadline that passed. Staleness is published on `staleness.>`, health on
+`health.>`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tocsin.core.instant import instant_text
 
 CalculatedKind = Literal["stale", "fresh", "health"]
 HEALTH_KEY = "system.health"
-"""The key of the series that holds a system's health; its owner is the system."""
+"""The key of the series with the health of a system. Its owner is the system."""
 
 
 class CalculatedRow(NamedTuple):
@@ -57,7 +58,7 @@ class CalculatedRow(NamedTuple):
 
 
 class CalculatedDatapoint(BaseModel):
-    """What a consumer of `staleness.>` and `health.>` reads; the JSON Schema is made from it."""
+    """The message that a consumer of `staleness.>` and `health.>` reads. The JSON Schema is made from it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -65,7 +66,7 @@ class CalculatedDatapoint(BaseModel):
     id: UUID
     source: str
     type: str = Field(description="`datapoint-` and the kind.")
-    time: datetime = Field(description="The instant the verdict is for, such as the deadline that passed.")
+    time: datetime = Field(description="The instant of the change, such as the deadline that passed.")
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
     recordedat: datetime = Field(description="When it was committed, by the database's clock.")

@@ -134,7 +134,7 @@ def test_a_step_of_a_runbook_has_its_name() -> None:
             *("alarm-snoozed", {"who": "ann", "until": "2026-03-08T07:00:00+00:00"}),
             Line("alarm", "plant-7/hot  snoozed  by ann  until 2026-03-08 07:00:00Z", 3),
         ),
-        ("alarm-snooze-ended", {}, Line("alarm", "plant-7/hot  speaks again", 3)),
+        ("alarm-snooze-ended", {}, Line("alarm", "plant-7/hot  no longer snoozed", 3)),
     ],
 )
 def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], line: Line) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clock.retention.prune import prune, read_plan
-from rules.alarms.queries import events_of
+from rules.alarms.queries import list_alarm_events
 from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
 from tests.clock.retention.old_rows import (
@@ -57,7 +57,7 @@ async def test_an_alarm_stays_with_an_event_that_is_kept_aside(
     keeping = short.model_copy(update={"keep_events_per_rule": 1})
     assert await pruned(connection, keeping) == {"alarm": 1}
     assert await keys_of(connection, "alarm") == {second}
-    assert [event["seq"] for event in await events_of(connection, second)] == [2]
+    assert [event["seq"] for event in await list_alarm_events(connection, second)] == [2]
 
 
 async def test_actions_go_with_their_last_record_and_what_linked_them(

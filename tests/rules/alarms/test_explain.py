@@ -1,14 +1,14 @@
-"""What is said about an alarm, line by line: a golden text for each state."""
+"""The explanation of an alarm, line by line: a golden text for each state."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rules.alarms.explain import explained
+from rules.alarms.explain import explain
 from tests.clock.alarms import ALARM, CAUSE
 from tests.clock.clock_setup import at
 
-SAYS = {"value": 71.2, "threshold": "above 65", "message": "dsp-hot: it is 71.2, above 65 for 10m"}
+PAYLOAD = {"value": 71.2, "threshold": "above 65", "message": "dsp-hot: it is 71.2, above 65 for 10m"}
 
 
 def alarm(state: str) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def alarm(state: str) -> dict[str, Any]:
         "owner": "plant-7",
         "state": state,
         "since": at(0),
-        "payload": SAYS,
+        "payload": PAYLOAD,
         "correlation_id": CAUSE,
     }
 
@@ -39,31 +39,31 @@ def sustain(key: str, watermark: Any = None, parked: bool = False) -> dict[str, 
     }
 
 
-def test_a_pending_alarm_says_when_it_will_open() -> None:
-    told = explained(alarm("pending"), [], [], [sustain("open")], at(60))
-    assert told.sentence == "dsp-hot of 'plant-7' is pending: dsp-hot: it is 71.2, above 65 for 10m"
-    assert told.history == (
+def test_a_pending_alarm_shows_when_it_will_open() -> None:
+    explanation = explain(alarm("pending"), [], [], [sustain("open")], at(60))
+    assert explanation.sentence == "dsp-hot of 'plant-7' is pending: dsp-hot: it is 71.2, above 65 for 10m"
+    assert explanation.history == (
         "2026-03-02T08:00:00Z  the condition began at the value 71.2",
         "2026-03-02T08:10:00Z  opens, unless the condition changes before",
     )
-    assert told.facts["threshold"] == "above 65"
+    assert explanation.facts["threshold"] == "above 65"
 
 
-def test_a_held_sustain_says_what_it_waits_for() -> None:
+def test_a_held_sustain_shows_its_partition() -> None:
     for read, why in (
         (None, "nothing was read of it yet"),
         (at(500), "it was read until 2026-03-02T08:08:20Z"),
     ):
-        told = explained(alarm("pending"), [], [], [sustain("open", read)], at(601))
-        assert told.history[-1] == (
+        explanation = explain(alarm("pending"), [], [], [sustain("open", read)], at(601))
+        assert explanation.history[-1] == (
             "2026-03-02T08:10:00Z  opens, unless the condition changes before; "
             f"held, because partition 3 of the data lane is behind ({why})"
         )
 
 
-def test_a_parked_sustain_is_said() -> None:
-    told = explained(alarm("pending"), [], [], [sustain("open", parked=True)], at(700))
-    assert told.history[-1].endswith("; the timer is parked: ValueError: bad")
+def test_a_parked_sustain_shows_its_error() -> None:
+    explanation = explain(alarm("pending"), [], [], [sustain("open", parked=True)], at(700))
+    assert explanation.history[-1].endswith("; the timer is parked: ValueError: bad")
 
 
 def test_the_history_is_in_the_order_of_time_and_cites_seq_epoch_person_and_note() -> None:
@@ -74,7 +74,7 @@ def test_the_history_is_in_the_order_of_time_and_cites_seq_epoch_person_and_note
         "started_at": at(601),
         "error": "410 gone",
     }
-    told = explained(
+    explanation = explain(
         alarm("resolved"),
         [
             event(4, "alarm-opened", 600, epoch=2),
@@ -86,7 +86,7 @@ def test_the_history_is_in_the_order_of_time_and_cites_seq_epoch_person_and_note
         [],
         at(1000),
     )
-    assert told.history[1:] == (
+    assert explanation.history[1:] == (
         "2026-03-02T08:10:00Z  opened (seq 4, by the clock in epoch 2)",
         "2026-03-02T08:10:01Z  started page by escalate, failed: 410 gone",
         "2026-03-02T08:11:00Z  acknowledged by bob: on it (seq 6)",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clock.term import begin_term
-from rules.alarms.operator import LONGEST_NOTE, Acted, acknowledge, snooze
+from rules.alarms.operator import LONGEST_NOTE, OperatorResult, acknowledge, snooze
 from rules.alarms.queries import find_alarm, list_alarms
 from schemas.fields import LONGEST_SNOOZE
 from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, timers
@@ -36,7 +36,7 @@ async def alarm(connection: Connection) -> dict[str, Any]:
 async def test_an_acknowledgement_is_a_fact_with_an_event_and_an_audit_row(
     connection: Connection, alarm: dict[str, Any]
 ) -> None:
-    assert await acknowledge(connection, alarm, BOB, "on it") == Acted(True, 1)
+    assert await acknowledge(connection, alarm, BOB, "on it") == OperatorResult(True, 1)
     row = await alarm_row(connection)
     assert (row["state"], row["acknowledged_at"], row["acknowledged_by"]) == ("open", at(100), "bob")
     assert row["acknowledged_note"] == "on it"
@@ -51,7 +51,7 @@ async def test_an_acknowledgement_is_a_fact_with_an_event_and_an_audit_row(
 
 async def test_the_first_acknowledgement_stays(connection: Connection, alarm: dict[str, Any]) -> None:
     await acknowledge(connection, alarm, BOB)
-    assert await acknowledge(connection, alarm, ANN, "me too") == Acted(False, None)
+    assert await acknowledge(connection, alarm, ANN, "me too") == OperatorResult(False, None)
     assert (await alarm_row(connection))["acknowledged_by"] == "bob"
     assert len(await events(connection)) == 1
 
@@ -84,7 +84,7 @@ async def test_a_note_that_cannot_be_kept_is_refused(connection: Connection, ala
 
 
 async def test_a_snooze_ends_by_itself_and_is_said(connection: Connection, alarm: dict[str, Any]) -> None:
-    assert await snooze(connection, alarm, BOB, at(200)) == Acted(True, 1)
+    assert await snooze(connection, alarm, BOB, at(200)) == OperatorResult(True, 1)
     assert (await alarm_row(connection))["snoozed_until"] == at(200)
     term = await begin_term(connection, "test")
     await drain(term, at(199))

@@ -12,7 +12,7 @@ from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable, utc_text
 
 if TYPE_CHECKING:
-    from rules.alarms.operator import Acted
+    from rules.alarms.operator import OperatorResult
 
 
 def ack(
@@ -39,7 +39,7 @@ def ack(
         typer.echo(printable(f"alarm {alarm_title(row)} was already acknowledged {when}"))
 
 
-async def _ack(alarm: str, note: str, who: str) -> tuple[dict[str, Any], Acted]:
+async def _ack(alarm: str, note: str, who: str) -> tuple[dict[str, Any], OperatorResult]:
     from rules.alarms.operator import acknowledge
     from rules.alarms.queries import find_alarm
     from tocsin.cli.session import command_actor, database

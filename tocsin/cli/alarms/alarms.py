@@ -71,10 +71,10 @@ def alarm_title(row: dict[str, Any]) -> str:
 
 
 def _states(state: str) -> tuple[str, ...]:
-    from rules.alarms.queries import HELD, STATES
+    from rules.alarms.queries import STATES, UNRESOLVED
 
     if state == _ACTIVE:
-        return HELD
+        return UNRESOLVED
     if state == "all":
         return STATES
     if state not in STATES:

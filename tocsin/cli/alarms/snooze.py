@@ -15,7 +15,7 @@ from tocsin.core.errors import InvalidInput
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rules.alarms.operator import Acted
+    from rules.alarms.operator import OperatorResult
 
 
 def snooze(
@@ -54,7 +54,7 @@ def snooze(
 
 async def _snooze(
     alarm: str, duration: str | None, until: str | None, who: str
-) -> tuple[dict[str, Any], datetime | None, Acted]:
+) -> tuple[dict[str, Any], datetime | None, OperatorResult]:
     from rules.alarms.operator import snooze as snooze_alarm
     from rules.alarms.queries import find_alarm
     from schemas.values.duration import parse_duration

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from clock.explain.explanation import Verdict
-    from rules.alarms.explain import Explained
+    from rules.alarms.explain import AlarmExplanation
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
 
@@ -59,7 +59,7 @@ def explain(
             typer.echo(f"  {key:<14} {printable(compact(value))}")
 
 
-def _print_alarm(alarm: Explained, as_json: bool) -> None:
+def _print_alarm(alarm: AlarmExplanation, as_json: bool) -> None:
     if as_json:
         print_json({**alarm.facts, "sentence": alarm.sentence, "history": alarm.history})
         return
@@ -68,7 +68,7 @@ def _print_alarm(alarm: Explained, as_json: bool) -> None:
         typer.echo(f"  {printable(line)}")
 
 
-async def _explain_alarm(alarm_id: str) -> Explained | None:
+async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
     """None if no alarm has this ID: it may be the name of a schedule."""
     from rules.alarms.explain import explain_alarm
     from rules.alarms.queries import find_alarm

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from rules.alarms.explain import EDGES
+from rules.alarms.explain import TRANSITION_TEXTS
 from schemas.values.severities import level_name
 from tocsin.cli.output import compact, countdown, local_text, printable, title, utc_text
 from tocsin.cli.records.foreign_messages import foreign_text
@@ -55,7 +55,7 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
     body = record.body
     if not record.is_event:
         return _step(record, step_of)
-    if body["type"] in EDGES and "rule" in body:
+    if body["type"] in TRANSITION_TEXTS and "rule" in body:
         return _edge(record)
     if body.get("kind") in ("stale", "fresh"):
         return _verdict(record)
@@ -114,7 +114,7 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
 
 def _edge(record: Record) -> Line:
     body, data = record.body, record.body["data"]
-    did = EDGES[body["type"]]
+    did = TRANSITION_TEXTS[body["type"]]
     if body["type"] == "alarm-opened":
         did = f"{did}, {level_name(body['severity'])}"
     until = data.get("until")
