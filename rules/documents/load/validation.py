@@ -62,7 +62,7 @@ def validate(
     if len(document.keys) > 1:
         second = list(document.keys)[1]
         return reject(
-            document.keys[second], f"'{second}' beside '{kind}': separate documents with a line '---'"
+            document.keys[second], f"'{second}' next to '{kind}': separate documents with a line '---'"
         )
     body = document.members[kind]
     if not isinstance(body.value, dict):

@@ -1,4 +1,4 @@
-"""Rules applied from text, events appended, and the bodies that the stream would carry."""
+"""Applies rules from text, appends events, and returns the bodies that the stream would have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from cdc.log_reader import LogReader
-from rules.apply import Applied, apply
+from rules.apply import Applied, apply, preview
 from rules.documents.load import load_text
 from rules.documents.rule_book import known_names
 from schemas.wire.event import EventRow
@@ -29,6 +29,13 @@ async def put(connection: Connection, text: str, actor: Actor = ACTOR) -> Applie
     return await apply(connection, load_text(text, known=await known_names(connection), anchor=T0), actor)
 
 
+async def apply_only(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
+    """Apply these documents and remove all others."""
+    loaded = load_text(text, anchor=T0)
+    removed = (await preview(connection, loaded, actor.now, prune=True)).plan.removed
+    return await apply(connection, loaded, actor, removing=removed)
+
+
 def action(name: str, message: str = "hello") -> str:
     return f'---\naction:\n  name: {name}\n  log:\n    message: "{message}"\n'
 
@@ -46,7 +53,7 @@ def schedule(name: str, every: str = "10s", extra: str = "") -> str:
 
 
 async def note(connection: Connection, **fields: Any) -> int:
-    """Append one event; its seq."""
+    """Append one event; returns its seq."""
     given = {"ts": T0, "origin": "caused", "type": "noted", **fields}
     return await append_events(connection, [NewEvent(**given)])
 
@@ -75,7 +82,7 @@ async def versions(connection: Connection) -> list[tuple[Any, ...]]:
 
 
 async def begin(connection: Connection, action_rule: str, state: str, group: str = "") -> uuid.UUID:
-    """An action in some state, as dispatch would have put it; one that gathers has its timer."""
+    """Insert a run in a state, as dispatch would; a gathering one has its timer."""
     identity = uuid.uuid4()
     active = '{"0": {"attempt": 1, "state": "due"}}' if state == "running" else "{}"
     await connection.execute(

@@ -1,4 +1,4 @@
-"""What an apply does to alarms that hold: kept, started over, or ended with a reason, and never forgotten."""
+"""The effect of an apply on open and pending alarms: each is kept, evaluated again, or ended with a reason."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def at_minute(number: float) -> Actor:
 
 
 async def only(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
-    """These documents, and no others."""
+    """Apply these documents and remove all others."""
     loaded = load_text(text, anchor=T0)
     seen = await preview(connection, loaded, actor.now, prune=True)
     applied = await apply(connection, loaded, actor, removing=seen.plan.removed)
     await assert_nothing_is_orphaned(connection)
     resolved = [end for end in seen.alarms if end.outcome == "resolved"]
-    assert len(resolved) == applied.resolved, "the plan said otherwise"
+    assert len(resolved) == applied.resolved, "the plan showed another number"
     return applied
 
 
-async def said(connection: Connection) -> list[tuple[str, datetime, Any]]:
+async def event_reasons(connection: Connection) -> list[tuple[str, datetime, Any]]:
     return [
         (event["type"], event["ts"], event["payload"].get("reason")) for event in await events(connection)
     ]
@@ -90,8 +90,8 @@ async def test_an_open_alarm_of_a_removed_rule_is_resolved_with_the_reason(conne
     assert "the rule was removed" in resolved["payload"]["message"]
 
 
-async def test_the_rules_that_began_it_still_hear_its_end(connection: Connection) -> None:
-    """The event comes before `rules-applied`: a pager that was told of the alarm is told that it is over."""
+async def test_the_rules_that_saw_the_opening_also_see_the_end(connection: Connection) -> None:
+    """The event comes before `rules-applied`: the rule that sent the notification also sends the end."""
     await put(connection, hot() + action("tell") + rule("page", "tell", 'rule == "hot"'))
     await arrive(connection, minute(1), 70)
     applied = await only(connection, action("other"))
@@ -102,7 +102,7 @@ async def test_the_rules_that_began_it_still_hear_its_end(connection: Connection
     assert version["until_seq"] == applied.seq
 
 
-async def test_a_pending_alarm_of_a_removed_rule_never_was(connection: Connection) -> None:
+async def test_a_pending_alarm_of_a_removed_rule_is_deleted(connection: Connection) -> None:
     await put(connection, hot(extra=FOR) + action("tell"))
     await arrive(connection, minute(1), 70)
     assert await timers(connection) == [("for-sustain", "open")]
@@ -111,7 +111,7 @@ async def test_a_pending_alarm_of_a_removed_rule_never_was(connection: Connectio
     assert [event["type"] for event in await events(connection)] == ["rules-applied"] * 2
 
 
-async def test_a_disabled_rule_ends_its_alarms_and_begins_anew_when_it_is_enabled(
+async def test_a_disabled_rule_ends_its_alarms_and_starts_again_when_it_is_enabled(
     connection: Connection,
 ) -> None:
     await put(connection, hot())
@@ -144,7 +144,7 @@ async def test_a_document_of_another_kind_with_the_same_name_is_another_document
     assert await alarms(connection) == [("hot", "resolved", "rule-removed")]
 
 
-async def test_without_prune_nothing_is_removed_whatever_the_files_leave_out(connection: Connection) -> None:
+async def test_without_prune_documents_that_the_files_leave_out_stay(connection: Connection) -> None:
     await put(connection, hot())
     await arrive(connection, minute(1), 70)
     await put(connection, action("hot"))
@@ -153,7 +153,7 @@ async def test_without_prune_nothing_is_removed_whatever_the_files_leave_out(con
 
 
 @pytest.mark.parametrize("other", ["  severity: high\n", "  description: why\n", "  message: hm\n"])
-async def test_what_does_not_concern_conditions_or_timing_leaves_a_sustain_running(
+async def test_a_change_of_neither_condition_nor_timing_keeps_a_sustain(
     connection: Connection, other: str
 ) -> None:
     await put(connection, hot(extra=FOR))
@@ -186,7 +186,7 @@ async def test_an_open_alarm_of_a_changed_rule_is_kept_until_the_new_rule_clears
     await arrive(connection, minute(2), 60)
     assert await timers(connection) == [("for-sustain", "clear")]
     await only(connection, hot("value > 50.0"), at_minute(3))
-    # It was clearing by a condition that does not hold any more.
+    # It was clearing by the condition that was replaced.
     assert (await alarms(connection), await timers(connection)) == ([("hot", "open", None)], [])
     await arrive(connection, minute(4), 60)
     assert await alarms(connection) == [("hot", "open", None)]
@@ -196,7 +196,7 @@ async def test_an_open_alarm_of_a_changed_rule_is_kept_until_the_new_rule_clears
 
 
 async def test_an_alarm_that_the_rule_no_longer_covers_is_resolved(connection: Connection) -> None:
-    """No input would ever end it."""
+    """No input would ever resolve it."""
     await put(connection, hot())
     await arrive(connection, minute(1), 70)
     await only(connection, hot(over="datapoint: dsp.pressure"), at_minute(2))
@@ -217,23 +217,23 @@ async def test_a_rule_that_changes_its_lane_starts_over(connection: Connection, 
     assert await all_rows(connection, "select * from tocsin.rule_state") == []
 
 
-async def test_a_deadline_that_was_decided_is_realised_before_the_rule_ends(connection: Connection) -> None:
-    """The clock was late; had it been in time, the alarm would have been open for a minute."""
+async def test_a_passed_deadline_is_realised_before_the_rule_ends(connection: Connection) -> None:
+    """The clock was late: in time, the alarm would have been open for a minute."""
     await put(connection, hot(extra=FOR) + action("tell"))
     await arrive(connection, minute(1), 70)
     await make_partition(connection, "data", minute(12))
     await only(connection, action("tell"), at_minute(12))
     row = await alarm(connection)
     assert (row["opened_at"], row["resolved_at"], row["state"]) == (minute(11), minute(12), "resolved")
-    assert (await said(connection))[1:] == [
+    assert (await event_reasons(connection))[1:] == [
         ("alarm-opened", minute(11), None),
         ("alarm-resolved", minute(12), "rule-removed"),
         ("rules-applied", minute(12), None),
     ]
 
 
-async def test_a_deadline_beyond_what_was_read_is_not(connection: Connection) -> None:
-    """A datapoint that ends the condition may wait in the stream."""
+async def test_a_deadline_after_the_watermark_is_not_realised(connection: Connection) -> None:
+    """A datapoint that clears the condition may wait in the stream."""
     await put(connection, hot(extra=FOR) + action("tell"))
     await arrive(connection, minute(1), 70)
     await make_partition(connection, "data", minute(10))
@@ -241,7 +241,7 @@ async def test_a_deadline_beyond_what_was_read_is_not(connection: Connection) ->
     assert await alarms(connection) == []
 
 
-async def test_a_clearing_that_was_decided_resolves_by_the_rule_and_not_by_the_apply(
+async def test_a_passed_clearing_deadline_resolves_by_the_rule_and_not_by_the_apply(
     connection: Connection,
 ) -> None:
     await put(connection, hot(extra=CLEARING) + action("tell"))
@@ -253,7 +253,7 @@ async def test_a_clearing_that_was_decided_resolves_by_the_rule_and_not_by_the_a
     assert (row["resolved_at"], row["resolved_reason"]) == (minute(12), "cleared")
 
 
-async def test_no_alarm_ends_before_it_opened_whatever_the_clocks_say(connection: Connection) -> None:
+async def test_no_alarm_ends_before_it_opened_even_if_clocks_differ(connection: Connection) -> None:
     await put(connection, hot() + action("tell"))
     await arrive(connection, minute(10), 70)
     await only(connection, action("tell"), at_minute(2))
@@ -261,25 +261,25 @@ async def test_no_alarm_ends_before_it_opened_whatever_the_clocks_say(connection
     assert (row["opened_at"], row["resolved_at"]) == (minute(10), minute(10))
 
 
-async def test_the_alarm_of_a_type_that_asks_for_it_no_more_is_resolved(connection: Connection) -> None:
+async def test_the_alarm_of_a_type_without_on_stale_alarm_is_resolved(connection: Connection) -> None:
     kind = f"---\ndatapoint_type:\n  name: temperature\n  key: {KEY}\n  interval: 1m\n"
     await put(connection, kind + "  on_stale: alarm\n")
     await connection.execute(
         "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)",
         (minute(9),),
     )
-    await _silence(connection)
+    await _make_stale(connection)
     assert await alarms(connection) == [("stale:temperature", "open", None)]
     await only(connection, kind, at_minute(9))
     assert await alarms(connection) == [("stale:temperature", "resolved", "rule-removed")]
 
 
-async def _silence(connection: Connection) -> None:
+async def _make_stale(connection: Connection) -> None:
     rules = (await holding_rules(connection)).for_key(KEY)
     await evaluate(connection, rules, WentStale(minute(5), PLANT, KEY, minute(2), 1.0, minute(2), {}), "data")
 
 
-async def test_a_type_that_would_break_a_rule_is_refused(connection: Connection) -> None:
+async def test_a_type_that_would_break_a_rule_is_rejected(connection: Connection) -> None:
     await put(connection, hot())
     text = f"---\ndatapoint_type:\n  name: temperature\n  key: {KEY}\n  value: string\n"
     with pytest.raises(Refused, match="event_rule 'hot', which is applied already, would not hold any more"):
@@ -287,7 +287,7 @@ async def test_a_type_that_would_break_a_rule_is_refused(connection: Connection)
     await put(connection, text + hot('value == "hot"'))
 
 
-async def test_thousands_of_states_without_an_alarm_are_not_looked_at(connection: Connection) -> None:
+async def test_states_without_an_alarm_are_not_read(connection: Connection) -> None:
     await put(connection, hot() + action("tell"))
     await make_partition(connection)
     await connection.execute(
@@ -298,7 +298,7 @@ async def test_thousands_of_states_without_an_alarm_are_not_looked_at(connection
     assert await all_rows(connection, "select * from tocsin.rule_state") == []
 
 
-async def test_when_the_clock_is_quicker_the_alarm_opens_and_is_then_resolved(
+async def test_when_the_clock_is_faster_the_alarm_opens_and_is_then_resolved(
     connection: Connection, watch: Connection, sessions: Sessions
 ) -> None:
     await put(connection, hot(extra=FOR) + action("tell"))
@@ -306,7 +306,7 @@ async def test_when_the_clock_is_quicker_the_alarm_opens_and_is_then_resolved(
     clock, applier = await sessions("clock"), await sessions("apply")
     (before,) = await all_rows(connection, "select id from tocsin.alarm")
     async with clock.transaction():
-        # What the clock does, stopped before its commit.
+        # The transaction of the clock, stopped before its commit.
         await clock.execute("delete from tocsin.timer where kind = 'for-sustain'")
         loaded = load_text(action("tell"), anchor=T0)
         removing = frozenset({("event_rule", "hot")})
@@ -323,7 +323,7 @@ async def test_when_the_clock_is_quicker_the_alarm_opens_and_is_then_resolved(
     await assert_nothing_is_orphaned(connection)
 
 
-async def test_when_the_apply_is_quicker_the_clock_finds_nothing(connection: Connection) -> None:
+async def test_when_the_apply_is_faster_the_clock_finds_nothing(connection: Connection) -> None:
     await put(connection, hot(extra=FOR) + action("tell"))
     await arrive(connection, minute(1), 70)
     await only(connection, action("tell"), at_minute(2))

@@ -1,4 +1,4 @@
-"""Applying is all or nothing, changes only what changed, and begins at the seq of its own event."""
+"""An apply is all or nothing, changes only what differs, and holds from the seq of its own event."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def outcome(connection: Connection, text: str, actor: Actor = ACTOR) -> li
     return outcomes(await put(connection, text, actor))
 
 
-async def test_what_is_new_is_added_with_one_event_that_says_so(connection: Connection) -> None:
+async def test_new_documents_are_added_and_recorded_in_one_event(connection: Connection) -> None:
     applied = await put(connection, schedule("beat") + action("tell") + rule("each", "tell"))
     assert [(change.key, change.outcome) for change in applied.plan.changes] == [
         (("schedule", "beat"), "added"),
@@ -56,7 +56,7 @@ async def test_what_is_new_is_added_with_one_event_that_says_so(connection: Conn
     ]
 
 
-async def test_applying_the_same_again_changes_nothing(connection: Connection) -> None:
+async def test_applying_the_same_files_again_changes_nothing(connection: Connection) -> None:
     text = schedule("beat", extra="  payload: {x: 1.0e+23, y: 1.5, z: -7}\n") + action("tell")
     await put(connection, text)
     before = await rows(connection, "schedule")
@@ -68,7 +68,7 @@ async def test_applying_the_same_again_changes_nothing(connection: Connection) -
     assert len(await rows(connection, "audit")) == 2, "one of the schedule, one of the action"
 
 
-async def test_a_change_makes_the_next_version_and_leaves_the_rest(connection: Connection) -> None:
+async def test_a_change_creates_the_next_version_and_leaves_the_rest(connection: Connection) -> None:
     await put(connection, action("tell", "one") + action("other"))
     applied = await put(connection, action("tell", "two") + action("other"))
     assert outcomes(applied) == ["changed", "unchanged"]
@@ -83,7 +83,7 @@ async def test_a_change_makes_the_next_version_and_leaves_the_rest(connection: C
     ]
 
 
-async def test_what_a_file_leaves_out_stays(connection: Connection) -> None:
+async def test_a_document_that_a_file_leaves_out_stays(connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
     await put(connection, action("other"))
     assert await known_names(connection) == {
@@ -138,7 +138,7 @@ async def test_a_failure_after_the_append_leaves_nothing(
     assert (await put(connection, action("tell"))).seq == 1
 
 
-async def test_applies_at_once_take_turns(settings: Settings, connection: Connection) -> None:
+async def test_concurrent_applies_run_one_after_the_other(settings: Settings, connection: Connection) -> None:
     async def one(number: int) -> list[str]:
         own = await connect(patient(settings), f"apply {number}")
         try:
@@ -152,12 +152,12 @@ async def test_applies_at_once_take_turns(settings: Settings, connection: Connec
     newest = [row for row in await rows(connection, "rule_version") if row["until_seq"] is None]
     assert len(newest) == 6
     assert {row["version"] for row in newest if row["kind"] == "schedule"} == {6}
-    # Every schedule is as the last of them wanted it: nothing is mixed.
+    # Every schedule is as in the last apply: nothing is mixed.
     assert len({row["document"]["every"] for row in newest if row["kind"] == "schedule"}) == 1
     assert len({row["recurrence"]["every"] for row in await rows(connection, "schedule")}) == 1
 
 
-async def test_an_apply_that_waits_too_long_for_another_says_so(
+async def test_an_apply_that_waits_too_long_for_another_is_rejected(
     settings: Settings, connection: Connection
 ) -> None:
     other = await connect(patient(settings), "other")
@@ -171,7 +171,7 @@ async def test_an_apply_that_waits_too_long_for_another_says_so(
         await other.close()
 
 
-async def test_a_schedule_that_a_person_paused_stays_paused_until_its_document_changes(
+async def test_a_schedule_that_an_operator_paused_stays_paused_until_its_document_changes(
     connection: Connection,
 ) -> None:
     await put(connection, schedule("beat"))
@@ -187,7 +187,7 @@ async def test_a_schedule_that_a_person_paused_stays_paused_until_its_document_c
     assert (row["status"], row["nominal_at"]) == ("active", LATER.now + timedelta(seconds=20))
 
 
-async def test_a_schedule_that_a_person_cancelled_stays_cancelled(connection: Connection) -> None:
+async def test_a_schedule_that_an_operator_cancelled_stays_cancelled(connection: Connection) -> None:
     await put(connection, schedule("beat"))
     async with connection.transaction():
         await cancel_schedule(connection, "", "beat", ACTOR)
@@ -197,7 +197,7 @@ async def test_a_schedule_that_a_person_cancelled_stays_cancelled(connection: Co
     assert row["status"] == "cancelled"
 
 
-async def test_a_schedule_that_is_missing_is_put_back_though_its_document_is_unchanged(
+async def test_a_missing_schedule_is_put_back_although_its_document_is_unchanged(
     connection: Connection,
 ) -> None:
     await put(connection, schedule("beat"))
@@ -225,13 +225,13 @@ async def test_a_schedule_whose_owner_changed_ends_for_the_former_owner(connecti
     ]
 
 
-async def test_an_owner_may_change_when_the_former_schedule_is_gone(connection: Connection) -> None:
+async def test_an_owner_may_change_when_the_former_schedule_is_deleted(connection: Connection) -> None:
     await put(connection, schedule("beat", extra="  owner: a\n"))
     await connection.execute("delete from tocsin.timer; delete from tocsin.schedule")
     assert await outcome(connection, schedule("beat", extra="  owner: b\n")) == ["changed"]
 
 
-async def test_all_of_a_schedule_reaches_its_row(connection: Connection) -> None:
+async def test_all_keys_of_a_schedule_are_stored(connection: Connection) -> None:
     extra = (
         "  owner: plant 7\n  spread: 2s\n  catch_up: all\n  window: 1h\n  grace: 3s\n  max_catch_up: 7\n"
         "  type: beat-done\n  payload: {k: [1, null]}\n  action: tell\n  enabled: false\n"

@@ -129,7 +129,7 @@ async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_mo
         await change(victim, kill)
     assert await newest_rules(connection) == rules
     assert len(await stale_at(connection)) == 6
-    # The clock comes back, and finds the others.
+    # The clock runs again and realises the others.
     await live.settle(60)
     assert await stale_at(connection) == [(owner, DEADLINE) for owner in sorted(OWNERS)]
     await change(connection)
@@ -168,7 +168,7 @@ async def test_the_backlog_is_abandoned_when_another_apply_was_faster(
                 )
         reported.append((done, total))
 
-    with suppress(Refused):  # it would remove the other one, too
+    with suppress(Refused):  # it would also remove the document of the other apply
         await change(connection, report)
     assert reported == [(3, 12)]
 
@@ -196,7 +196,7 @@ async def test_checks_that_become_due_while_the_lanes_are_blocked_start_the_appl
     assert (await newest_rules(connection), await stale_at(connection)) == (rules, [])
 
 
-async def test_what_the_backlog_opens_is_counted_among_what_the_apply_changes(
+async def test_alarms_that_the_backlog_opens_count_for_the_size_limit(
     connection: Connection, live: RecordedInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The backlog opens twelve alarms, which the apply would have to end."""

@@ -1,4 +1,4 @@
-"""A datapoint is judged by the documents of one apply, and which one can be told for ever."""
+"""Each datapoint is evaluated with the documents of one apply, and the cutovers record which one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ P = TypeVar("P")
 
 
 def messages_of(rules: RuleSet, before: Messages | None) -> Messages:
-    """What every document says: two applies never have the same."""
+    """The messages of all documents: no two applies have the same."""
     return {name: one.log.message for name, one in rules.of(ActionDocument).items() if one.log is not None}
 
 
@@ -49,7 +49,7 @@ async def partition(connection: Connection, number: int, lane: str = "data") -> 
 
 
 async def lock(connection: Connection, number: int) -> None:
-    """What a batch does first."""
+    """The first lock of a batch."""
     await connection.execute(
         "select 1 from tocsin.lane_partition where lane = 'data' and partition = %s for update", (number,)
     )
@@ -64,7 +64,7 @@ async def read_until(connection: Connection, number: int, seq: int, at: datetime
 
 
 async def read_cutovers(connection: Connection) -> Cutovers:
-    """Of the data lane."""
+    """The cutovers of the data lane."""
     applies = await all_rows(
         connection,
         "select from_seq as seq from tocsin.rule_version union"
@@ -99,10 +99,10 @@ async def test_an_apply_that_only_removes_is_seen(connection: Connection) -> Non
     assert await newest(book, connection) == {"b": "one"}
 
 
-async def test_an_apply_between_the_two_statements_of_a_batch_does_not_show_in_part(
+async def test_an_apply_between_two_statements_of_a_batch_is_not_seen_in_part(
     connection: Connection,
 ) -> None:
-    """Without its partition's lock even: the rules are those of the seq that was read first."""
+    """Even without the lock of its partition: the rules are those of the seq that was read first."""
     await put(connection, both("one"))
     book = new_book()
     read = book._read
@@ -117,7 +117,7 @@ async def test_an_apply_between_the_two_statements_of_a_batch_does_not_show_in_p
     assert await newest(book, connection) == {"a": "two", "b": "one"}
 
 
-async def test_what_did_not_change_is_not_made_again(connection: Connection) -> None:
+async def test_unchanged_rules_are_not_compiled_again(connection: Connection) -> None:
     await put(connection, both("one"))
     seen: list[tuple[RuleSet, RuleSet | None]] = []
 
@@ -134,7 +134,7 @@ async def test_what_did_not_change_is_not_made_again(connection: Connection) -> 
     assert second.of(ActionDocument)["b"] is first.of(ActionDocument)["b"]
 
 
-async def test_an_apply_waits_for_the_batches_under_way_and_keeps_others_out(
+async def test_an_apply_waits_for_the_running_batches_and_blocks_others(
     connection: Connection,
     watch: Connection,
     sessions: Sessions,
@@ -149,7 +149,7 @@ async def test_an_apply_waits_for_the_batches_under_way_and_keeps_others_out(
         assert await newest(book, worker) == {"a": "one", "b": "one"}
         applying = asyncio.create_task(put(applier, both("two")))
         await eventually(lambda: blocked(watch, applier), "the apply waits for the batch")
-        # The batch goes on by what it read: nothing else is committed.
+        # The batch continues with what it read: nothing else is committed.
         assert await newest(book, worker) == {"a": "one", "b": "one"}
         await read_until(worker, 0, 7, T0)
     applied = await applying
@@ -189,7 +189,7 @@ async def test_a_batch_that_meets_an_apply_waits_and_sees_all_of_it(
     assert await reading == {"a": "two", "b": "two"}
 
 
-async def test_where_the_record_lane_stood_is_written_down_too_and_is_no_cutover_of_data(
+async def test_the_position_of_the_record_lane_is_recorded_and_is_no_cutover_of_the_data_lane(
     connection: Connection,
 ) -> None:
     await partition(connection, 0, "record")
@@ -199,7 +199,7 @@ async def test_where_the_record_lane_stood_is_written_down_too_and_is_no_cutover
     assert (await read_cutovers(connection)).of_partition(0) == ()
 
 
-async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connection) -> None:
+async def test_each_datapoint_has_the_apply_that_evaluated_it(connection: Connection) -> None:
     first = (await put(connection, both("one"))).seq
     await partition(connection, 3)
     at = [T0 + timedelta(seconds=second) for second in range(10)]
@@ -208,21 +208,21 @@ async def test_each_datapoint_finds_the_apply_that_judged_it(connection: Connect
     await read_until(connection, 3, 6, at[6])
     third = (await put(connection, both("three"))).seq
     cutovers = await read_cutovers(connection)
-    judged = [cutovers.rules_seq(3, at[seq], seq) for seq in range(1, 9)]
-    assert judged == [first] * 4 + [second] * 2 + [third] * 2
+    evaluated = [cutovers.rules_seq(3, at[seq], seq) for seq in range(1, 9)]
+    assert evaluated == [first] * 4 + [second] * 2 + [third] * 2
     assert [row.watermark for row in cutovers.of_partition(3)] == [at[4], at[6]]
-    # One that was never read from when anything was applied has the newest.
+    # A partition that was not read before any apply has the newest.
     assert cutovers.rules_seq(5, at[0], 1) == third
     assert Cutovers([], []).rules_seq(0, at[0], 1) == 0
 
 
-async def test_batches_and_applies_at_once_never_mix_and_a_replay_agrees(
+async def test_concurrent_batches_and_applies_never_mix_and_a_replay_agrees(
     connection: Connection, sessions: Sessions
 ) -> None:
     await put(connection, both("0"))
     for number in range(3):
         await partition(connection, number)
-    judged: list[tuple[int, datetime, int, str]] = []
+    evaluated: list[tuple[int, datetime, int, str]] = []
     is_over = asyncio.Event()
 
     async def drain(number: int) -> None:
@@ -240,40 +240,42 @@ async def test_batches_and_applies_at_once_never_mix_and_a_replay_agrees(
                     transaction.force_rollback = True
             if not transaction.force_rollback:
                 seq += 1
-                judged.append((number, at, seq, rules["a"]))
+                evaluated.append((number, at, seq, rules["a"]))
 
     messages = {1: "0"}
 
     async def apply_often() -> None:
         own = await sessions("apply")
         count = 0
-        while count < 15 or (count < 500 and len({message for *_, message in judged}) <= 5):
+        while count < 15 or (count < 500 and len({message for *_, message in evaluated}) <= 5):
             count += 1
             messages[(await put(own, both(str(count)))).seq or 0] = str(count)
         is_over.set()
 
     await asyncio.gather(*(drain(number) for number in range(3)), apply_often())
     cutovers = await read_cutovers(connection)
-    assert len({message for *_, message in judged}) > 5, "the applies came too late to meet a batch"
-    found = [messages[cutovers.rules_seq(number, at, seq)] for number, at, seq, _ in judged]
-    assert found == [message for *_, message in judged]
+    assert len({message for *_, message in evaluated}) > 5, "the applies came too late to meet a batch"
+    found = [messages[cutovers.rules_seq(number, at, seq)] for number, at, seq, _ in evaluated]
+    assert found == [message for *_, message in evaluated]
 
 
 @dataclass
 class Lane:
-    """A partition as it lives: what was applied, what was read, by which rules."""
+    """The history of a partition: applies, reads, and the rules of each read."""
 
     applies: list[int] = field(default_factory=list)
     rows: list[Cutover] = field(default_factory=list)
-    judged: list[tuple[datetime, int, int]] = field(default_factory=list)
+    evaluated: list[tuple[datetime, int, int]] = field(default_factory=list)
     exists: bool = False
     seq: int = 0
     at: datetime = T0
     watermark: datetime | None = None
 
 
-@given(st.lists(st.sampled_from(["apply", "make", "message", "same instant", "idle", "stream made anew"])))
-def test_whatever_the_order_a_replay_finds_the_rules_of_the_time(steps: list[str]) -> None:
+@given(
+    st.lists(st.sampled_from(["apply", "make", "message", "same instant", "idle", "stream created again"]))
+)
+def test_in_any_order_a_replay_finds_the_rules_of_the_time(steps: list[str]) -> None:
     lane = Lane()
     for step in steps:
         if step == "apply":
@@ -287,13 +289,13 @@ def test_whatever_the_order_a_replay_finds_the_rules_of_the_time(steps: list[str
             lane.seq += 1
             lane.watermark = max(lane.at, lane.watermark or lane.at)
             lane.at = lane.watermark
-            lane.judged.append((lane.at, lane.seq, lane.applies[-1] if lane.applies else 0))
+            lane.evaluated.append((lane.at, lane.seq, lane.applies[-1] if lane.applies else 0))
         elif step == "idle":
             lane.at += timedelta(seconds=1)
             lane.watermark = lane.at
-        elif step == "stream made anew":
+        elif step == "stream created again":
             lane.seq = 0
     cutovers = Cutovers(lane.applies, lane.rows)
-    assert [cutovers.rules_seq(0, at, seq) for at, seq, _ in lane.judged] == [
-        rules for *_, rules in lane.judged
+    assert [cutovers.rules_seq(0, at, seq) for at, seq, _ in lane.evaluated] == [
+        rules for *_, rules in lane.evaluated
     ]

@@ -1,4 +1,4 @@
-"""Differences are complete, as deep as possible, and none when nothing changed."""
+"""Differences are complete and as deep as possible; equal documents have none."""
 
 from __future__ import annotations
 

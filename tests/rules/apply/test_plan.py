@@ -1,4 +1,4 @@
-"""A plan says what an apply would do, and nothing more."""
+"""A plan shows the changes of an apply, and writes nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outcomes(
     return [(change.kind, change.name, change.outcome, change.version) for change in found.changes]
 
 
-def test_what_the_files_say_is_compared_with_what_is_stored() -> None:
+def test_the_files_are_compared_with_the_stored_documents() -> None:
     before = (
         stored(action("same")) + stored(action("other", "one"), 4) + stored(action("gone"), 2, holds=False)
     )
@@ -45,7 +45,7 @@ def test_what_the_files_say_is_compared_with_what_is_stored() -> None:
     ]
 
 
-def test_only_pruning_removes_and_never_what_is_gone_already() -> None:
+def test_only_prune_removes_documents_and_never_removed_ones() -> None:
     before = stored(schedule("b")) + stored(action("a"), 3) + stored(action("gone"), holds=False)
     assert outcomes(action("new"), before) == [("action", "new", "added", 1)]
     assert outcomes(action("new"), before, prune=True) == [
@@ -62,7 +62,7 @@ def test_a_key_that_is_new_in_this_version_of_tocsin_is_no_change() -> None:
     assert outcomes(schedule("beat", extra="  max_catch_up: 3\n"), [one])[0][2] == "changed"
 
 
-def test_a_stored_document_that_cannot_be_read_any_more_differs() -> None:
+def test_a_stored_document_that_is_no_longer_valid_differs() -> None:
     before = stored(schedule("beat"), since_removed="x")
     assert outcomes(schedule("beat"), before) == [("schedule", "beat", "changed", 2)]
     assert (
@@ -76,7 +76,7 @@ def test_true_is_not_one() -> None:
     assert outcomes(schedule("beat", extra="  payload: {x: 1}\n"), before)[0][2] == "changed"
 
 
-async def foreseen(
+async def next_fires(
     connection: Connection, text: str, actor: Actor = ACTOR, *, prune: bool = False
 ) -> NextFires:
     seen = await preview(connection, load_text(text, anchor=T0), actor.now, prune=prune)
@@ -87,48 +87,48 @@ def seconds(*after: int) -> tuple[datetime, ...]:
     return tuple(T0 + timedelta(seconds=number) for number in after)
 
 
-async def test_the_next_three_fires_are_those_that_applying_arms(connection: Connection) -> None:
-    seen = await foreseen(connection, schedule("beat"))
+async def test_the_next_three_fires_are_those_that_an_apply_arms(connection: Connection) -> None:
+    seen = await next_fires(connection, schedule("beat"))
     assert seen == NextFires("UTC", (), seconds(10, 20, 30))
     await put(connection, schedule("beat"))
-    assert await foreseen(connection, schedule("beat", "15s")) == NextFires(
+    assert await next_fires(connection, schedule("beat", "15s")) == NextFires(
         "UTC", seconds(10, 20, 30), seconds(15, 30, 45)
     )
-    # An edit that leaves the recurrence alone keeps where it counts from.
+    # An edit that does not change the recurrence keeps its anchor.
     later = Actor("tester", "test", T0 + timedelta(seconds=13))
-    again = await foreseen(connection, schedule("beat", extra="  type: beaten\n"), later)
+    again = await next_fires(connection, schedule("beat", extra="  type: beaten\n"), later)
     assert again == NextFires("UTC", seconds(10, 20, 30), seconds(20, 30, 40))
     applied = await put(connection, schedule("beat", extra="  type: beaten\n"), later)
     assert applied.next_at["schedule", "beat"] == again.after[0]
 
 
-async def test_what_is_paused_disabled_or_removed_has_no_next_fires(connection: Connection) -> None:
+async def test_a_paused_disabled_or_removed_schedule_has_no_next_fires(connection: Connection) -> None:
     await put(connection, schedule("beat"))
-    assert await foreseen(connection, action("x"), prune=True) == NextFires("UTC", seconds(10, 20, 30), ())
-    assert await foreseen(connection, schedule("beat", extra="  enabled: false\n")) == NextFires(
+    assert await next_fires(connection, action("x"), prune=True) == NextFires("UTC", seconds(10, 20, 30), ())
+    assert await next_fires(connection, schedule("beat", extra="  enabled: false\n")) == NextFires(
         "UTC", seconds(10, 20, 30), ()
     )
     async with connection.transaction():
         await pause_schedule(connection, "", "beat", ACTOR)
-    assert await foreseen(connection, schedule("beat", "15s")) == NextFires("UTC", (), seconds(15, 30, 45))
+    assert await next_fires(connection, schedule("beat", "15s")) == NextFires("UTC", (), seconds(15, 30, 45))
 
 
-async def test_the_last_fires_of_a_schedule_that_ends_are_all_there_are(connection: Connection) -> None:
+async def test_a_schedule_that_ends_has_only_its_last_fires(connection: Connection) -> None:
     ending = f'  ends_at: "{(T0 + timedelta(seconds=25)).isoformat()}"\n'
-    assert (await foreseen(connection, schedule("beat", extra=ending))).after == seconds(10, 20)
+    assert (await next_fires(connection, schedule("beat", extra=ending))).after == seconds(10, 20)
 
 
 async def test_a_schedule_that_moves_to_another_owner_shows_both(connection: Connection) -> None:
     await put(connection, schedule("beat", extra="  owner: a\n"))
     later = Actor("tester", "test", T0 + timedelta(seconds=5))
-    moved = await foreseen(connection, schedule("beat", extra="  owner: b\n"), later)
+    moved = await next_fires(connection, schedule("beat", extra="  owner: b\n"), later)
     assert moved == NextFires("UTC", seconds(10, 20, 30), seconds(15, 25, 35))
 
 
-async def test_a_plan_is_refused_where_applying_would_be(connection: Connection) -> None:
+async def test_a_plan_is_rejected_if_the_apply_would_be(connection: Connection) -> None:
     past = '---\nschedule:\n  name: beat\n  at: "2026-03-02T07:00:00Z"\n'
     with pytest.raises(Refused, match="would never fire again"):
-        await foreseen(connection, past)
+        await next_fires(connection, past)
 
 
 async def test_a_plan_writes_nothing(connection: Connection) -> None:

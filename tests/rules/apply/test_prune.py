@@ -1,4 +1,4 @@
-"""Removed, renamed and re-typed documents: schedules end, what has not begun is cancelled, what runs finishes."""
+"""Removed, renamed and re-typed documents: schedules end, unstarted runs are cancelled, running ones finish."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.rules.apply.apply_setup import (
     T0,
     action,
     actions,
+    apply_only,
     begin,
     event_bodies,
     note,
@@ -42,10 +43,7 @@ LATER = replace(ACTOR, now=T0 + timedelta(minutes=1))
 
 
 async def only(connection: Connection, text: str, actor: Actor = LATER) -> Applied:
-    """These documents, and no others."""
-    loaded = load_text(text, anchor=T0)
-    seen = await preview(connection, loaded, actor.now, prune=True)
-    applied = await apply(connection, loaded, actor, removing=seen.plan.removed)
+    applied = await apply_only(connection, text, actor)
     await assert_nothing_is_orphaned(connection)
     return applied
 
@@ -72,7 +70,7 @@ async def test_a_removed_schedule_is_cancelled_with_its_tick(connection: Connect
     assert payload["documents"] == [{"kind": "schedule", "name": "beat", "version": 1, "outcome": "removed"}]
 
 
-async def test_what_was_removed_comes_back_as_its_next_version(connection: Connection) -> None:
+async def test_a_removed_document_comes_back_as_its_next_version(connection: Connection) -> None:
     await put(connection, schedule("beat") + action("tell"))
     await only(connection, action("tell"))
     again = await only(connection, schedule("beat") + action("tell"))
@@ -82,7 +80,7 @@ async def test_what_was_removed_comes_back_as_its_next_version(connection: Conne
     assert (row["status"], row["nominal_at"]) == ("active", LATER.now + timedelta(seconds=10))
 
 
-async def test_pruning_what_is_pruned_changes_nothing(connection: Connection) -> None:
+async def test_pruning_twice_changes_nothing(connection: Connection) -> None:
     await put(connection, schedule("beat") + action("tell"))
     await only(connection, action("tell"))
     before = [await rows(connection, table) for table in ("schedule", "event", "rule_version", "audit")]
@@ -100,7 +98,7 @@ async def test_a_schedule_of_a_former_owner_is_cancelled_for_that_owner(connecti
     assert await timers(connection) == []
 
 
-async def test_a_schedule_that_somebody_took_over_stays_theirs(connection: Connection) -> None:
+async def test_a_schedule_that_an_operator_took_over_is_left_alone(connection: Connection) -> None:
     await put(connection, schedule("beat") + action("tell"))
     async with connection.transaction():
         await put_schedule(connection, ScheduleSpec("beat", {"every": "1h"}), ACTOR)
@@ -110,7 +108,7 @@ async def test_a_schedule_that_somebody_took_over_stays_theirs(connection: Conne
     assert (row["status"], row["source"]) == ("active", "api")
 
 
-async def test_an_action_that_somebody_schedules_is_not_removed(connection: Connection) -> None:
+async def test_an_action_of_a_schedule_outside_the_files_is_not_removed(connection: Connection) -> None:
     await put(connection, action("tell") + action("other"))
     async with connection.transaction():
         spec = ScheduleSpec("mine", {"every": "1h"}, owner="ann", action="tell")
@@ -124,13 +122,13 @@ async def test_an_action_that_somebody_schedules_is_not_removed(connection: Conn
         await apply(connection, loaded, ACTOR, removing=frozenset({("action", "tell")}))
 
 
-async def test_what_is_left_must_stand_on_its_own(connection: Connection) -> None:
+async def test_the_remaining_documents_must_be_valid(connection: Connection) -> None:
     await put(connection, action("tell"))
     with pytest.raises(RulesInvalid, match="unknown action 'tell'"):
         load_text(rule("each", "tell"))
 
 
-async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_runs_finishes(
+async def test_gathering_and_queued_runs_of_a_removed_rule_are_cancelled_and_running_ones_finish(
     connection: Connection,
 ) -> None:
     await put(connection, action("tell") + rule("each", "tell") + rule("kept", "tell"))
@@ -155,7 +153,7 @@ async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_run
     assert [(step["state"], step["result"]) for step in steps] == [
         ("cancelled", {"reason": "the rule was removed"})
     ] * 2
-    # The versions end at the event, not at a step behind it.
+    # The versions end at the event, not at a later step.
     assert [(event["type"], event["seq"]) for event in await events(connection)][-1] == (
         "rules-applied",
         applied.seq,
@@ -165,7 +163,7 @@ async def test_what_a_removed_rule_gathered_and_queued_is_cancelled_and_what_run
     assert row["ended_at"] is not None
 
 
-async def test_what_dispatch_really_gathered_and_queued_is_cancelled(
+async def test_runs_that_dispatch_gathered_and_queued_are_cancelled(
     connection: Connection, settings: Settings
 ) -> None:
     grouped = rule("grouped", "tell", extra="  group_by: [type]\n  group_wait: 1h\n")
@@ -192,7 +190,7 @@ async def test_what_dispatch_really_gathered_and_queued_is_cancelled(
     assert await timers(connection) == []
 
 
-async def test_a_disabled_rule_begins_nothing_either(connection: Connection) -> None:
+async def test_unstarted_runs_of_a_disabled_rule_are_cancelled_too(connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
     await begin(connection, "each", "gathering")
     await put(connection, rule("each", "tell", extra="  enabled: false\n"))
@@ -201,7 +199,7 @@ async def test_a_disabled_rule_begins_nothing_either(connection: Connection) -> 
     await assert_nothing_is_orphaned(connection)
 
 
-async def test_a_changed_rule_lets_its_group_go_on(connection: Connection) -> None:
+async def test_a_changed_rule_keeps_its_group(connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
     await begin(connection, "each", "gathering")
     await put(connection, rule("each", "tell", "true"))
@@ -209,7 +207,7 @@ async def test_a_changed_rule_lets_its_group_go_on(connection: Connection) -> No
     assert await timers(connection) == [("runbook-wait", "group")]
 
 
-async def test_a_group_that_the_clock_begins_at_that_moment_is_not_cancelled(
+async def test_a_group_that_the_clock_starts_at_the_same_time_is_not_cancelled(
     connection: Connection, watch: Connection, sessions: Sessions
 ) -> None:
     await put(connection, action("tell") + rule("each", "tell"))
@@ -233,13 +231,13 @@ async def test_a_running_action_keeps_the_document_it_was_started_with(
     await note(connection)
     await dispatch(settings, connection, await event_bodies(connection))
     await put(connection, action("tell", "two"))
-    assert await _under_way(connection, action("tell", "three") + rule("each", "tell")) == RunImpact(0, 1)
+    assert await _run_impact(connection, action("tell", "three") + rule("each", "tell")) == RunImpact(0, 1)
     await only(connection, action("other"))
     (row,) = await actions(connection)
     assert (row["state"], row["document"]["log"]["message"]) == ("running", "one")
 
 
-async def _under_way(connection: Connection, text: str) -> RunImpact:
+async def _run_impact(connection: Connection, text: str) -> RunImpact:
     seen = await preview(connection, load_text(text), ACTOR.now, prune=False)
     return seen.runs["action", "tell"]
 
@@ -253,10 +251,10 @@ async def _under_way(connection: Connection, text: str) -> RunImpact:
     ],
     ids=["renamed", "re-typed", "changed"],
 )
-async def test_an_event_of_before_is_judged_by_the_rules_of_before_and_once(
+async def test_an_earlier_event_is_evaluated_with_the_earlier_rules_and_once(
     connection: Connection, settings: Settings, after: str
 ) -> None:
-    """Delivered before the apply, and again after it: nothing is started twice, nor under another name."""
+    """It is delivered before the apply and again after it: nothing starts twice or under another name."""
     await put(connection, action("tell") + rule("each", "tell"))
     await note(connection)
     bodies = await event_bodies(connection)
@@ -270,7 +268,7 @@ async def test_an_event_of_before_is_judged_by_the_rules_of_before_and_once(
     assert found == ["each"] + ["renamed"] * started
 
 
-async def test_an_event_of_before_that_comes_late_still_starts_the_action_of_its_time(
+async def test_an_earlier_event_that_comes_late_starts_the_action_of_its_time(
     connection: Connection, settings: Settings
 ) -> None:
     await put(connection, action("tell", "one") + rule("each", "tell"))
@@ -283,7 +281,7 @@ async def test_an_event_of_before_that_comes_late_still_starts_the_action_of_its
     await assert_nothing_is_orphaned(connection)
 
 
-async def test_nobody_removes_more_than_somebody_agreed_to(connection: Connection) -> None:
+async def test_an_apply_removes_only_what_the_operator_agreed_to(connection: Connection) -> None:
     await put(connection, action("tell") + action("other"))
     loaded = load_text(action("other"))
     seen = await preview(connection, loaded, ACTOR.now, prune=True)
@@ -293,8 +291,10 @@ async def test_nobody_removes_more_than_somebody_agreed_to(connection: Connectio
     assert len(await rows(connection, "rule_version")) == 3
 
 
-async def test_applies_that_remove_take_turns(connection: Connection, sessions: Sessions) -> None:
-    """Each sees all of what the other did, or nothing of it."""
+async def test_concurrent_applies_that_remove_run_one_after_the_other(
+    connection: Connection, sessions: Sessions
+) -> None:
+    """Each sees all changes of the other, or none."""
     await put(connection, "".join(action(f"a{n}") for n in range(3)))
     texts = [action("a0") + action(f"mine{n}") for n in range(4)]
 

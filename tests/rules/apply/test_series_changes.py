@@ -1,4 +1,4 @@
-"""What an apply does to series: watchdogs follow their types, and no silence is lost, invented or moved."""
+"""The effect of an apply on series: watchdogs follow their types, and no staleness is lost, invented or moved."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.apply import Applied, apply, preview
-from rules.documents.load import load_text
+from rules.apply import Applied
 from rules.engine import Arrival, Open
 from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, edges
 from tests.rules.alarms.series import Live, verdicts
-from tests.rules.apply.apply_setup import ACTOR
+from tests.rules.apply.apply_setup import ACTOR, apply_only
 from tests.rules.apply.watched_series import OTHER, QUIET, watched
 from tests.rules.engine.scenario import T0, Scenario
 from tests.rules.lanes.arrivals import assert_nothing_is_orphaned
@@ -27,16 +26,13 @@ from tocsin.core.db import Connection
 
 @pytest.fixture
 async def live(connection: Connection, sessions: Sessions) -> Live:
-    found = Live(connection, await sessions("clock"))
-    await found.begin()
-    return found
+    live = Live(connection, await sessions("clock"))
+    await live.begin()
+    return live
 
 
 async def only(connection: Connection, text: str, seconds: float = 0) -> Applied:
-    """These documents, and no others."""
-    loaded = load_text(text, anchor=at(0))
-    removed = (await preview(connection, loaded, at(seconds), prune=True)).plan.removed
-    applied = await apply(connection, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
+    applied = await apply_only(connection, text, replace(ACTOR, now=at(seconds)))
     await assert_nothing_is_orphaned(connection)
     return applied
 
@@ -52,7 +48,7 @@ def dsp(seconds: float, value: float = 1, key: str = "dsp.a", owner: str = "plan
     return arrival(seconds, value, owner=owner, key=key)
 
 
-async def test_a_new_type_watches_the_series_that_are_there(connection: Connection, live: Live) -> None:
+async def test_a_new_type_watches_the_existing_series(connection: Connection, live: Live) -> None:
     await live.take([dsp(1), dsp(2, key="dsp.b"), dsp(3, key="other")])
     await only(connection, watched("1m"))
     assert await watchdogs(connection) == [("dsp.a", 151), ("dsp.b", 152)]
@@ -69,10 +65,10 @@ async def test_a_changed_tolerance_re_arms_in_both_directions(connection: Connec
     assert await verdicts(connection) == [("dsp.a", "stale", 6), ("dsp.a", "fresh", 7)]
 
 
-async def test_a_tighter_tolerance_counts_from_the_change_and_never_in_the_past(
+async def test_a_shorter_tolerance_counts_from_the_change_and_never_in_the_past(
     connection: Connection, live: Live
 ) -> None:
-    """Whoever realises it: the clock for one owner, an arrival for the other."""
+    """The clock realises it for one owner, an arrival for the other."""
     await only(connection, watched("1m"))
     await live.take([dsp(1), dsp(1, owner="plant-8")])
     await live.read_until(at(20))
@@ -87,10 +83,8 @@ async def test_a_tighter_tolerance_counts_from_the_change_and_never_in_the_past(
     assert found == [("plant-7", at(20), 19), ("plant-8", at(20), 19)]
 
 
-async def test_a_silence_that_was_decided_counts_by_the_older_tolerance(
-    connection: Connection, live: Live
-) -> None:
-    """The clock is late: the deadline lies before what was read, so the apply itself realises it."""
+async def test_a_passed_deadline_counts_with_the_old_tolerance(connection: Connection, live: Live) -> None:
+    """The clock is late: the deadline is before the watermark, so the apply realises it."""
     await only(connection, watched("4s") + QUIET)
     await live.take([dsp(1)])
     await live.read_until(at(20))
@@ -100,7 +94,7 @@ async def test_a_silence_that_was_decided_counts_by_the_older_tolerance(
     assert [(row["state"], row["opened_at"]) for row in await alarms(connection)] == [("open", at(11))]
 
 
-async def test_a_silence_that_was_not_heard_yet_is_heard_by_the_older_rules(
+async def test_a_staleness_that_was_not_handled_yet_is_handled_by_the_old_rules(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + QUIET)
@@ -116,7 +110,7 @@ async def test_a_silence_that_was_not_heard_yet_is_heard_by_the_older_rules(
     ]
 
 
-async def test_a_removed_type_disarms_and_what_is_stale_stays_so_until_it_arrives(
+async def test_a_removed_type_disarms_and_a_stale_series_stays_stale_until_data_arrives(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + OTHER)
@@ -130,9 +124,7 @@ async def test_a_removed_type_disarms_and_what_is_stale_stays_so_until_it_arrive
     assert await watchdogs(connection) == []
 
 
-async def test_of_two_types_the_more_specific_one_takes_over_and_gives_back(
-    connection: Connection, live: Live
-) -> None:
+async def test_the_more_specific_type_applies_while_it_exists(connection: Connection, live: Live) -> None:
     general = watched("4s")
     await only(connection, general)
     await live.take([dsp(1), dsp(1, key="dsp.b")])
@@ -159,7 +151,7 @@ async def test_a_rule_that_is_added_over_a_stale_series_opens_from_the_change_on
     assert [row["state"] for row in await alarms(connection)] == ["resolved"]
 
 
-async def test_what_a_new_rule_says_at_once_is_heard_by_the_rules_of_the_same_apply(
+async def test_an_alarm_that_a_new_rule_opens_at_once_is_seen_by_the_rules_of_the_same_apply(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + OTHER)
@@ -174,7 +166,7 @@ async def test_what_a_new_rule_says_at_once_is_heard_by_the_rules_of_the_same_ap
     assert rows[-1]["seq"] == applied.seq
 
 
-async def test_a_type_that_begins_to_alarm_speaks_of_what_is_stale_already(
+async def test_a_type_that_gets_on_stale_alarm_opens_alarms_for_series_that_are_stale_already(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched())
@@ -212,7 +204,7 @@ _examples = itertools.count(1)
 async def test_live_and_pure_agree_through_changes_of_rules(
     connection: Connection, live: Live, steps: list[tuple[str, int, str]]
 ) -> None:
-    """Each example has an owner and a thousand seconds of its own."""
+    """Each example has its own owner and its own thousand seconds."""
     example = next(_examples)
     owner, began, now = f"plant-{example}", example * 1000.0, 0.0
     await connection.execute("delete from tocsin.current_value")
@@ -250,10 +242,10 @@ async def test_live_and_pure_agree_through_changes_of_rules(
     assert found == expected
 
 
-async def test_a_rule_that_comes_back_over_one_silence_opens_another_alarm(
+async def test_a_rule_that_comes_back_during_one_staleness_opens_another_alarm(
     connection: Connection, live: Live
 ) -> None:
-    """Nothing is read meanwhile, so the silence is heard as of the same instant each time."""
+    """Nothing is read in between, so the staleness is evaluated as of the same instant each time."""
     await only(connection, watched())
     await live.take([dsp(1), dsp(30, key="other")])
     for seconds in (40, 50):

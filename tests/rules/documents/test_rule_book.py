@@ -1,4 +1,4 @@
-"""An event is judged by the versions that held at its seq, however late it is judged."""
+"""An event is evaluated with the versions that hold at its seq, however late."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def messages(matches: list[Match]) -> list[tuple[str, str]]:
     return [(match.rule, match.document["log"]["message"]) for match in matches]
 
 
-async def test_a_rule_sees_the_events_after_its_own_apply_alone(connection: Connection) -> None:
+async def test_a_rule_sees_only_events_after_its_apply(connection: Connection) -> None:
     before = await note(connection)
     applied = await put(connection, action("tell") + rule("each", "tell", "true"))
     after = await note(connection)
@@ -47,7 +47,7 @@ async def test_a_rule_sees_the_events_after_its_own_apply_alone(connection: Conn
     assert [match.rule for match in await matches(connection, after)] == ["each"]
 
 
-async def test_late_judging_uses_the_version_of_the_time(connection: Connection) -> None:
+async def test_a_late_evaluation_uses_the_version_of_the_time(connection: Connection) -> None:
     await put(connection, action("tell", "one") + rule("each", "tell", "true"))
     early = await note(connection)
     changed = await put(connection, action("tell", "two"))
@@ -58,7 +58,7 @@ async def test_late_judging_uses_the_version_of_the_time(connection: Connection)
     found = [
         messages(book.at(seq).match(await facts_of(connection, seq))) for seq in (early, changed.seq, late)
     ]
-    # The event of the apply itself is the last that the former versions hold for.
+    # The event of the apply is the last one for which the former versions hold.
     assert found == [[("each", "one")], [("each", "one")], [("each", "two")]]
 
 
@@ -73,7 +73,7 @@ async def test_a_condition_that_changed_holds_from_its_apply_on(connection: Conn
     assert found == [True, False, False, True]
 
 
-async def test_a_book_in_use_learns_what_was_applied(connection: Connection) -> None:
+async def test_a_rule_book_in_use_reads_new_versions(connection: Connection) -> None:
     book = new_book()
     first = await note(connection)
     assert await matches(connection, first, book) == []
@@ -83,7 +83,9 @@ async def test_a_book_in_use_learns_what_was_applied(connection: Connection) -> 
     assert len(await matches(connection, await note(connection), book)) == 2
 
 
-async def test_an_older_event_that_comes_again_is_judged_by_the_older_version(connection: Connection) -> None:
+async def test_an_older_event_that_comes_again_is_evaluated_with_the_older_version(
+    connection: Connection,
+) -> None:
     await put(connection, action("tell", "one") + rule("each", "tell", "true"))
     old = await note(connection)
     await put(connection, action("tell", "two"))
@@ -94,12 +96,12 @@ async def test_an_older_event_that_comes_again_is_judged_by_the_older_version(co
     assert messages(await matches(connection, new, book)) == [("each", "two")]
 
 
-async def test_a_rule_that_is_switched_off_starts_nothing(connection: Connection) -> None:
+async def test_a_disabled_rule_starts_nothing(connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell", "true", "  enabled: false\n"))
     assert await matches(connection, await note(connection)) == []
 
 
-async def test_an_action_that_was_removed_starts_no_more(connection: Connection) -> None:
+async def test_a_removed_action_is_not_started(connection: Connection) -> None:
     await put(connection, action("tell") + rule("each", "tell", "true"))
     early = await note(connection)
     await connection.execute("update tocsin.rule_version set until_seq = 2 where kind = 'action'")
@@ -119,7 +121,7 @@ async def test_a_schedule_starts_its_own_action(connection: Connection) -> None:
     assert await matches(connection, unknown) == []
 
 
-async def test_a_rule_that_no_longer_compiles_does_not_take_the_others_with_it(
+async def test_a_rule_that_no_longer_compiles_does_not_affect_the_others(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await put(
@@ -142,7 +144,7 @@ async def test_a_rule_that_no_longer_compiles_does_not_take_the_others_with_it(
     assert sorted(compiled) == ["bad", "good"]
 
 
-async def test_conditions_that_no_version_uses_are_forgotten(connection: Connection) -> None:
+async def test_conditions_that_no_version_uses_are_released(connection: Connection) -> None:
     book = new_book()
     await put(connection, action("tell"))
     for number in range(4):

@@ -1,3 +1,7 @@
+"""Channels: one target each, secrets only as references, every problem with its position."""
+
+from __future__ import annotations
+
 import json
 from typing import Any
 
@@ -48,12 +52,12 @@ def test_a_channel_has_one_target(keys: str) -> None:
     assert (channel.enabled, channel.send_resolved) == (False, False)
 
 
-def test_a_channel_is_enabled_and_told_the_end_by_default() -> None:
+def test_a_channel_is_enabled_and_gets_resolutions_by_default() -> None:
     channel = only("channel: {name: ops, slack: {url: {env: URL}}}")
     assert (channel.enabled, channel.send_resolved) == (True, True)
 
 
-def test_what_is_stored_of_a_channel_has_references_and_no_secret() -> None:
+def test_a_stored_channel_has_references_and_no_secret() -> None:
     data: Any = load_text("channel: {name: ops, slack: {url: {env: SLACK_URL}}}").documents[0].data
     assert data["slack"] == {"url": {"env": "SLACK_URL"}, "timeout": "10s"}
 
@@ -147,7 +151,9 @@ def test_what_is_stored_of_a_channel_has_references_and_no_secret() -> None:
         ),
     ],
 )
-def test_a_wrong_channel_is_refused_at_its_place_without_showing_a_secret(keys: str, problem: str) -> None:
+def test_an_invalid_channel_is_reported_with_its_position_and_without_a_secret(
+    keys: str, problem: str
+) -> None:
     with pytest.raises(RulesInvalid) as refused:
         load_text(f"channel: {{name: ops, {keys}}}", file="r.yaml")
     assert str(refused.value) == f"r.yaml:{problem}"
@@ -189,7 +195,7 @@ def test_a_text_that_is_not_one_mailbox_is_no_address(address: str) -> None:
         ({"email": {"smtp": {"host": "m"}, "from": "a@b", "to": []}}, False),
     ],
 )
-def test_an_editor_accepts_a_right_channel_and_marks_a_wrong_one(
+def test_the_json_schema_accepts_valid_channels_and_rejects_invalid_ones(
     target: dict[str, Any], accepted: bool
 ) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(text_of("rules")))

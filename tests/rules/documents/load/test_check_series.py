@@ -1,4 +1,4 @@
-"""event_rule, datapoint_type and system: what is refused, where, and with which words."""
+"""Problems of event_rule, datapoint_type and system documents: position and message."""
 
 import pytest
 
@@ -107,7 +107,9 @@ OVER = "datapoint: dsp.temperature"
         ),
     ],
 )
-def test_a_wrong_event_rule_is_one_problem_with_its_place_and_a_hint(lines: list[str], problem: str) -> None:
+def test_an_invalid_event_rule_is_one_problem_with_its_position_and_a_hint(
+    lines: list[str], problem: str
+) -> None:
     (found,) = problems_of(event_rule(*lines))
     assert found.startswith(f"r.yaml:{problem}")
 
@@ -150,7 +152,7 @@ def test_a_type_that_is_applied_already_counts_like_one_in_the_files() -> None:
         (["""fire: 'freshness == "stale"'"""], "4:9: 'fire'"),
     ],
 )
-def test_a_rule_that_waits_for_silence_needs_a_series_that_is_watched(lines: list[str], place: str) -> None:
+def test_a_rule_that_waits_for_missing_data_needs_a_watched_series(lines: list[str], place: str) -> None:
     text = event_rule(OVER, *lines)
     (found,) = problems_of(text + "---\ndatapoint_type: {name: t, key: dsp.temperature}\n")
     assert found == (
@@ -161,7 +163,7 @@ def test_a_rule_that_waits_for_silence_needs_a_series_that_is_watched(lines: lis
     assert load_text(text).documents, "the types may be elsewhere"
 
 
-def test_a_condition_that_reads_silence_leaves_nothing_to_no_data() -> None:
+def test_a_condition_that_reads_freshness_cannot_have_no_data() -> None:
     assert problems_of(event_rule(OVER, """fire: 'freshness == "stale"'""", "no_data: alarm")) == [
         "r.yaml:5:3: event_rule 'hot' reads freshness or age itself: remove 'no_data'"
     ]
@@ -196,7 +198,7 @@ def test_a_condition_that_reads_silence_leaves_nothing_to_no_data() -> None:
         ),
     ],
 )
-def test_a_wrong_datapoint_type_is_one_problem_with_its_place_and_a_hint(
+def test_an_invalid_datapoint_type_is_one_problem_with_its_position_and_a_hint(
     lines: list[str], problem: str
 ) -> None:
     text = "datapoint_type:\n  name: t\n  key: k\n" + "".join(f"  {line}\n" for line in lines)
@@ -227,19 +229,19 @@ def test_two_types_cannot_claim_one_key() -> None:
         ("[{owner: a, type: t}]", "unknown datapoint_type 't' in system 's', no datapoint_type of this name"),
     ],
 )
-def test_a_wrong_system_is_refused(members: str, problem: str) -> None:
+def test_an_invalid_system_is_rejected(members: str, problem: str) -> None:
     found = problems_of(f"system: {{name: s, members: {members}}}")
     assert problem in found[0]
 
 
-def test_a_stored_document_says_the_same_as_the_file() -> None:
+def test_a_stored_document_equals_the_one_of_the_file() -> None:
     text = event_rule(OVER, "above: 65", "for: 90s", "window: {over: 1h, reduce: avg}")
     (document,) = load_text(text).documents
     assert document.data["for"] == "1m30s"
     assert type(document.model).model_validate(document.data) == document.model
 
 
-def test_a_file_that_is_cut_short_may_hold_what_seems_to_be_missing() -> None:
+def test_nothing_is_reported_as_missing_that_a_cut_file_may_contain() -> None:
     text = (
         event_rule(OVER, "absent: true", "notify: [ops]")
         + "---\ndatapoint_type: {name: t, key: x}\n---\na: b: c\n"
@@ -254,7 +256,7 @@ def test_a_type_cannot_claim_the_key_of_one_that_is_applied_already() -> None:
         load_text("datapoint_type: {name: new, key: k}", applied=[known])
 
 
-def test_channels_and_types_that_are_there_may_be_named() -> None:
+def test_existing_channels_and_types_may_be_referred_to() -> None:
     text = event_rule(OVER, "above: 1", "notify: [ops]")
     system = "---\nsystem: {name: s, members: [{owner: a, type: t}, {owner: a, key: k, required: false}]}\n"
     known = {"channel": frozenset({"ops"}), "datapoint_type": frozenset({"t"})}

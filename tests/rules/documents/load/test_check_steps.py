@@ -1,4 +1,4 @@
-"""What is wrong with the steps of an action is found when the file is loaded, where it stands."""
+"""Problems of the steps of an action are reported when the file is loaded, with their position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def steps(*lines: str) -> str:
     return "action:\n  name: a\n  steps:\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -> None:
+def test_a_runbook_with_every_kind_of_step_is_loaded_and_stored_as_written() -> None:
     text = steps(
         "- {name: one, log: {message: '{{ alarm.message }} {{ answers }} {{ now }}'}, on_failure: continue}",
         "- {wait: {for: 10m}}",
@@ -127,12 +127,14 @@ def test_a_runbook_with_everything_in_it_loads_and_is_stored_as_it_was_given() -
         ),
     ],
 )
-def test_a_wrong_step_is_one_problem_with_its_place_and_a_hint(lines: tuple[str, ...], problem: str) -> None:
+def test_an_invalid_step_is_one_problem_with_its_position_and_a_hint(
+    lines: tuple[str, ...], problem: str
+) -> None:
     (found,) = problems_of(steps(*lines))
     assert found.startswith(f"r.yaml:{problem}")
 
 
-def test_steps_that_are_nested_too_deep_are_refused() -> None:
+def test_steps_that_are_nested_too_deep_are_rejected() -> None:
     step = f"{{{LOG}}}"
     for _ in range(8):
         step = f"{{parallel: [[{step}]]}}"

@@ -1,3 +1,7 @@
+"""Errors in templates are reported when a file is loaded, with the exact position."""
+
+from __future__ import annotations
+
 from typing import Annotated
 
 import pytest
@@ -28,7 +32,7 @@ def publishing(subject: str) -> str:
         "hello {{ shedule }}",
     ],
 )
-def test_a_mistake_in_a_template_has_the_place_of_the_very_character(message: str) -> None:
+def test_an_error_in_a_template_has_the_position_of_the_exact_character(message: str) -> None:
     text = f"action:\n  name: a\n  log:\n    message: {message}\n"
     lines = text.split("\n")
     line = next(number for number, content in enumerate(lines) if "shedule" in content)
@@ -36,7 +40,7 @@ def test_a_mistake_in_a_template_has_the_place_of_the_very_character(message: st
     assert problems_of(text) == [(line + 1, lines[line].index("shedule") + 1, expected)]
 
 
-def test_every_mistake_of_a_payload_is_found_at_any_depth() -> None:
+def test_every_error_of_a_payload_is_found_at_any_depth() -> None:
     text = "action:\n  name: a\n  publish:\n    subject: s\n    payload:\n"
     text += "      ok: '{{ payload.x }}'\n      deep: [1, {k: '{{ ownr }}'}]\n      other: '{{ 1 +'\n"
     assert problems_of(text) == [
@@ -71,7 +75,7 @@ def test_a_subject_may_hold_values_of_the_event(subject: str) -> None:
         ("a.{% if owner %}b{% endif %}", "a subject cannot have tags"),
     ],
 )
-def test_a_subject_that_cannot_be_published_is_refused(subject: str, message: str) -> None:
+def test_a_subject_that_cannot_be_published_is_rejected(subject: str, message: str) -> None:
     ((line, _, said),) = problems_of(publishing(subject))
     assert line == 4
     assert said.startswith("'publish.subject' of action 'a': ")
@@ -83,7 +87,7 @@ class _Digest(BaseModel):
     lines: tuple[TextTemplate, ...] = ()
 
 
-def test_a_field_says_what_its_template_may_name() -> None:
+def test_the_mark_of_a_field_has_the_names_of_its_template() -> None:
     digest = _Digest(body="{{ alarms }}{{ owner }}", lines=("{{ owner }}", "{{ alarms }}"))
     found = {
         path: [problem.message for problem in check_template(source, mark.names)]

@@ -1,3 +1,7 @@
+"""Paths become texts: directories, missing and unreadable files, encodings."""
+
+from __future__ import annotations
+
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +43,7 @@ def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    # A file where a directory is expected: unlike permissions, this stops root as well.
+    # A file where a directory is expected: unlike permissions, this also stops root.
     path = write(tmp_path / "file", "x") / "inside.yaml"
     assert problems_of(path) == f"{path}:1:1: the file cannot be read: not a directory"
 
@@ -80,8 +84,8 @@ def test_the_problems_of_all_files_are_reported_in_their_order(tmp_path: Path) -
     ]
 
 
-def test_checking_a_file_needs_no_driver_of_a_server() -> None:
-    """`tocsin check` answers within a second, and a fifth of that would be imports that it does not use."""
+def test_checking_a_file_imports_no_driver_of_a_server() -> None:
+    """`tocsin check` takes less than a second, and unused imports would be a fifth of that."""
     code = (
         "import sys, rules.documents.load; "
         "print([name for name in ('psycopg', 'nats', 'httpx') if name in sys.modules])"

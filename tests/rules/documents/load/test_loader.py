@@ -64,7 +64,7 @@ def test_the_error_of_the_readme_has_its_exact_words() -> None:
         ),
     ],
 )
-def test_a_former_key_is_answered_with_its_new_name(text: str, problem: str) -> None:
+def test_a_former_key_is_reported_with_its_new_name(text: str, problem: str) -> None:
     assert problems_of(text) == [f"r.yaml:{problem}"]
 
 
@@ -84,7 +84,7 @@ def test_a_former_key_means_nothing_where_its_new_name_is_unknown() -> None:
         ("zzz: {name: a}", "1:1: unknown kind 'zzz', the kinds are " + ", ".join(KINDS)),
         (
             "schedule: {name: a, every: 5s}\naction: {name: b}",
-            "2:1: 'action' beside 'schedule': separate documents with a line '---'",
+            "2:1: 'action' next to 'schedule': separate documents with a line '---'",
         ),
         ("schedule:", "1:1: 'schedule' must be a mapping with a 'name'"),
         ("schedule: [a]", "1:11: 'schedule' must be a mapping with a 'name'"),
@@ -184,7 +184,7 @@ def test_a_former_key_means_nothing_where_its_new_name_is_unknown() -> None:
         ),
     ],
 )
-def test_a_wrong_document_is_one_problem_with_its_place_and_a_hint(text: str, problem: str) -> None:
+def test_an_invalid_document_is_one_problem_with_its_position_and_a_hint(text: str, problem: str) -> None:
     assert problems_of(text) == [f"r.yaml:{problem}"]
 
 
@@ -201,7 +201,7 @@ def test_a_wrong_document_is_one_problem_with_its_place_and_a_hint(text: str, pr
         ("every: 5s\n  starts_at: 2026-02-01T00:00\n  ends_at: 2026-01-01T00:00", "5:12"),
     ],
 )
-def test_a_wrong_recurrence_points_at_the_key_at_fault(keys: str, place: str) -> None:
+def test_an_invalid_recurrence_is_reported_at_its_key(keys: str, place: str) -> None:
     (problem,) = problems_of(f"schedule:\n  name: s\n  {keys}\n")
     assert problem.startswith(f"r.yaml:{place}: ")
     assert "schedule 's'" in problem
@@ -228,7 +228,7 @@ def test_all_problems_of_a_file_are_reported_at_once_and_in_order() -> None:
     ]
 
 
-def test_an_error_in_a_condition_is_placed_in_the_file() -> None:
+def test_an_error_in_a_condition_has_its_position_in_the_file() -> None:
     text = (
         ACTION
         + "action_rule:\n  name: r\n  on: event\n  action: note\n"
@@ -253,7 +253,7 @@ def rule(when: str, action: str = "note") -> str:
     return f"action_rule: {{name: r, on: event, when: '{when}', action: {action}}}\n"
 
 
-def test_a_rule_may_only_name_an_action_that_exists() -> None:
+def test_a_rule_may_only_refer_to_an_existing_action() -> None:
     assert problems_of(ACTION + rule("true", "nota")) == [
         "r.yaml:3:57: unknown action 'nota' in action_rule 'r', did you mean 'note'?"
     ]
@@ -268,7 +268,7 @@ def test_the_order_of_documents_does_not_matter() -> None:
     assert [document.kind for document in load_text(text).documents] == ["action_rule", "action", "schedule"]
 
 
-def test_a_condition_may_only_name_schedules_that_exist_if_they_are_known() -> None:
+def test_a_condition_may_only_refer_to_existing_schedules_if_they_are_known() -> None:
     named = ACTION + rule('schedule == "hartbeat"')
     assert load_text(named).documents
     problem = "r.yaml:3:54: 'when' of action_rule 'r': unknown schedule 'hartbeat', did you mean 'heartbeat'?"
@@ -277,7 +277,7 @@ def test_a_condition_may_only_name_schedules_that_exist_if_they_are_known() -> N
     assert load_text(named, known={"schedule": frozenset({"hartbeat"})}).documents
 
 
-def test_a_broken_schedule_is_not_reported_again_where_it_is_named() -> None:
+def test_an_invalid_schedule_is_not_reported_again_by_references() -> None:
     text = (
         ACTION
         + rule('schedule == "s"')
@@ -286,12 +286,12 @@ def test_a_broken_schedule_is_not_reported_again_where_it_is_named() -> None:
     assert problems_of(text) == ["r.yaml:5:21: unknown key 'evry' in schedule 's', did you mean 'every'?"]
 
 
-def test_what_a_syntax_error_hides_is_not_reported_as_missing() -> None:
+def test_documents_behind_a_syntax_error_are_not_reported_as_missing() -> None:
     text = rule('schedule == "s"') + "---\nschedule: {name: t, every: 5s}\n---\na: [\n"
     assert problems_of(text) == ["r.yaml:6:1: not valid YAML: did not find expected node content"]
 
 
-def test_a_document_knows_its_place_and_its_canonical_data() -> None:
+def test_a_document_has_its_position_and_canonical_data() -> None:
     document = load_text(
         "# first\n---\nschedule:\n  name: s\n  rrule: FREQ=DAILY\n"
         "  grace: PT90S\n  exdates: [2026-01-01T08:00]\n"
@@ -320,7 +320,7 @@ def test_bounds_written_as_wall_times_are_read_in_the_timezone_of_the_schedule()
     assert [fire.at.hour for fire in fires] == [12, 13, 14]
 
 
-def test_a_bound_in_a_repeated_hour_keeps_the_whole_named_time() -> None:
+def test_a_bound_in_a_repeated_hour_includes_both_passes() -> None:
     document = only(
         "schedule: {name: s, every: 30m, tz: America/New_York, "
         "starts_at: 2026-11-01T01:00, ends_at: 2026-11-01T01:00}"

@@ -1,3 +1,7 @@
+"""Positions inside a text of a document are converted to positions in the file."""
+
+from __future__ import annotations
+
 import pytest
 
 from rules.documents.load import RulesInvalid, load_text
@@ -12,7 +16,7 @@ action_rule:
 """
 
 
-def place_of_the_error(when: str, *, newline: str = "\n") -> tuple[int, int]:
+def position_of_the_error(when: str, *, newline: str = "\n") -> tuple[int, int]:
     with pytest.raises(RulesInvalid) as refused:
         load_text((RULE + when).replace("\n", newline))
     (problem,) = refused.value.problems
@@ -20,8 +24,8 @@ def place_of_the_error(when: str, *, newline: str = "\n") -> tuple[int, int]:
     return problem.line, problem.column
 
 
-def place_in_text(when: str) -> tuple[int, int]:
-    """Where `orgin` stands in the file, counted by hand."""
+def position_in_text(when: str) -> tuple[int, int]:
+    """The position of `orgin` in the file."""
     lines = (RULE + when).split("\n")
     return next((number, line.index("orgin") + 1) for number, line in enumerate(lines, 1) if "orgin" in line)
 
@@ -44,8 +48,8 @@ def place_in_text(when: str) -> tuple[int, int]:
         "  ? when\n  : orgin == owner\n",
     ],
 )
-def test_an_error_in_a_condition_points_at_the_very_character(when: str) -> None:
-    assert place_of_the_error(when) == place_in_text(when)
+def test_an_error_in_a_condition_points_at_the_exact_character(when: str) -> None:
+    assert position_of_the_error(when) == position_in_text(when)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +61,15 @@ def test_an_error_in_a_condition_points_at_the_very_character(when: str) -> None
     ],
 )
 def test_an_error_in_a_folded_condition_points_at_the_start_of_the_value(when: str) -> None:
-    assert place_of_the_error(when) == (8, 9)
+    assert position_of_the_error(when) == (8, 9)
 
 
 @pytest.mark.parametrize("newline", ["\r\n", "\r"])
-def test_other_line_endings_do_not_move_the_place(newline: str) -> None:
+def test_other_line_endings_do_not_change_the_position(newline: str) -> None:
     when = "  when: |\n    seq == 1 &&\n      orgin == owner\n"
-    assert place_of_the_error(when, newline=newline) == place_in_text(when)
+    assert position_of_the_error(when, newline=newline) == position_in_text(when)
 
 
-def test_an_unusual_line_separator_in_a_comment_does_not_move_the_place() -> None:
+def test_an_unusual_line_separator_in_a_comment_does_not_change_the_position() -> None:
     when = "  # a\u2028  when: orgin == owner\n"
-    assert place_of_the_error(when) == (9, 9)
+    assert position_of_the_error(when) == (9, 9)

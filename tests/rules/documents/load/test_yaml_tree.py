@@ -1,3 +1,7 @@
+"""YAML of rule files: plain values with positions, and errors for everything ambiguous or hostile."""
+
+from __future__ import annotations
+
 import pytest
 
 from rules.documents.load.yaml_tree import YamlInvalid, YamlNode, read_documents
@@ -13,9 +17,9 @@ def only(text: str) -> YamlNode:
 
 
 def refused(text: str) -> tuple[int, int, str]:
-    with pytest.raises(YamlInvalid) as caught:
+    with pytest.raises(YamlInvalid) as raised:
         list(read_documents(text))
-    return caught.value.line, caught.value.column, caught.value.message
+    return raised.value.line, raised.value.column, raised.value.message
 
 
 @pytest.mark.parametrize(
@@ -56,7 +60,7 @@ def test_values_mean_what_they_look_like(text: str, value: object) -> None:
     assert read(text) == [value]
 
 
-def test_a_file_may_hold_several_documents() -> None:
+def test_a_file_may_contain_several_documents() -> None:
     assert read("a: 1\n---\nb: 2\n---\n") == [{"a": 1}, {"b": 2}, None]
     assert read("# nothing\n") == []
 
@@ -97,18 +101,18 @@ def test_an_anchor_does_not_reach_into_the_next_document() -> None:
         ("%YAML 9.9\n---\na: 1", (1, 1, "not valid YAML: found incompatible YAML document")),
     ],
 )
-def test_what_is_ambiguous_or_hostile_is_refused_with_its_place(
+def test_ambiguous_and_hostile_texts_are_rejected_with_their_position(
     text: str, problem: tuple[int, int, str]
 ) -> None:
     assert refused(text) == problem
 
 
-def test_a_lone_surrogate_written_as_an_escape_is_refused() -> None:
+def test_a_lone_surrogate_written_as_an_escape_is_rejected() -> None:
     assert refused('a: "\\ud800"') == (1, 7, "not valid YAML: found invalid Unicode character escape code")
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
-def test_deep_nesting_is_refused_instead_of_ending_the_process(opening: str) -> None:
+def test_deep_nesting_is_rejected_instead_of_ending_the_process(opening: str) -> None:
     line, _, message = refused(opening * 200_000)
     assert line == 1
     assert message in ("nested more than 64 deep, flatten it", "a key must be text, not a list or a mapping")
@@ -119,7 +123,7 @@ def test_nesting_is_accepted_to_the_limit() -> None:
     assert refused("[" * 65 + "]" * 65)[2] == "nested more than 64 deep, flatten it"
 
 
-def test_aliases_that_multiply_are_refused() -> None:
+def test_aliases_that_multiply_are_rejected() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     line, _, message = refused("\n".join(lines))
@@ -137,7 +141,7 @@ def test_many_small_bombs_in_one_file_count_together() -> None:
     assert refused("---\n".join([bomb] * 10))[2] == "aliases repeat more than 20000 values, write them out"
 
 
-def test_every_key_and_value_has_its_place() -> None:
+def test_every_key_and_value_has_its_position() -> None:
     node = only("a:\n  b: x\n  ünï: {c: [1, zz]}\n")
     at = node.at(("a", "ünï", "c", 1))
     assert (at.line, at.column, at.value) == (2, 15, "zz")

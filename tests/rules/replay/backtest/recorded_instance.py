@@ -21,8 +21,6 @@ import pytest
 from cdc.log_reader import LogReader
 from clock.term import begin_term
 from rules.alarms.over_series import SeriesAlarms
-from rules.apply import apply, preview
-from rules.documents.load import load_text
 from rules.engine import Arrival
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.data_lane import DataLane
@@ -39,7 +37,7 @@ from schemas.wire.subjects import datapoint_subject
 from tests.clock.clock_setup import at, drain
 from tests.killable_session import KillableSession
 from tests.rules.alarms.alarm_batches import virtual_now
-from tests.rules.apply.apply_setup import ACTOR
+from tests.rules.apply.apply_setup import ACTOR, apply_only
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import Sessions
 from tocsin.core.db import Connection
@@ -141,9 +139,7 @@ class RecordedInstance:
 
     async def apply_only(self, text: str, seconds: float) -> None:
         """Apply these documents and remove all others."""
-        loaded = load_text(text, anchor=at(0))
-        removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
-        await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
+        await apply_only(self.worker, text, replace(ACTOR, now=at(seconds)))
 
     async def set_time(self, seconds: float) -> None:
         """Set the time of the sessions: the time of what they record."""

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rules.apply import apply, preview
-from rules.documents.load import load_text
 from rules.engine import Arrival
 from rules.health.decide import HealthDecider
 from schemas.wire.calculated import HEALTH_KEY
 from tests.clock.clock_setup import at
 from tests.rules.alarms.series import Live
-from tests.rules.apply.apply_setup import ACTOR
+from tests.rules.apply.apply_setup import ACTOR, apply_only
 from tests.sql import all_rows
 from tocsin.core.settings import Settings
 
@@ -51,9 +49,7 @@ class Systems(Live):
 
     async def apply_only(self, text: str, seconds: float) -> None:
         """Apply these documents and remove all others."""
-        loaded = load_text(text, anchor=at(0))
-        removed = (await preview(self.worker, loaded, at(seconds), prune=True)).plan.removed
-        await apply(self.worker, loaded, replace(ACTOR, now=at(seconds)), removing=removed)
+        await apply_only(self.worker, text, replace(ACTOR, now=at(seconds)))
 
     def partition_of(self, owner: str) -> int:
         return int(owner.endswith("-far"))
