@@ -137,11 +137,11 @@ async def _scan(servers: Servers, watched: int) -> dict[str, object]:
         took_ms = []
         for _ in range(200):
             began = time.perf_counter()
-            now, _ = await term.look()
+            now, _ = await term.poll()
             await term.run_once(now)
             took_ms.append((time.perf_counter() - began) * 1000)
         began = time.perf_counter()
-        await term.look_back(connection)
+        await term.backstop_scan(connection)
         backstop_ms = (time.perf_counter() - began) * 1000
         row = await fetch_one(connection, "bench/read_timer_writes")
     return {

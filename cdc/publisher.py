@@ -35,7 +35,7 @@ from cdc.log_reader import LogReader
 from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
 from cdc.report import report_problem
 from cdc.stream import ensure_stream
-from clock.lease import Lease, campaigning
+from clock.lease import Lease, hold_lease
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, open_session
@@ -64,7 +64,7 @@ class Publisher:
         self._window: deque[tuple[Chain, Sent]] = deque()
 
     async def run(self) -> None:
-        async with campaigning(self._settings, "cdc") as lease:
+        async with hold_lease(self._settings, "cdc") as lease:
             while True:
                 await lease.wait_until_held()
                 await self._lead(lease)

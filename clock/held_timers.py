@@ -1,11 +1,11 @@
-"""Whether verdicts wait because what arrived has not been read yet, and saying so once.
+"""Records that timers are held because their partition has not been read far enough.
 
-Guarantee: an episode is two events: `pipeline-behind` once verdicts have waited for five seconds, `pipeline-caught-up`
-when none waits any more, however many series there are, whoever leads: the row remembers. Row and event commit
-together, under the epoch.
+Guarantee: an episode is two events: `pipeline-behind` after timers have been held for five seconds,
+and `pipeline-caught-up` when none is held any more, however many series there are and whichever
+clock leads, because the state is a row. Row and event commit together, under the epoch.
 
-Why: a clock that holds its verdicts is silent exactly when people look for them. A worker that is seconds behind
-is ordinary, and said nowhere.
+Why: a clock that holds its timers is quiet exactly when operators expect alarms. A worker that is
+seconds behind is ordinary, and not recorded.
 """
 
 from __future__ import annotations
@@ -23,51 +23,51 @@ from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 
 _log = structlog.get_logger()
-_WORTH_SAYING = timedelta(seconds=5)
+_REPORT_AFTER = timedelta(seconds=5)
 MOST_COUNTED = 10_000
 
 
-class Held(NamedTuple):
-    """Verdicts that wait for one partition."""
+class HeldTimers(NamedTuple):
+    """The held timers of one partition."""
 
     lane: str
     partition: int
     timers: int
     since: datetime
-    """The instant of the oldest."""
+    """The deadline of the oldest."""
     now: datetime
 
 
-async def read_held(connection: Connection) -> list[Held]:
-    rows = await fetch_all(connection, "clock/list_held")
-    return [Held(*row) for row in rows]
+async def read_held_timers(connection: Connection) -> list[HeldTimers]:
+    rows = await fetch_all(connection, "clock/list_held_timers")
+    return [HeldTimers(*row) for row in rows]
 
 
-async def follow_pipeline(connection: Connection, epoch: int) -> None:
-    """Say what began or ended since the last time."""
-    held = await read_held(connection)
+async def record_pipeline_state(connection: Connection, epoch: int) -> None:
+    """Record the begin or the end of an episode, if there was one since the last call."""
+    held = await read_held_timers(connection)
     try:
         if not held:
-            await _end(connection, epoch)
-        elif any(one.now - one.since >= _WORTH_SAYING for one in held):
-            await _begin(connection, held, epoch)
+            await _end_episode(connection, epoch)
+        elif any(partition.now - partition.since >= _REPORT_AFTER for partition in held):
+            await _begin_episode(connection, held, epoch)
     except psycopg.Error as error:
         raise_if_deposed(error)
         raise
 
 
-async def _begin(connection: Connection, held: Sequence[Held], epoch: int) -> None:
-    since = min(one.since for one in held)
+async def _begin_episode(connection: Connection, held: Sequence[HeldTimers], epoch: int) -> None:
+    since = min(partition.since for partition in held)
     async with connection.transaction():
         begun = await connection.execute(statement("clock/begin_episode"), {"since": since})
         if begun.rowcount == 0:
             return
         event = NewEvent(held[0].now, "derived", "pipeline-behind", _payload(held, since))
         await append_events(connection, [event], epoch=epoch)
-    _log.warning("pipeline behind", timers=sum(one.timers for one in held), since=since)
+    _log.warning("pipeline behind", timers=sum(partition.timers for partition in held), since=since)
 
 
-async def _end(connection: Connection, epoch: int) -> None:
+async def _end_episode(connection: Connection, epoch: int) -> None:
     async with connection.transaction():
         row = await fetch_one(connection, "clock/end_episode")
         if row is None:
@@ -78,19 +78,19 @@ async def _end(connection: Connection, epoch: int) -> None:
     _log.info("pipeline caught up", since=since)
 
 
-def _payload(held: Sequence[Held], since: datetime) -> dict[str, Any]:
-    timers = sum(one.timers for one in held)
+def _payload(held: Sequence[HeldTimers], since: datetime) -> dict[str, Any]:
+    timers = sum(partition.timers for partition in held)
     return {
         "timers": timers,
         "at_least": timers >= MOST_COUNTED,
         "since": since.isoformat(),
         "partitions": [
             {
-                "lane": one.lane,
-                "partition": one.partition,
-                "timers": one.timers,
-                "since": one.since.isoformat(),
+                "lane": partition.lane,
+                "partition": partition.partition,
+                "timers": partition.timers,
+                "since": partition.since.isoformat(),
             }
-            for one in held
+            for partition in held
         ],
     }

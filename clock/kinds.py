@@ -1,20 +1,23 @@
-"""What the clock asks of a kind of timer, so that one loop fires them all.
+"""The interface between the clock's loop and a timer kind.
 
-Guarantee: the loop (`term`) owns what is the same for every kind: the transaction and its fence, the turns, the marks,
-poison, the wake-up and the backstop. A kind says which rows are due, what they become, and how that is written.
+Guarantee: the loop (`term`) owns what is the same for every kind: the transaction and its fence,
+the turns, the marks, rows that fail, the wake-up and the backstop. A kind defines which rows are
+due, what they become, and how that is written.
 
 To add a kind:
-1. Write an object with the four members of `Kind`, in the phases of every transaction: `lock`, one statement in
-   `clock/sql`, and `settle` are about timers; `write` is about entities, in key order, then exactly one
-   `tocsin.append` with the epoch. What is decided is decided by pure code.
-2. List it in `clock/registry.py`. A kind that is not listed is not looked at.
-3. Give it the race tests of DESIGN.md: a cancel against a fire, a row held by somebody, a deposed clock.
+1. Write a class with the four members of `TimerKind`, in the phases of every transaction: `lock`
+   (one statement in `clock/sql`) and `plan` are about timers; `write` is about entities, in key
+   order, and ends with exactly one `tocsin.append` with the epoch. Decisions are made by pure code.
+2. List it in `clock/registry.py`. A kind that is not listed is not scanned.
+3. Give it the race tests of the other kinds: a cancel against a fire, a row that another
+   transaction has locked, a deposed clock.
 
-A kind may hold rows: due, but not allowed to fire yet (no verdict beyond what was read). `lock` returns them with
-`held` set and without a lock. They are neither fired nor failed; the scan passes over them, so nothing behind them
-waits, and looks at them again after a moment (`clock/scan.py`).
+A kind may hold rows: due, but not allowed to fire yet (the watermark lies before their deadline).
+`lock` returns them with `held` set and without a lock. They are neither fired nor failed. The scan
+passes over them, so rows behind them do not wait, and checks them again a moment later
+(`clock/scan.py`).
 
-On failure: whatever `lock`, `settle` or `write` raises for one row alone sets that row aside, never the kind.
+On failure: an error of `lock`, `plan` or `write` for one row alone fails that row, never the kind.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from tocsin.core.db import Connection, statement
 
 
 class Timer(Protocol):
-    """What the loop reads of a locked row; the rest of it is the kind's own."""
+    """The attributes of a locked row that the loop reads."""
 
     @property
     def fire_at(self) -> datetime: ...
@@ -41,18 +44,22 @@ class Timer(Protocol):
     def generation(self) -> int: ...
     @property
     def name(self) -> str:
-        """What a person calls it, for the log."""
+        """A name for the log."""
 
     @property
     def held(self) -> bool:
-        """Due and not locked: it must not fire yet, or somebody else has it."""
+        """Whether the row is due and not locked.
+
+        It must not fire yet, or another transaction has it.
+        """
 
 
-class Bounds(TypedDict):
+class ScanBounds(TypedDict):
     """Named parameters of every `lock` statement.
 
-    The rows behind (mark, mark_ref, mark_key) that are due at `now` and not parked, in the order (fire_at, ref, key).
-    `limit` bounds what is walked over, held rows included: ten thousand held rows are ten short statements.
+    It returns the rows after (mark, mark_ref, mark_key) that are due at `now` and not parked, in
+    the order (fire_at, ref, key). `limit` bounds the rows it walks over, held ones included: ten
+    thousand held rows are ten short statements.
     """
 
     mark: datetime
@@ -63,53 +70,61 @@ class Bounds(TypedDict):
 
 
 @dataclass(slots=True)
-class Plan:
-    """What a batch becomes; a kind adds the columns that it writes."""
+class FiringPlan:
+    """The result of a batch. A kind adds the columns that it writes."""
 
     considered: int = 0
-    """How many of the rows, from the first on, are settled, failed or left alone; the others wait for the next turn."""
-    settled: int = 0
+    """How many rows, counted from the first, are processed, failed or left alone. The others wait for
+    the next turn."""
+    processed: int = 0
     fires: int = 0
     failed: list[tuple[Any, str]] = field(default_factory=list)
-    """(row, error) of rows that are to blame themselves: they back off, and are parked in the end."""
+    """(row, error) of rows that failed by themselves: they are retried later, and parked in the end.
+    """
 
     @property
     def first_rearmed_at(self) -> datetime | None:
-        """When the first of the rows that were moved is due."""
+        """When the first of the moved rows is due."""
         return None
 
     @property
     def missed(self) -> int:
-        """How many rows were too late for what they were for."""
+        """How many rows were recorded as missed."""
         return 0
 
     def due_s(self) -> list[float]:
-        """When each of the fires was due, in seconds since 1970."""
+        """When each fire was due, in seconds since 1970."""
         return []
 
 
 Row = TypeVar("Row", bound=Timer)
-Planned = TypeVar("Planned", bound=Plan)
+Planned = TypeVar("Planned", bound=FiringPlan)
 
 
-class Kind(Protocol[Row, Planned]):
+class TimerKind(Protocol[Row, Planned]):
     @property
     def kind(self) -> str: ...
 
-    async def lock(self, connection: Connection, bounds: Bounds) -> Sequence[Row]:
-        """Every due row that was walked over, oldest first, locked with SKIP LOCKED unless it is held."""
+    async def lock(self, connection: Connection, bounds: ScanBounds) -> Sequence[Row]:
+        """Return every due row within the bounds, oldest first.
 
-    async def settle(self, connection: Connection, rows: Sequence[Row], now: datetime) -> Planned:
-        """Decides about the locked rows, in their order, and moves or removes their timers."""
+        Rows that are not held are locked, with SKIP LOCKED.
+        """
+
+    async def plan(self, connection: Connection, rows: Sequence[Row], now: datetime) -> Planned:
+        """Decide about the locked rows, in their order, and move or remove their timers."""
 
     async def write(self, connection: Connection, plan: Planned, now: datetime, epoch: int) -> None:
-        """Ends with one `tocsin.append` that proves the epoch, even if there is nothing to append."""
+        """Write the plan.
+
+        Ends with one `tocsin.append` that proves the epoch, even if nothing is appended.
+        """
 
 
-AnyKind = Kind[Any, Any]
+AnyTimerKind = TimerKind[Any, Any]
 
 
 async def remove_timers(connection: Connection, ctids: Sequence[str]) -> None:
-    """Consume rows that the transaction has locked."""
+    """Delete timers that the transaction has locked."""
     if ctids:
         await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(ctids)})

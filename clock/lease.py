@@ -1,16 +1,18 @@
 """A lease on a role: a NATS KV key held by compare-and-set, so that one process tries at a time.
 
-Guarantees: at most one holder believes in its lease at any instant, as long as clocks tick at about the
-same rate: the deadline counts from before the renewal was sent, the server's expiry from after. A clean stop
-hands over within milliseconds; a dead holder is replaced when its key expires. The holder's id is unique
-per process start, so a restarted process never mistakes its predecessor's key for its own.
+Guarantees: at most one holder believes in its lease at any instant, as long as clocks tick at about
+the same rate, because the deadline counts from before the renewal was sent and the expiry in the
+server from after. A clean stop hands over within milliseconds. A dead holder is replaced when its
+key expires. The id of a holder is unique per process start, so a restarted process never mistakes
+its predecessor's key for its own.
 
-Why this way: the renewal has its own thread, event loop and connection, so that seconds of catch-up work do
-not starve it. nats-py's `kv.update` drops the TTL and `kv.get` takes an expiry marker for a live key, so
-the key is written and read with plain requests. Candidates hear releases on a plain subscription and poll
-every TTL/4 besides: watchers go deaf after a restart of NATS.
+Why this way: the renewal has its own thread, event loop and connection, so that seconds of catch-up
+work do not starve it. nats-py's `kv.update` drops the TTL, and `kv.get` takes an expiry marker for
+a live key, so the key is written and read with plain requests. Candidates receive releases on a
+plain subscription and also poll every TTL/4, because KV watchers stop receiving after a restart of
+NATS.
 
-On failure: a lease is never the safety mechanism. Postgres fences (see `clock.term`).
+On failure: the lease is never the safety mechanism. Postgres fences (see `clock.term`).
 """
 
 from __future__ import annotations
@@ -57,11 +59,11 @@ class Lease:
         self._changed = asyncio.Event()
         self._thread = threading.Thread(target=self._run_thread, name=f"lease {role}", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._campaign: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._resigned = threading.Event()
         self._stopping = threading.Event()
-        self.trouble = ""
-        """Why nobody can stand now; empty while NATS answers."""
+        self.last_error = ""
+        """The error that keeps this process from competing; empty while NATS answers."""
 
     @property
     def held(self) -> bool:
@@ -69,15 +71,15 @@ class Lease:
 
     async def wait_until_held(self) -> None:
         while not self.held:
-            beat(self.role, self.trouble, self._ttl_s / 4)
+            beat(self.role, self.last_error, self._ttl_s / 4)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._ttl_s / 4):
                     await self._changed.wait()
-            # Cleared before `held` is asked again: a change in between sets it anew.
+            # Cleared before `held` is read again: a change in between sets it again.
             self._changed.clear()
 
     def resign(self) -> None:
-        """Give the lease back and stand again; for a leader that Postgres refused."""
+        """Release the lease and compete again. For a leader that Postgres has rejected."""
         self._deadline_s = 0.0
         self._resigned.set()
 
@@ -86,60 +88,61 @@ class Lease:
 
     async def stop(self) -> None:
         self._stopping.set()
-        if self._loop is not None and self._campaign is not None:
-            with suppress(RuntimeError):  # the loop may have ended by itself
-                self._loop.call_soon_threadsafe(self._campaign.cancel)
+        if self._loop is not None and self._task is not None:
+            with suppress(RuntimeError):  # the loop may have ended already
+                self._loop.call_soon_threadsafe(self._task.cancel)
         await asyncio.to_thread(self._thread.join)
 
     def _run_thread(self) -> None:
         with suppress(asyncio.CancelledError):
-            asyncio.run(self._stand())
+            asyncio.run(self._run())
 
-    async def _stand(self) -> None:
+    async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._campaign = asyncio.current_task()
+        self._task = asyncio.current_task()
         while not self._stopping.is_set():
             try:
                 async with open_bus(self._settings, f"lease {self.role}") as bus:
-                    await self._contend(bus)
-            # Any exception: if the thread ended here, this process would never compete for the role again.
+                    await self._compete(bus)
+            # Any exception: if the thread ended here, this process would never compete for the role
+            # again.
             except Exception as error:
-                await self._wait_out(error)
+                await self._wait_after(error)
 
-    async def _wait_out(self, error: Exception) -> None:
-        log = _log.debug if self.trouble else _log.warning
+    async def _wait_after(self, error: Exception) -> None:
+        log = _log.debug if self.last_error else _log.warning
         log("lease waits for nats", role=self.role, error=error)
-        self.trouble = str(error) or type(error).__name__
+        self.last_error = str(error) or type(error).__name__
         await asyncio.sleep(self._ttl_s / 4)
 
-    async def _contend(self, bus: Client) -> None:
-        await _make_bucket(bus, self._settings)
-        heard = asyncio.Event()
+    async def _compete(self, bus: Client) -> None:
+        await _ensure_bucket(bus, self._settings)
+        key_changed = asyncio.Event()
 
-        async def hear(_: Msg) -> None:
-            heard.set()
+        async def note_change(_: Msg) -> None:
+            key_changed.set()
 
-        await bus.subscribe(self._subject, cb=hear)
+        await bus.subscribe(self._subject, cb=note_change)
         revision: int | None = None
         try:
             while not self._stopping.is_set():
-                heard.clear()
+                key_changed.clear()
                 revision = await self._take(bus) if revision is None else await self._renew(bus, revision)
-                self.trouble = ""
+                self.last_error = ""
                 if revision is None:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._ttl_s / 4):
-                            await heard.wait()
+                            await key_changed.wait()
                 elif await self._rest_or_resign():
                     await self._release(bus, revision)
                     revision = None
-                    # Whoever else stands goes first.
+                    # Other candidates go first.
                     await asyncio.sleep(self._ttl_s / 4)
         finally:
             await self._release(bus, revision)
 
     async def _rest_or_resign(self) -> bool:
-        """A third of the TTL, cut short by a resignation."""
+        """Rest for a third of the TTL; True if a resignation cut it short."""
         rest_until = steady_s() + self._ttl_s / 3
         while steady_s() < rest_until:
             if self._resigned.is_set():
@@ -149,9 +152,9 @@ class Lease:
         return False
 
     async def _take(self, bus: Client) -> int | None:
-        """The revision if the key was free and we got it."""
+        """Take the key if it is free. Returns its revision, or None."""
         self._resigned.clear()
-        expected, holder = await _last(bus, self._settings, self._subject)
+        expected, holder = await _read_key(bus, self._settings, self._subject)
         if holder is not None and holder != self.holder:
             return None
         revision = await self._write(bus, expected)
@@ -160,14 +163,18 @@ class Lease:
         return revision
 
     async def _renew(self, bus: Client, revision: int) -> int | None:
-        """The new revision, or None if the lease is lost. Unanswered, it is repeated until the deadline."""
+        """Renew the key. Returns the new revision, or None if the lease is lost.
+
+        A renewal that is not answered is repeated until the deadline.
+        """
         while steady_s() < self._deadline_s:
             try:
                 renewed = await self._write(bus, revision)
                 if renewed is not None:
                     return renewed
-                # Refused: somebody else has it, or our own unanswered renewal arrived after all.
-                seq, holder = await _last(bus, self._settings, self._subject)
+                # Rejected: another process holds it, or our own unanswered renewal has arrived
+                # after all.
+                seq, holder = await _read_key(bus, self._settings, self._subject)
                 if holder != self.holder:
                     break
                 revision = seq
@@ -193,14 +200,14 @@ class Lease:
         return revision
 
     async def _release(self, bus: Client, revision: int | None) -> None:
-        """Give the key up. `revision` may be behind: a write that was cancelled under way can have arrived."""
+        """Delete the key. `revision` may be outdated: a cancelled write may have arrived."""
         self._deadline_s = 0.0
         if not bus.is_connected:
             return
         with suppress(*_OUTAGE):
             async with asyncio.timeout(self._ttl_s / 2):
                 while not await self._delete(bus, revision):
-                    revision, holder = await _last(bus, self._settings, self._subject)
+                    revision, holder = await _read_key(bus, self._settings, self._subject)
                     if holder != self.holder:
                         return
                 _log.info("lease released", role=self.role, holder=self.holder)
@@ -213,8 +220,8 @@ class Lease:
 
 
 @asynccontextmanager
-async def campaigning(settings: Settings, role: str) -> AsyncIterator[Lease]:
-    """Stand for `role` for the length of the block; the lease is released at its end."""
+async def hold_lease(settings: Settings, role: str) -> AsyncIterator[Lease]:
+    """Compete for the lease of `role` for the length of the block, and release it at its end."""
     lease = Lease(settings, role)
     lease.start()
     LEADER.follow(lambda: lease.held, role)
@@ -226,14 +233,14 @@ async def campaigning(settings: Settings, role: str) -> AsyncIterator[Lease]:
 
 
 async def current_holder(bus: Client, settings: Settings, role: str) -> str | None:
-    """Who holds the role, as NATS sees it; None if nobody does."""
+    """The holder of the role in NATS; None if there is none."""
     try:
-        return (await _last(bus, settings, f"$KV.{settings.lease_bucket}.{role}"))[1]
+        return (await _read_key(bus, settings, f"$KV.{settings.lease_bucket}.{role}"))[1]
     except NotFoundError:
         return None
 
 
-async def _make_bucket(bus: Client, settings: Settings) -> None:
+async def _ensure_bucket(bus: Client, settings: Settings) -> None:
     js = bus.jetstream(timeout=2)
     bucket = stream_config(
         f"KV_{settings.lease_bucket}",
@@ -250,25 +257,28 @@ async def _make_bucket(bus: Client, settings: Settings) -> None:
     except BadRequestError as error:
         if error.err_code != _OTHER_SETTINGS:
             raise
-        # Made by an earlier start with, say, another number of replicas.
+        # Created by an earlier start with other settings, such as another number of replicas.
         await js.update_stream(bucket)
 
 
 async def _compare_and_set(
     bus: Client, subject: str, value: bytes, headers: dict[str, str], timeout: float
 ) -> int | None:
-    """The new revision, or None if the key has moved on."""
+    """Write the key. Returns the new revision, or None if its revision has changed meanwhile."""
     reply = json.loads((await bus.request(subject, value, timeout=timeout, headers=headers)).data)
     error = reply.get("error")
     if error is None:
         return int(reply["seq"])
     if error.get("err_code") == _WRONG_LAST_SEQUENCE:
         return None
-    raise OSError(f"nats refused the lease key {subject!r}: {error.get('description')}")
+    raise OSError(f"nats rejected the lease key {subject!r}: {error.get('description')}")
 
 
-async def _last(bus: Client, settings: Settings, subject: str) -> tuple[int, str | None]:
-    """Last revision of the key and its live holder; expiry markers and releases have none."""
+async def _read_key(bus: Client, settings: Settings, subject: str) -> tuple[int, str | None]:
+    """The last revision of the key and its live holder.
+
+    Expiry markers and releases have no holder.
+    """
     js = bus.jetstream(timeout=max(1.0, settings.lease_ttl_s / 2))
     try:
         message = await js.get_last_msg(f"KV_{settings.lease_bucket}", subject)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from clock.kinds import Plan
+from clock.kinds import FiringPlan
 from tocsin.core.metrics import Metrics
 
 LEASES = Metrics()
@@ -21,8 +21,8 @@ FIRES = CLOCK.counter(
     "kind",
     "outcome",
 )
-SETTLED = CLOCK.counter(
-    "tocsin_timers_settled_total", "timers that were consumed or moved to their next time", "kind"
+PROCESSED = CLOCK.counter(
+    "tocsin_timers_processed_total", "timers that were consumed or moved to their next time", "kind"
 )
 LATENESS = CLOCK.histogram(
     "tocsin_fire_lateness_seconds",
@@ -38,11 +38,11 @@ JUMPS = CLOCK.counter("tocsin_clock_jumps_total", "jumps of the database's clock
 EPOCH = CLOCK.gauge("tocsin_clock_epoch", "epoch of this clock's last term")
 
 
-def count_batch(kind: str, plan: Plan, committed_at: datetime, took_s: float) -> None:
+def count_batch(kind: str, plan: FiringPlan, committed_at: datetime, took_s: float) -> None:
     FIRES.add(plan.fires, kind, "fired")
     FIRES.add(plan.missed, kind, "missed")
     FIRES.add(len(plan.failed), kind, "failed")
-    SETTLED.add(plan.settled, kind)
+    PROCESSED.add(plan.processed, kind)
     BATCH.observe(took_s, kind)
     committed_s = committed_at.timestamp()
     LATENESS.observe_all([committed_s - due_s for due_s in plan.due_s()], kind)

@@ -1,12 +1,12 @@
-"""The kinds of timer that the clock realises, in the order of their turns.
+"""The timer kinds that the clock fires, in the order of their turns.
 
-Guarantee: a kind that is not listed here is not looked at, so a due timer of it wakes nobody.
+A kind that is not listed here is not scanned, so a due timer of it does not wake the clock.
 """
 
-from clock.kinds import AnyKind
+from clock.kinds import AnyTimerKind
 from clock.runbook_waits import RunbookWaits
 from clock.sustains import Sustains
 from clock.ticks import ScheduleTicks
 from clock.watchdogs import Watchdogs
 
-KINDS: tuple[AnyKind, ...] = (ScheduleTicks(), Sustains(), RunbookWaits(), Watchdogs())
+KINDS: tuple[AnyTimerKind, ...] = (ScheduleTicks(), Sustains(), RunbookWaits(), Watchdogs())

@@ -1,12 +1,12 @@
-"""Runbook waits: a step that waits is due again, and a group that gathered begins.
+"""Runbook waits: a waiting step becomes due, or a group that was gathering begins.
 
-Guarantee: the timer is consumed and its step appended as `due` in one transaction, and only if the action still waits
-for it: one that was cancelled, has ended or went on meanwhile takes nothing from the fire. What the step is, and what
-comes after it, is not known here: workers perform it.
+Guarantee: the timer is consumed and its step appended as `due` in one transaction, and only if the
+run still waits for it. A run that was cancelled, has ended or has moved on ignores the fire. The
+clock does not know what the step is or what follows it: workers perform it.
 
-Keys: the step's number (a wait, a back-off, a deadline), `group` (a gathering action begins), and `<step>/report` (what
-came of a dispatched message, armed by `tocsin.report`). The payload has the step, and what is merged into its entry
-of `action.active`: `attempt`, `lapsed` or `report`.
+Keys: the number of the step (a wait, a backoff, a deadline), `group` (a gathering run begins), and
+`<step>/report` (the outcome of a dispatched step, armed by `tocsin.report`). The payload has the
+step and what is merged into its entry of `action.active`: `attempt`, `lapsed` or `report`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from clock.kinds import Bounds, Plan, remove_timers
+from clock.kinds import FiringPlan, ScanBounds, remove_timers
 from tocsin.core.columns import texts
 from tocsin.core.db import Connection, statement
 
 
 class WaitRow(NamedTuple):
-    """One row of clock/lock_due_waits; `ref` is the action's id."""
+    """One row of clock/lock_due_waits; `ref` is the id of the run."""
 
     ctid: str
     ref: str
@@ -38,7 +38,7 @@ class WaitRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class WaitPlan(Plan):
+class WaitPlan(FiringPlan):
     rows: Sequence[WaitRow] = field(default_factory=list)
 
     def due_s(self) -> list[float]:
@@ -50,13 +50,13 @@ class RunbookWaits:
     def kind(self) -> str:
         return "runbook-wait"
 
-    async def lock(self, connection: Connection, bounds: Bounds) -> list[WaitRow]:
+    async def lock(self, connection: Connection, bounds: ScanBounds) -> list[WaitRow]:
         cursor = await connection.execute(statement("clock/lock_due_waits"), bounds, binary=True)
         return [WaitRow(*row) for row in await cursor.fetchall()]
 
-    async def settle(self, connection: Connection, rows: Sequence[WaitRow], now: datetime) -> WaitPlan:
+    async def plan(self, connection: Connection, rows: Sequence[WaitRow], now: datetime) -> WaitPlan:
         await remove_timers(connection, [row.ctid for row in rows])
-        return WaitPlan(len(rows), len(rows), len(rows), rows=rows)
+        return WaitPlan(considered=len(rows), processed=len(rows), fires=len(rows), rows=rows)
 
     async def write(self, connection: Connection, plan: WaitPlan, now: datetime, epoch: int) -> None:
         rows = plan.rows

@@ -1,15 +1,17 @@
-"""Where the scan of one kind stands: its mark, what it looks at again, and how much it takes at once.
+"""The scan of one timer kind: its mark, what it checks again, and how many rows it takes at a time.
 
-Guarantee: nothing that is due is overlooked for long, and nothing is walked over twice without need. The mark is the
-last (fire_at, ref, key) that was consumed, exact within one instant, so the scan never walks over the corpses of
-consumed rows. Because an arm may commit late or a row may be locked, the last two seconds are scanned again every
-200 ms; the backstop finds anything older.
+Guarantee: no due row is overlooked for long, and no row is walked over twice without need. The mark
+is the last (fire_at, ref, key) that was consumed, exact within one instant, so the scan never walks
+over dead tuples of consumed rows. Because an arm may commit late and a row may be locked, the last
+two seconds are scanned again every 200 ms. The backstop finds anything older.
 
-Rows that are held lie behind the mark like everything that was passed over. The scan remembers the oldest and returns
-to it after 50 ms, or later the more there are, at most 5 s. Passing over a held row takes 12 to 16 microseconds, so
-fifty thousand of them cost an eighth of a core, in statements short enough for the other kinds.
+Held rows lie before the mark like all rows that were passed over. The scan remembers the oldest and
+returns to it after 50 ms, or later the more there are, at most 5 s. Passing over a held row takes
+12 to 16 microseconds, so fifty thousand of them cost an eighth of a core, in statements short
+enough for the other kinds.
 
-Why an object for each kind: ten thousand held watchdogs move their own mark and take their own turns.
+Why an object for each kind: ten thousand held watchdogs move their own mark and take their own
+turns.
 """
 
 from __future__ import annotations
@@ -18,18 +20,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from clock.kinds import Bounds, Plan, Timer
+from clock.kinds import FiringPlan, ScanBounds, Timer
 
 BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
-_TRAIL = timedelta(seconds=2)
-_TRAIL_EVERY = timedelta(milliseconds=200)
-_HOLD = timedelta(milliseconds=50)
-_HOLD_PER_ROW = timedelta(microseconds=100)
-_LONGEST_HOLD = timedelta(seconds=5)
+_RESCAN_WINDOW = timedelta(seconds=2)
+_RESCAN_EVERY = timedelta(milliseconds=200)
+_RECHECK_HELD = timedelta(milliseconds=50)
+_RECHECK_PER_ROW = timedelta(microseconds=100)
+_LONGEST_RECHECK = timedelta(seconds=5)
 
 
 class Position(NamedTuple):
-    """A place in the order of due timers."""
+    """A position in the order of due timers."""
 
     fire_at: datetime
     ref: str = ""
@@ -40,20 +42,20 @@ class Scan:
     def __init__(self, batch: int) -> None:
         self.mark = Position(BEGINNING)
         self.draining = False
-        """More was due than one batch takes, when the last one ended."""
+        """Whether more rows were due than fitted in the last batch."""
         self._batch = batch
         self._limit = batch
-        self._trailed_at = BEGINNING
-        # When the next one is due, if a look has said so since the mark was last lowered.
+        self._rescanned_at = BEGINNING
+        # When the next row is due, if a poll has found that since the mark was last lowered.
         self._next_at: datetime | None = None
-        # The oldest instant that `lower` was told while a statement was under way.
+        # The oldest instant that `lower` got while a statement was running.
         self._lowered: datetime | None = None
-        # The oldest row that is held, when to look at it again, and how many were passed over on the way.
+        # The oldest held row, when to check it again, and how many held rows were passed over.
         self._held_from: datetime | None = None
-        self._again_at: datetime | None = None
+        self._recheck_held_at: datetime | None = None
         self._held = 0
 
-    def bounds(self, now: datetime) -> Bounds:
+    def bounds(self, now: datetime) -> ScanBounds:
         return {
             "mark": self.mark.fire_at,
             "mark_ref": self.mark.ref,
@@ -63,8 +65,8 @@ class Scan:
         }
 
     @property
-    def watched_from(self) -> datetime:
-        """The backstop looks before this: what is held is looked at anyway."""
+    def backstop_before(self) -> datetime:
+        """The backstop scans before this instant. The scan itself returns to held rows."""
         mark_at = self.mark.fire_at
         return mark_at if self._held_from is None else min(mark_at, self._held_from)
 
@@ -72,51 +74,59 @@ class Scan:
         return self._next_at is None or self._next_at <= now
 
     def begin(self) -> None:
-        """A statement sets out from the mark; what `lower` is told from now on counts after it as well."""
+        """Begin a statement at the mark. A `lower` from now on also applies after the statement."""
         self._lowered = None
 
     def lower(self, fire_at: datetime) -> None:
-        """Something older than the mark is due: an arm that committed late, or a clock that went back."""
+        """Lower the mark: an arm committed late, or the clock went back."""
         self._lowered = fire_at if self._lowered is None else min(fire_at, self._lowered)
         if fire_at <= self.mark.fire_at:
             self.mark = Position(fire_at)
             self._next_at = None
         if self._held_from is not None and fire_at <= self._held_from:
-            self._held_from = self._again_at = None
+            self._held_from = self._recheck_held_at = None
             self._held = 0
 
-    def trail(self, now: datetime) -> None:
-        """Look again at the last two seconds and at what is held; a clock that went back lowers the mark as well.
+    def rescan_recent(self, now: datetime) -> None:
+        """Scan the last two seconds and the held rows again.
 
-        Not while a backlog drains: that would walk over the corpses of the burst being drained.
+        A clock that went back lowers the mark as well.
+
+        Not while a backlog drains: that would walk over the dead tuples of the burst being drained.
         """
         if now < self.mark.fire_at:
             self.lower(now)
-        went_back = now < self._trailed_at
+        went_back = now < self._rescanned_at
         if self.draining and not went_back:
             return
         if (
             self._held_from is not None
-            and self._again_at is not None
-            and (now >= self._again_at or went_back)
+            and self._recheck_held_at is not None
+            and (now >= self._recheck_held_at or went_back)
         ):
             self.lower(self._held_from)
-        if now - self._trailed_at >= _TRAIL_EVERY or went_back:
-            self._trailed_at = now
-            self.lower(now - _TRAIL)
+        if now - self._rescanned_at >= _RESCAN_EVERY or went_back:
+            self._rescanned_at = now
+            self.lower(now - _RESCAN_WINDOW)
 
-    def looked(self, now: datetime, next_at: datetime | None) -> None:
-        """Nothing is due before either of them: the mark follows."""
+    def polled(self, now: datetime, next_at: datetime | None) -> None:
+        """Note the result of a poll.
+
+        Nothing is due before `now` and `next_at`, so the mark follows.
+        """
         passed = now if next_at is None else min(now, next_at)
         if passed > self.mark.fire_at:
             self.mark = Position(passed)
         self._next_at = next_at or datetime.max.replace(tzinfo=UTC)
         if self.draining and self._next_at > now:
             self._end_pass(now)
-        self._lower_again()
+        self._apply_lowered()
 
-    def advance(self, rows: Sequence[Timer], taken: int, plan: Plan, now: datetime) -> None:
-        """Move the mark behind what was walked over; `taken` of the rows were given to the plan."""
+    def advance(self, rows: Sequence[Timer], taken: int, plan: FiringPlan, now: datetime) -> None:
+        """Move the mark after the rows that were walked over.
+
+        `taken` of the rows were given to the plan.
+        """
         whole = plan.considered == taken
         self.draining = not whole or len(rows) == self._limit
         self._note_held(rows, taken)
@@ -128,15 +138,15 @@ class Scan:
         else:
             self.mark = _position([row for row in rows if not row.held][plan.considered - 1])
         self._limit = min(self._batch, self._limit * 2)
-        self._lower_again()
+        self._apply_lowered()
         rearmed_at = plan.first_rearmed_at
         if rearmed_at is not None and rearmed_at <= now:
-            # A tick within its grace moved to an occurrence that is due as well.
+            # A tick within its grace has moved to an occurrence that is due as well.
             self.lower(rearmed_at)
             self.draining = True
 
     def halve(self) -> bool:
-        """After a failure: take half as many; false if it was one row alone."""
+        """After a failure, take half as many rows; False if the batch was one row."""
         if self._limit == 1:
             return False
         self._limit = max(1, self._limit // 2)
@@ -144,7 +154,7 @@ class Scan:
         return True
 
     def retry(self) -> None:
-        """The batch that failed is still due."""
+        """Keep draining: the failed batch is still due."""
         self.draining = True
 
     def _note_held(self, rows: Sequence[Timer], taken: int) -> None:
@@ -154,14 +164,16 @@ class Scan:
                 self._held_from = next(row.fire_at for row in rows if row.held)
 
     def _end_pass(self, now: datetime) -> None:
-        """Everything due was walked over once; what was held on the way has its time to be looked at again."""
+        """All due rows were walked over once. Sets when the held ones are checked again."""
         self.draining = False
-        if self._held and self._again_at is None:
-            # Later scans of the last two seconds meet some of them again, and change nothing about it.
-            self._again_at = now + min(_LONGEST_HOLD, max(_HOLD, self._held * _HOLD_PER_ROW))
+        if self._held and self._recheck_held_at is None:
+            # Later scans of the last two seconds meet some of them again and do not move this time.
+            self._recheck_held_at = now + min(
+                _LONGEST_RECHECK, max(_RECHECK_HELD, self._held * _RECHECK_PER_ROW)
+            )
 
-    def _lower_again(self) -> None:
-        """What was found while a statement was under way counts, wherever that has moved the mark."""
+    def _apply_lowered(self) -> None:
+        """Apply what `lower` got while the statement ran."""
         if self._lowered is not None:
             self.lower(self._lowered)
 

@@ -1,8 +1,8 @@
-"""What people do to schedules, as facts of the record log: pause, resume, cancel, run now.
+"""Commands of operators about schedules: pause, resume, cancel, run now. Each becomes an event.
 
-Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all. These run in our own
-short transactions; services that change schedules inside theirs are in `audit` only, because they must not
-hold the log.
+Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all.
+These run in our own short transactions. Services that change schedules inside their own
+transactions leave an audit row only, because they must not lock the log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tocsin.core.records import NewEvent
 async def pause(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
-    return await _changed(
+    return await _change(
         connection,
         lambda: pause_schedule(connection, owner, name, actor, if_generation=if_generation),
         _event(owner, name, actor, "schedule-paused"),
@@ -36,7 +36,7 @@ async def pause(
 async def resume(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
-    return await _changed(
+    return await _change(
         connection,
         lambda: resume_schedule(connection, owner, name, actor, if_generation=if_generation),
         _event(owner, name, actor, "schedule-resumed"),
@@ -46,7 +46,7 @@ async def resume(
 async def cancel(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
 ) -> Put:
-    return await _changed(
+    return await _change(
         connection,
         lambda: cancel_schedule(connection, owner, name, actor, if_generation=if_generation),
         _event(owner, name, actor, "schedule-cancelled"),
@@ -54,7 +54,10 @@ async def cancel(
 
 
 async def run_now(connection: Connection, owner: str, name: str, actor: Actor) -> int:
-    """A `schedule-triggered` event with the schedule's payload and action; its seq. The next fire stays where it is."""
+    """Append a `schedule-triggered` event and return its seq.
+
+    It has the schedule's payload and action. The next fire is not moved.
+    """
 
     async def once() -> int:
         async with connection.transaction():
@@ -77,7 +80,7 @@ async def run_now(connection: Connection, owner: str, name: str, actor: Actor) -
     return await retrying(once)
 
 
-async def _changed(connection: Connection, change: Callable[[], Awaitable[Put]], event: NewEvent) -> Put:
+async def _change(connection: Connection, change: Callable[[], Awaitable[Put]], event: NewEvent) -> Put:
     async def once() -> Put:
         async with connection.transaction():
             put = await change()

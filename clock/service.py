@@ -1,9 +1,11 @@
-"""The clock as a service: campaign, take over, fire what is due, sleep until the next.
+"""The clock as a service: competes for the lease, takes over and fires due timers.
 
-Guarantee: it fires only while its lease holds, and Postgres refuses it if it is wrong about that. It sleeps until the
-next known `fire_at` of any kind, at most one tick, so that a timer armed for the very near future is seen in time, also
-while a backlog drains: every round begins with a look. On failure: `Service` starts it again; a lost lease or a
-superseded epoch sends it back to campaign.
+Guarantee: it fires only while it holds its lease, and Postgres rejects its commits if it is wrong
+about that. It sleeps until the next known `fire_at` of any kind, at most one tick, so that a timer
+armed for the very near future is seen in time, also while a backlog drains: every round begins with
+a poll.
+
+On failure: `Service` starts it again. After a lost lease or a superseded epoch it competes again.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from clock.held_timers import follow_pipeline
-from clock.kinds import AnyKind
-from clock.lease import Lease, campaigning
+from clock.held_timers import record_pipeline_state
+from clock.kinds import AnyTimerKind
+from clock.lease import Lease, hold_lease
 from clock.metrics import EPOCH, FIRES, JUMPS, OFFSET
 from clock.registry import KINDS
-from clock.retention.hourly import keep_pruning
+from clock.retention.loop import prune_hourly
 from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
@@ -38,7 +40,7 @@ _EXTEND_S = 10.0
 
 class Clock:
     def __init__(
-        self, settings: Settings, *, kinds: Sequence[AnyKind] = KINDS, hook: Hook | None = None
+        self, settings: Settings, *, kinds: Sequence[AnyTimerKind] = KINDS, hook: Hook | None = None
     ) -> None:
         self._settings = settings
         self._kinds = kinds
@@ -49,7 +51,7 @@ class Clock:
     async def run(self) -> None:
         for kind in self._kinds:
             FIRES.add(0, kind.kind, "fired")
-        async with campaigning(self._settings, "clock") as lease:
+        async with hold_lease(self._settings, "clock") as lease:
             while True:
                 await lease.wait_until_held()
                 try:
@@ -63,7 +65,7 @@ class Clock:
             open_session(self._settings, "clock") as connection,
             open_session(self._settings, "clock backstop") as watch,
         ):
-            await watch.execute(statement("clock/set_watch_session"))
+            await watch.execute(statement("clock/set_backstop_session"))
             await refuse_unmigrated(connection)
             term = await begin_term(
                 connection,
@@ -78,8 +80,8 @@ class Clock:
             EPOCH.set(term.epoch)
             if self.on_leading is not None:
                 self.on_leading(term.epoch)
-            housekeeping = asyncio.create_task(self._keep_house(watch, term))
-            retention = asyncio.create_task(keep_pruning(self._settings))
+            housekeeping = asyncio.create_task(self._housekeep(watch, term))
+            retention = asyncio.create_task(prune_hourly(self._settings))
             try:
                 await self._fire_while(lease, term, housekeeping)
             finally:
@@ -92,9 +94,10 @@ class Clock:
         while lease.held:
             beat(lease.role)
             if housekeeping.done():
-                # Without the backstop a late commit would wait for the next takeover: begin a new term instead.
+                # Without the backstop a late commit would wait for the next takeover, so a new term
+                # begins.
                 housekeeping.result()
-            next_at = await self._look(term, time)
+            next_at = await self._poll(term, time)
             rest = self._tick if next_at is None else min(self._tick, next_at - time.now())
             if rest > timedelta(0):
                 await asyncio.sleep(rest.total_seconds())
@@ -102,33 +105,39 @@ class Clock:
             if next_at is not None and next_at <= now:
                 await term.run_once(now)
 
-    async def _look(self, term: Term, time: DatabaseTime) -> datetime | None:
-        """Read the database's time and the next fire; a clock that went back lowers the marks."""
+    async def _poll(self, term: Term, time: DatabaseTime) -> datetime | None:
+        """Read the database's time and the next fire.
+
+        A database clock that went back lowers the marks.
+        """
         asked_s = steady_s()
         if time.known:
-            term.trail(time.now())
-        database_now, next_at = await term.look()
+            term.rescan_recent(time.now())
+        database_now, next_at = await term.poll()
         if time.observe(database_now, asked_s, steady_s()):
             JUMPS.add(1)
         return next_at
 
-    async def _keep_house(self, watch: Connection, term: Term) -> None:
-        """The backstop scan, the log's partitions and what to say of held verdicts, away from the connection that
-        fires."""
+    async def _housekeep(self, watch: Connection, term: Term) -> None:
+        """Run the backstop scan, extend the log and record held timers.
+
+        Uses a connection that does not fire.
+        """
         extended_s = 0.0
         while True:
             if steady_s() - extended_s > _EXTEND_S:
                 extended_s = steady_s()
                 await self._extend_log(watch)
             began_s = steady_s()
-            await term.look_back(watch)
-            await follow_pipeline(watch, term.epoch)
-            # A few percent duty, however long the scan takes.
+            await term.backstop_scan(watch)
+            await record_pipeline_state(watch, term.epoch)
+            # At most five percent of the time, however long the scan takes.
             await asyncio.sleep(max(_BACKSTOP_S, 20 * (steady_s() - began_s)))
 
     async def _extend_log(self, watch: Connection) -> None:
         try:
             await watch.execute(statement("clock/extend_log"))
         except LOCK_TIMEOUT as error:
-            # Somebody reads or backs up the log; there is room for hundreds of thousands of records more.
-            _log.warning("the log could not be extended, trying again", error=error)
+            # A reader or a backup locks the log. The partitions have space for hundreds of
+            # thousands of records.
+            _log.warning("extending the log failed, trying again", error=error)

@@ -1,13 +1,14 @@
-"""Sustains: the condition has held for long enough, so the alarm opens, or resolves; or a snooze is over.
+"""Sustains: open or resolve an alarm whose condition has held for long enough; end a snooze.
 
-Guarantee: a sustain that fires moves the alarm, the state of its rule and the log in one transaction, at its nominal
-time, however late the clock is (I4: recorded once, as the alarm's edge). It never speaks beyond what was read: until
-its partition is complete up to the nominal time, it is held. What the event says was decided by the engine when it
-armed the timer; nothing is evaluated here.
+Guarantee: a sustain that fires moves the alarm, the state of its rule and the log in one
+transaction, at its nominal time, however late the clock is (I4: one transition event). It never
+fires beyond the watermark: until its partition has been read up to the nominal time, it is held.
+The engine decided the content of the event when it armed the timer; nothing is evaluated here.
 
-Why reading the alarm without a lock is safe: whoever changes an alarm's state removes or moves its timer first, and we
-have that row. A timer whose alarm has moved on regardless is consumed and says nothing; so is the snooze of an alarm
-that resolves at the same instant, or before it in the same batch.
+Why reading the alarm without a lock is safe: every change of an alarm's state removes or moves its
+timer first, and this transaction has locked that row. A timer whose alarm has changed regardless is
+consumed without an event, and so is the snooze of an alarm that resolves at the same instant or
+earlier in the same batch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from clock.kinds import Bounds, Plan, remove_timers
+from clock.kinds import FiringPlan, ScanBounds, remove_timers
 from schemas.wire.alarm_events import TIMED_TRANSITIONS, AlarmRef, transition_event
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, statement
@@ -27,7 +28,10 @@ from tocsin.core.records import NewEvent
 
 
 class SustainRow(NamedTuple):
-    """One row of clock/lock_due_sustains; `ref` is the alarm's id. Of a held row only the place is known."""
+    """One row of clock/lock_due_sustains; `ref` is the id of the alarm.
+
+    A held row has only its key and time.
+    """
 
     ctid: str
     ref: str
@@ -50,7 +54,7 @@ class SustainRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class SustainPlan(Plan):
+class SustainPlan(FiringPlan):
     consumed: list[str] = field(default_factory=list)
     moved: list[SustainRow] = field(default_factory=list)
 
@@ -63,49 +67,50 @@ class Sustains:
     def kind(self) -> str:
         return "for-sustain"
 
-    async def lock(self, connection: Connection, bounds: Bounds) -> list[SustainRow]:
+    async def lock(self, connection: Connection, bounds: ScanBounds) -> list[SustainRow]:
         cursor = await connection.execute(statement("clock/lock_due_sustains"), bounds)
         return [SustainRow(*row) for row in await cursor.fetchall()]
 
-    async def settle(self, connection: Connection, rows: Sequence[SustainRow], now: datetime) -> SustainPlan:
-        plan = self.plan(rows)
-        await remove_timers(connection, plan.consumed)
-        return plan
+    async def plan(self, connection: Connection, rows: Sequence[SustainRow], now: datetime) -> SustainPlan:
+        decide = self.decide(rows)
+        await remove_timers(connection, decide.consumed)
+        return decide
 
-    def plan(self, rows: Sequence[SustainRow]) -> SustainPlan:
-        plan = SustainPlan(considered=len(rows))
+    def decide(self, rows: Sequence[SustainRow]) -> SustainPlan:
+        decide = SustainPlan(considered=len(rows))
         resolved = set()
         for row in rows:
             if row.key not in TIMED_TRANSITIONS:
-                plan.failed.append((row, _unknown_key(row.key)))
+                decide.failed.append((row, _unknown_key(row.key)))
                 continue
-            plan.consumed.append(row.ctid)
+            decide.consumed.append(row.ctid)
             if (
                 row.event_rule is None
                 or row.state != TIMED_TRANSITIONS[row.key].required_state
                 or row.ref in resolved
             ):
                 continue
-            plan.moved.append(row)
+            decide.moved.append(row)
             if row.key == "clear":
                 resolved.add(row.ref)
-        plan.settled, plan.fires = len(plan.consumed), len(plan.moved)
-        return plan
+        decide.processed, decide.fires = len(decide.consumed), len(decide.moved)
+        return decide
 
-    async def write(self, connection: Connection, plan: SustainPlan, now: datetime, epoch: int) -> None:
-        stated = [row for row in plan.moved if row.key != "snooze"]
-        if stated:
+    async def write(self, connection: Connection, decide: SustainPlan, now: datetime, epoch: int) -> None:
+        with_state = [row for row in decide.moved if row.key != "snooze"]
+        if with_state:
             await connection.execute(
                 statement("clock/move_rule_states"),
                 {
-                    "alarm_ids": column(row.ref for row in stated),
-                    "rules": column(row.event_rule for row in stated),
-                    "owners": column(row.owner for row in stated),
-                    "keys": column(row.key for row in stated),
+                    "alarm_ids": column(row.ref for row in with_state),
+                    "rules": column(row.event_rule for row in with_state),
+                    "owners": column(row.owner for row in with_state),
+                    "keys": column(row.key for row in with_state),
                 },
             )
-        # A snooze may end in the batch that resolves its alarm: an update sees each alarm once, as it is in the end.
-        last = {row.ref: row for row in plan.moved}.values()
+        # A snooze may end in the batch that resolves its alarm. An update changes each row once, so
+        # the last one counts.
+        last = {row.ref: row for row in decide.moved}.values()
         if last:
             await connection.execute(
                 statement("clock/move_alarms"),
@@ -116,7 +121,7 @@ class Sustains:
                     "reasons": column(row.payload.get("reason") for row in last),
                 },
             )
-        await append_events(connection, [_event(row) for row in plan.moved], epoch=epoch)
+        await append_events(connection, [_event(row) for row in decide.moved], epoch=epoch)
 
 
 def _event(row: SustainRow) -> NewEvent:
@@ -132,4 +137,4 @@ def _event(row: SustainRow) -> NewEvent:
 
 
 def _unknown_key(key: str) -> str:
-    return f"a sustain is for one of {', '.join(TIMED_TRANSITIONS)}, not {key!r}"
+    return f"the key of a sustain is one of {', '.join(TIMED_TRANSITIONS)}, not {key!r}"

@@ -1,9 +1,9 @@
-"""Schedule ticks: from locked rows to the columns of one batch, by a pure plan, and what is written of it.
+"""Schedule ticks: locked rows become the columns of one batch by a pure plan, and are written.
 
-Guarantee: `plan` puts every row that it considers into exactly one of settled, left alone (its schedule is being
-edited) and failed (its own recurrence or policy cannot be evaluated), in the order of the rows. Equal ticks
-(same recurrence, policy, nominal time) are decided once. An occurrence that is done is never fired again: its
-tick moves on without an event (I1).
+Guarantee: `extend` puts every row that it considers into exactly one of processed, left alone (its
+schedule is being edited) and failed (its own recurrence or policy cannot be evaluated), in the
+order of the rows. Equal ticks (same recurrence, policy and nominal time) are decided once. An
+occurrence that is done is never fired again: its tick moves on without an event (I1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-from clock.kinds import Bounds, Plan, remove_timers
+from clock.kinds import FiringPlan, ScanBounds, remove_timers
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
 from timers.recurrence import Occurrence, Recurrence, parse_spec
@@ -23,18 +23,20 @@ from tocsin.core.columns import numbers, plain_texts, texts
 from tocsin.core.db import Connection, statement
 from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
 
-# A batch stops growing at this many events, so that `catch_up: all` cannot make one giant transaction.
+# A batch stops growing at this many events, so that `catch_up: all` cannot create one giant
+# transaction.
 EVENTS_PER_BATCH = 5_000
-# And at this many missed times that had to be counted one by one, about 4 microseconds each: the other kinds wait
-# meanwhile. A week of a cron by the minute is 10,000, so a thousand of those would be most of a minute.
+# Or at this many missed times that were counted one by one, about 4 microseconds each, because the
+# other kinds wait meanwhile. A week of a cron by the minute is 10,000, so a thousand of those would
+# take most of a minute.
 COUNTED_PER_BATCH = 10_000
 # Ticks that are decided at a time.
-_PAGE = 250
+_CHUNK = 250
 _NO_SPREAD = timedelta(0)
 
 
 class TickRow(NamedTuple):
-    """One row of clock/lock_due_ticks; `ref` is the schedule's id."""
+    """One row of clock/lock_due_ticks; `ref` is the id of the schedule."""
 
     ctid: str
     ref: str
@@ -47,9 +49,9 @@ class TickRow(NamedTuple):
     owner: str
     name: str
     done_until: datetime | None
-    """Set if this occurrence, and perhaps later ones, are done already."""
+    """Set if this occurrence, and perhaps later ones, are done."""
     identity: str | None
-    """Of this occurrence, if whoever armed the tick has stored it."""
+    """The identity of this occurrence, if it was stored when the tick was armed."""
 
     @property
     def key(self) -> str:
@@ -60,8 +62,8 @@ class TickRow(NamedTuple):
         return False
 
 
-class Settled(NamedTuple):
-    """What a decision means for each row that shares it, ready to be written."""
+class TickOutcome(NamedTuple):
+    """A decision in the form in which it is written, for each row that shares it."""
 
     fires: tuple[tuple[str, int, int], ...]
     """(identity, nominal time, due time)"""
@@ -73,12 +75,12 @@ class Settled(NamedTuple):
     done_until: int
     end_status: str
     counted: int
-    """Missed times that were found one by one."""
+    """Missed times that were counted one by one."""
 
 
 @dataclass(slots=True)
-class TickPlan(Plan):
-    """Columns for the statements that settle the batch."""
+class TickPlan(FiringPlan):
+    """Columns for the statements that write the batch."""
 
     rearm: tuple[list[str], list[int], list[int], list[str], list[int]] = field(
         default_factory=lambda: ([], [], [], [], [])
@@ -92,7 +94,6 @@ class TickPlan(Plan):
 
     @property
     def first_rearmed_at(self) -> datetime | None:
-        """When the first of the moved ticks is due."""
         return instant_of(min(self.rearm[1])) if self.rearm[1] else None
 
     @property
@@ -103,7 +104,7 @@ class TickPlan(Plan):
         return [due_at / 1_000_000 for due_at in self.events[3] if due_at is not None]
 
     def rearm_columns(self, begin: int) -> dict[str, str]:
-        """Of the ticks from one on."""
+        """The columns of the rearmed ticks from index `begin` on."""
         ctids, next_fire_at, next_at, identities, done_until = self.rearm
         return {
             "ctids": plain_texts(ctids[begin:]),
@@ -133,20 +134,20 @@ class TickPlan(Plan):
 
 
 class ScheduleTicks:
-    """The kind `schedule-tick`: an event and the next tick, or the end of the schedule."""
+    """The kind `schedule-tick`: appends an event and arms the next tick, or ends the schedule."""
 
     kind = "schedule-tick"
 
-    async def lock(self, connection: Connection, bounds: Bounds) -> list[TickRow]:
+    async def lock(self, connection: Connection, bounds: ScanBounds) -> list[TickRow]:
         cursor = await connection.execute(statement("clock/lock_due_ticks"), bounds, binary=True)
         return [TickRow(*row) for row in await cursor.fetchall()]
 
-    async def settle(self, connection: Connection, rows: Sequence[TickRow], now: datetime) -> TickPlan:
-        """Page by page: while Postgres moves the ticks of one, those of the next are decided."""
+    async def plan(self, connection: Connection, rows: Sequence[TickRow], now: datetime) -> TickPlan:
+        """Decide chunk by chunk: while Postgres moves the ticks of one, the next one is decided."""
         plan = TickPlan()
-        for begin in range(0, len(rows), _PAGE):
+        for begin in range(0, len(rows), _CHUNK):
             moved = len(plan.rearm[0])
-            extend(plan, rows[begin : begin + _PAGE], now)
+            extend(plan, rows[begin : begin + _CHUNK], now)
             if len(plan.rearm[0]) > moved:
                 await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns(moved))
         await remove_timers(connection, plan.end[0])
@@ -161,8 +162,8 @@ class ScheduleTicks:
 
 
 def extend(result: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
-    """A plan by some rows, as long as it may grow."""
-    decided: dict[tuple[object, ...], Settled] = {}
+    """Add rows to a plan until it is full."""
+    decided: dict[tuple[object, ...], TickOutcome] = {}
     for row in rows:
         if len(result.events[0]) >= EVENTS_PER_BATCH or result.counted >= COUNTED_PER_BATCH:
             break
@@ -173,14 +174,14 @@ def extend(result: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
             policy = _policy(row.policy)
             spread = spread_of(row.owner, row.name, policy.spread) if policy.spread else _NO_SPREAD
             key = (row.recurrence, row.policy, row.nominal_at, row.done_until, row.identity, spread)
-            settled = decided.get(key)
-            if settled is None:
-                settled = decided[key] = _settled(row, row.recurrence, policy, spread, now)
-                result.counted += settled.counted
-        except Exception as error:  # whatever it is, it belongs to this row alone
+            outcome = decided.get(key)
+            if outcome is None:
+                outcome = decided[key] = _outcome(row, row.recurrence, policy, spread, now)
+                result.counted += outcome.counted
+        except Exception as error:  # any error belongs to this row alone
             result.failed.append((row, f"{type(error).__name__}: {error}"))
             continue
-        _settle(result, row, settled)
+        _add(result, row, outcome)
 
 
 @lru_cache(maxsize=131_072)
@@ -190,7 +191,10 @@ def _recurrence(text: str) -> Recurrence:
 
 @lru_cache(maxsize=1_024)
 def _policy(text: str) -> Policy:
-    """From clock/lock_due_ticks: empty for the defaults, else its fields in microseconds."""
+    """Parse the policy column of clock/lock_due_ticks.
+
+    Empty for the defaults, else its fields in microseconds.
+    """
     if not text:
         return Policy()
     catch_up, max_catch_up, spread, window, grace = text.split("|")
@@ -203,10 +207,11 @@ def _policy(text: str) -> Policy:
     )
 
 
-def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: datetime) -> Settled:
+def _outcome(row: TickRow, text: str, policy: Policy, spread: timedelta, now: datetime) -> TickOutcome:
     recurrence = _recurrence(text)
     if row.done_until is None:
-        # The decision needs the share of this schedule, and of its own occurrence no more than the instant.
+        # The decision needs the spread of this schedule, and only the instant of its own
+        # occurrence.
         exact = policy if spread == policy.spread else replace(policy, spread=spread)
         own = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
         decision = decide(recurrence, exact, row.nominal_at, now, own)
@@ -216,10 +221,10 @@ def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
     following = decision.following
     next_at = None if following is None else microseconds_of(following.at)
     fires = []
-    for one in decision.fires:
-        nominal_at = microseconds_of(one.at)
-        fires.append((_identity(row, recurrence, one), nominal_at, nominal_at + spread_us))
-    return Settled(
+    for occurrence in decision.fires:
+        nominal_at = microseconds_of(occurrence.at)
+        fires.append((_identity(row, recurrence, occurrence), nominal_at, nominal_at + spread_us))
+    return TickOutcome(
         fires=tuple(fires),
         missed=None if decision.missed is None else _missed(row, recurrence, decision.missed),
         next_at=next_at,
@@ -231,15 +236,15 @@ def _settled(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
     )
 
 
-def _identity(row: TickRow, recurrence: Recurrence, one: Occurrence) -> str:
-    known = row.identity if one.at == row.nominal_at else None
-    return recurrence.identity(one) if known is None else known
+def _identity(row: TickRow, recurrence: Recurrence, occurrence: Occurrence) -> str:
+    stored = row.identity if occurrence.at == row.nominal_at else None
+    return recurrence.identity(occurrence) if stored is None else stored
 
 
 def _end_status(recurrence: Recurrence, decision: Decision) -> str:
     if decision.following is not None:
         return "active"
-    # A one-shot that was missed did not fire; whatever else runs out has ended.
+    # A one-shot that was missed did not fire. Any other recurrence without a next time has ended.
     return "fired" if "at" in recurrence.spec and decision.missed is None else "ended"
 
 
@@ -255,31 +260,31 @@ def _missed(row: TickRow, recurrence: Recurrence, missed: Missed) -> tuple[str, 
     return identity, microseconds_of(missed.last.at), json.dumps(payload)
 
 
-def _settle(result: TickPlan, row: TickRow, settled: Settled) -> None:
-    result.settled += 1
+def _add(result: TickPlan, row: TickRow, outcome: TickOutcome) -> None:
+    result.processed += 1
     ids, schedules, ts, fire_at, missed = result.events
-    if settled.missed is not None:
-        identity, last_at, payload = settled.missed
+    if outcome.missed is not None:
+        identity, last_at, payload = outcome.missed
         ids.append(event_id_text(row.ref, row.generation, identity))
         schedules.append(row.ref)
         ts.append(last_at)
         fire_at.append(None)
         missed.append(payload)
-    for identity, nominal_at, due_at in settled.fires:
+    for identity, nominal_at, due_at in outcome.fires:
         ids.append(event_id_text(row.ref, row.generation, identity))
         schedules.append(row.ref)
         ts.append(nominal_at)
         fire_at.append(due_at)
         missed.append(None)
-    result.fires += len(settled.fires)
-    if settled.next_at is None or settled.next_fire_at is None or settled.next_identity is None:
-        for column, value in zip(result.end[:3], (row.ctid, row.ref, settled.end_status), strict=True):
+    result.fires += len(outcome.fires)
+    if outcome.next_at is None or outcome.next_fire_at is None or outcome.next_identity is None:
+        for column, value in zip(result.end[:3], (row.ctid, row.ref, outcome.end_status), strict=True):
             column.append(value)
-        result.end[3].append(settled.done_until)
+        result.end[3].append(outcome.done_until)
         return
     ctids, next_fire_at, next_at, identities, done_until = result.rearm
     ctids.append(row.ctid)
-    next_fire_at.append(settled.next_fire_at)
-    next_at.append(settled.next_at)
-    identities.append(settled.next_identity)
-    done_until.append(settled.done_until)
+    next_fire_at.append(outcome.next_fire_at)
+    next_at.append(outcome.next_at)
+    identities.append(outcome.next_identity)
+    done_until.append(outcome.done_until)

@@ -1,9 +1,9 @@
-"""Where `now` comes from: the database's clock, carried between two readings by a local steady one.
+"""The source of `now`: the database's clock, carried between two reads by a local steady clock.
 
-Guarantee: a host whose wall clock is wrong, steps or jumps changes nothing here, because it is never read.
-`DatabaseTime` keeps the offset between Postgres and CLOCK_BOOTTIME (which goes on while a machine is
-suspended) and refreshes it with every look at the working set. A jump of the database's clock is
-followed at once and said.
+Guarantee: a host whose wall clock is wrong, steps or jumps changes nothing here, because it is
+never read. `DatabaseTime` keeps the offset between Postgres and CLOCK_BOOTTIME (which continues
+while a machine is suspended) and refreshes it with every poll of the timers. A jump of the
+database's clock is followed at once and logged.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ _JUMP = timedelta(milliseconds=250)
 
 
 def steady_s() -> float:
-    """Seconds that never go back and that count while the machine sleeps."""
+    """Seconds that never go back and that count while the machine is suspended."""
     return time.clock_gettime(_CLOCK)
 
 
 def wall_now() -> datetime:
-    """The host's own clock, for command lines that have no database and for a figure; nothing that fires uses it."""
+    """The clock of the host, for commands without a database and for a metric.
+
+    Nothing that fires uses it.
+    """
     return datetime.now(UTC)
 
 
@@ -41,10 +44,13 @@ class DatabaseTime:
         return self._offset is not None
 
     def observe(self, database_now: datetime, asked_s: float, answered_s: float) -> timedelta:
-        """Take a reading; returns how far the database's clock jumped since the last one (0 if it did not).
+        """Take a read of the database's clock.
 
-        A reading happened somewhere between asking and being answered: a difference that the spans of the two
-        readings explain is not a jump. Counting from the answer makes `now` late by at most the span, never early.
+        Returns how far it jumped since the last one (0: not at all).
+
+        The read happened somewhere between request and answer: a difference that the spans of the
+        two reads explain is not a jump. Counting from the answer makes `now` late by at most the
+        span, never early.
         """
         offset = database_now - (EPOCH + timedelta(seconds=answered_s))
         span = timedelta(seconds=answered_s - asked_s)
@@ -54,12 +60,12 @@ class DatabaseTime:
             if abs(difference) > _JUMP + span + self._span:
                 jumped = difference
                 self.jumps += 1
-                _log.warning("the database's clock jumped", by_s=difference.total_seconds())
+                _log.warning("database clock jumped", by_s=difference.total_seconds())
         self._offset = offset
         self._span = span
         return jumped
 
     def now(self) -> datetime:
         if self._offset is None:
-            raise RuntimeError("no reading of the database's clock yet")
+            raise RuntimeError("the database's clock has not been read yet")
         return EPOCH + timedelta(seconds=steady_s()) + self._offset

@@ -1,11 +1,13 @@
-"""Watchdogs: a series that was silent for too long is stale.
+"""Watchdogs: a series whose deadline passed without a datapoint becomes stale.
 
-Guarantee: a watchdog that lapsed becomes one calculated datapoint at its deadline, and the current value is marked
-stale, in one transaction (I4). Resets leave no trace: an arrival touches no timer, so a watchdog that comes due first
-looks at the newest arrival and moves itself there. It never speaks beyond what was read: a deadline that its
-partition is not complete up to is held, so our own outage is nobody's silence.
+Guarantee: a watchdog whose deadline passed becomes one calculated datapoint at that deadline, and
+the current value is marked stale, in one transaction (I4). An arrival touches no timer: a watchdog
+that comes due first reads the newest arrival and moves itself to the new deadline. It never fires
+beyond the watermark: a deadline that its partition has not been read up to is held, so an outage of
+our own makes no series stale.
 
-Why the current value is locked as well: a row that a worker is writing means that a datapoint is arriving.
+Why the current value is locked as well: a row that a worker is writing means that a datapoint is
+arriving.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from clock.kinds import Bounds, Plan, remove_timers
+from clock.kinds import FiringPlan, ScanBounds, remove_timers
 from timers.identity import staleness_id
 from tocsin.core.columns import numbers, plain_texts
 from tocsin.core.db import Connection, statement
@@ -23,7 +25,7 @@ from tocsin.core.instant import instant_of, microseconds_of
 
 
 class WatchdogRow(NamedTuple):
-    """One row of clock/lock_due_watchdogs. Of a held row only the place is known."""
+    """One row of clock/lock_due_watchdogs. A held row has only its key and time."""
 
     ctid: str
     ref: str
@@ -34,9 +36,10 @@ class WatchdogRow(NamedTuple):
     owner: str
     freshness: str
     deadline: datetime
-    """The newest arrival and the tolerance. Not later than `nominal_at` means that it lapsed then."""
-    place: str
-    """Of the current value, which is locked: its ctid."""
+    """The newest arrival plus the tolerance. If it is not after `nominal_at`, the series is stale
+    since then."""
+    value_ctid: str
+    """The row of the current value, which is locked."""
     held: bool
 
     @property
@@ -45,7 +48,7 @@ class WatchdogRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class WatchdogPlan(Plan):
+class WatchdogPlan(FiringPlan):
     moved: tuple[list[str], list[int]] = field(default_factory=lambda: ([], []))
     consumed: list[str] = field(default_factory=list)
     stale: list[WatchdogRow] = field(default_factory=list)
@@ -63,43 +66,41 @@ class Watchdogs:
     def kind(self) -> str:
         return "watchdog"
 
-    async def lock(self, connection: Connection, bounds: Bounds) -> list[WatchdogRow]:
+    async def lock(self, connection: Connection, bounds: ScanBounds) -> list[WatchdogRow]:
         cursor = await connection.execute(statement("clock/lock_due_watchdogs"), bounds, binary=True)
         return [WatchdogRow(*row) for row in await cursor.fetchall()]
 
-    async def settle(
-        self, connection: Connection, rows: Sequence[WatchdogRow], now: datetime
-    ) -> WatchdogPlan:
-        plan = self.plan(rows)
-        ctids, at = plan.moved
+    async def plan(self, connection: Connection, rows: Sequence[WatchdogRow], now: datetime) -> WatchdogPlan:
+        decide = self.decide(rows)
+        ctids, at = decide.moved
         if ctids:
             moved = {"ctids": plain_texts(ctids), "at": numbers(at)}
             await connection.execute(statement("clock/move_timers"), moved)
-        await remove_timers(connection, plan.consumed)
-        return plan
+        await remove_timers(connection, decide.consumed)
+        return decide
 
-    def plan(self, rows: Sequence[WatchdogRow]) -> WatchdogPlan:
-        plan = WatchdogPlan(considered=len(rows), settled=len(rows))
+    def decide(self, rows: Sequence[WatchdogRow]) -> WatchdogPlan:
+        decide = WatchdogPlan(considered=len(rows), processed=len(rows))
         for row in rows:
             if row.freshness == "fresh" and row.deadline > row.nominal_at:
-                plan.moved[0].append(row.ctid)
-                plan.moved[1].append(microseconds_of(row.deadline))
+                decide.moved[0].append(row.ctid)
+                decide.moved[1].append(microseconds_of(row.deadline))
                 continue
-            plan.consumed.append(row.ctid)
+            decide.consumed.append(row.ctid)
             if row.freshness == "fresh":
-                plan.stale.append(row)
-        plan.fires = len(plan.stale)
-        return plan
+                decide.stale.append(row)
+        decide.fires = len(decide.stale)
+        return decide
 
-    async def write(self, connection: Connection, plan: WatchdogPlan, now: datetime, epoch: int) -> None:
-        stale = plan.stale
+    async def write(self, connection: Connection, decide: WatchdogPlan, now: datetime, epoch: int) -> None:
+        stale = decide.stale
         await connection.execute(
             statement("clock/append_staleness"),
             {
                 "ids": plain_texts(
                     str(staleness_id("stale", row.owner, row.key, row.nominal_at)) for row in stale
                 ),
-                "places": plain_texts(row.place for row in stale),
+                "places": plain_texts(row.value_ctid for row in stale),
                 "deadlines": numbers(microseconds_of(row.nominal_at) for row in stale),
                 "epoch": epoch,
             },

@@ -1,12 +1,12 @@
-"""Why a schedule did or did not fire at an instant: a verdict from its records. Pure.
+"""Explanations: why a schedule did or did not fire at an instant, from its records. Pure.
 
-Guarantee: every question has exactly one outcome, and every claim of the sentence is a fact of a record: the
-fire with the derived id of the occurrence, the missed event that spans it, the tick, or an act of the audit.
-A fire wins over a miss, and both over anything that is only concluded. Where the records say nothing, the
-outcome is `unrecorded`, not a guess.
+Guarantee: every question has exactly one outcome, and every statement of the sentence is a fact of
+a record: the fire with the derived id of the occurrence, the missed event that spans it, the tick,
+or a change in the audit. A fire takes precedence over a miss, and both over anything that is only
+concluded. Where there is no record, the outcome is `unrecorded`, not a guess.
 
-Why by generation: an occurrence belongs to the version of the schedule that was in force before it. What
-happened to it is either in the log under that generation, or the next act replaced it.
+Why by generation: an occurrence belongs to the version of the schedule that was in force before it.
+Its outcome is either in the log under that generation, or the next change replaced it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from clock.explain.history import (
     Version,
     after,
     before,
-    begin_of,
+    first_with_status,
     in_force,
     last_instant,
     successor,
@@ -42,7 +42,7 @@ _ON_TIME = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Explanation:
     outcome: str
     """One of OUTCOMES."""
     sentence: str
@@ -50,17 +50,17 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Records:
+class ScheduleRecords:
     row: Row
-    """The schedule with its tick, as `find_schedule` gives it."""
+    """The schedule with its tick, as `find_schedule` returns it."""
     history: History
     asked: datetime
     now: datetime
     fires: Mapping[str, Row]
-    """By id, as 32 hexadecimal digits."""
+    """Fires by id, as 32 hexadecimal digits."""
     missed: Sequence[Row]
     log_from: datetime | None = None
-    """When the log begins, if older records were dropped from it."""
+    """When the log begins, if older records were dropped."""
 
     @property
     def timer(self) -> str:
@@ -68,9 +68,10 @@ class Records:
 
 
 def possible_ids(row: Row, history: History, asked: datetime) -> dict[str, tuple[Version, Occurrence]]:
-    """The id of each fire that the asked instant may mean; the newest generation first.
+    """The ids of all fires that the asked instant may mean, the newest generation first.
 
-    A tick that newer tz data would put elsewhere is named by its instant, so that is tried as well.
+    A tick that newer tz data would put elsewhere is identified by its instant, so that id is
+    included as well.
     """
     possible = {}
     for version in reversed(history):
@@ -79,31 +80,31 @@ def possible_ids(row: Row, history: History, asked: datetime) -> dict[str, tuple
     return possible
 
 
-def explain(records: Records) -> Verdict:
-    verdict = _fire(records) or _miss(records) or _absence(records)
-    known = {
+def explain(records: ScheduleRecords) -> Explanation:
+    explanation = _fire(records) or _miss(records) or _absence(records)
+    facts = {
         "schedule": records.row["name"],
         "owner": records.row["owner"],
         "asked": records.asked,
         "timer": records.timer,
     }
-    return Verdict(verdict.outcome, verdict.sentence, {**known, **verdict.facts})
+    return Explanation(explanation.outcome, explanation.sentence, {**facts, **explanation.facts})
 
 
-def _fire(records: Records) -> Verdict | None:
+def _fire(records: ScheduleRecords) -> Explanation | None:
     for id, (version, occurrence) in possible_ids(records.row, records.history, records.asked).items():
         if id in records.fires:
             return _fired(records, version, occurrence, records.fires[id])
     return None
 
 
-def _fired(records: Records, version: Version, occurrence: Occurrence, event: Row) -> Verdict:
+def _fired(records: ScheduleRecords, version: Version, occurrence: Occurrence, event: Row) -> Explanation:
     tz = version.tz
     due_at = event["fire_at"]
     late = max(event["recorded_at"] - due_at, timedelta(0))
     spread = due_at - occurrence.at
     cited = f"seq {event['seq']}, generation {version.generation}"
-    outcome = _how(occurrence, tz, late, spread)
+    outcome = _fire_outcome(occurrence, tz, late, spread)
     if outcome == "late":
         sentence = (
             f"fired at {when(event['recorded_at'], tz)}, {length(late)} late: it was due at "
@@ -126,10 +127,10 @@ def _fired(records: Records, version: Version, occurrence: Occurrence, event: Ro
         "recorded_at": event["recorded_at"],
         "late_ms": late // timedelta(milliseconds=1),
     }
-    return Verdict(outcome, sentence + _noted(occurrence), facts)
+    return Explanation(outcome, sentence + _note(occurrence), facts)
 
 
-def _how(occurrence: Occurrence, tz: str, late: timedelta, spread: timedelta) -> str:
+def _fire_outcome(occurrence: Occurrence, tz: str, late: timedelta, spread: timedelta) -> str:
     if late > _ON_TIME:
         return "late"
     if occurrence.wall is not None and occurrence.at.astimezone(zone(tz)).replace(tzinfo=None) != (
@@ -139,7 +140,7 @@ def _how(occurrence: Occurrence, tz: str, late: timedelta, spread: timedelta) ->
     return "spread" if spread else "fired"
 
 
-def _miss(records: Records) -> Verdict | None:
+def _miss(records: ScheduleRecords) -> Explanation | None:
     for event in records.missed:
         first, last = (parse_instant(event["payload"][end]) for end in ("first", "last"))
         for version in records.history:
@@ -151,7 +152,9 @@ def _miss(records: Records) -> Verdict | None:
     return None
 
 
-def _missed(version: Version, occurrence: Occurrence, event: Row, span: tuple[datetime, datetime]) -> Verdict:
+def _missed(
+    version: Version, occurrence: Occurrence, event: Row, span: tuple[datetime, datetime]
+) -> Explanation:
     payload = event["payload"]
     tz = version.tz
     count = f"{'at least ' if payload['at_least'] else ''}{payload['count']}"
@@ -169,11 +172,11 @@ def _missed(version: Version, occurrence: Occurrence, event: Row, span: tuple[da
         "recorded_at": event["recorded_at"],
         **{key: payload[key] for key in ("reason", "count", "at_least", "first", "last")},
     }
-    return Verdict("missed", sentence + _noted(occurrence), facts)
+    return Explanation("missed", sentence + _note(occurrence), facts)
 
 
-def _absence(records: Records) -> Verdict:
-    """Neither fired nor missed: what stood in the way."""
+def _absence(records: ScheduleRecords) -> Explanation:
+    """Explain an instant that neither fired nor was missed."""
     version = in_force(records.history, records.asked)
     occurrence = None if version is None else _occurrence_of(records, version)
     if version is None or occurrence is None:
@@ -185,11 +188,14 @@ def _absence(records: Records) -> Verdict:
         if next_version is None:
             return _armed(records, version, occurrence)
         return _replaced(version, occurrence, next_version)
-    return _standing(records, version, occurrence)
+    return _inactive(records, version, occurrence)
 
 
-def _occurrence_of(records: Records, version: Version) -> Occurrence | None:
-    """What the version names; the armed tick is one, even where its recurrence no longer says so."""
+def _occurrence_of(records: ScheduleRecords, version: Version) -> Occurrence | None:
+    """The occurrence that the version names.
+
+    The armed tick is one, even if its recurrence no longer names it.
+    """
     found = version.named(records.asked)
     armed_at = records.row["nominal_at"]
     if found is None and version is records.history[-1] and armed_at is not None:
@@ -201,39 +207,39 @@ def _occurrence_of(records: Records, version: Version) -> Occurrence | None:
     return found
 
 
-def _dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Verdict:
+def _dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Explanation:
     sentence = (
-        f"there is no record of {when(occurrence.at, version.tz)} any more: generation {version.generation} names "
-        f"it, and older records than {when(log_from, version.tz)} were dropped"
+        f"there is no longer a record of {when(occurrence.at, version.tz)}: generation {version.generation} names "
+        f"it, and records older than {when(log_from, version.tz)} were dropped"
     )
     facts = {**_occurrence_facts(version, occurrence), "log_from": log_from}
-    return Verdict("unrecorded", sentence + _noted(occurrence), facts)
+    return Explanation("unrecorded", sentence + _note(occurrence), facts)
 
 
-def _armed(records: Records, version: Version, occurrence: Occurrence) -> Verdict:
-    """The newest version is active: its tick tells, or the records have nothing."""
+def _armed(records: ScheduleRecords, version: Version, occurrence: Occurrence) -> Explanation:
+    """The newest version is active: the tick explains it, or there is no record."""
     row = records.row
     if row["nominal_at"] is None or occurrence.at < row["nominal_at"]:
         sentence = (
             f"there is no record of {when(occurrence.at, version.tz)}: generation {version.generation} names "
             "it, and the log holds neither a fire nor a miss of it"
         )
-        return Verdict("unrecorded", sentence + _noted(occurrence), _occurrence_facts(version, occurrence))
-    trouble = {key: row[key] for key in ("attempts", "last_error", "parked_at")}
-    facts = {**_occurrence_facts(version, occurrence), **(trouble if row["attempts"] else {})}
+        return Explanation("unrecorded", sentence + _note(occurrence), _occurrence_facts(version, occurrence))
+    failure = {key: row[key] for key in ("attempts", "last_error", "parked_at")}
+    facts = {**_occurrence_facts(version, occurrence), **(failure if row["attempts"] else {})}
     if row["parked_at"] is not None:
         sentence = (
             f"did not fire at {when(occurrence.at, version.tz)}: its timer {records.timer} was parked at "
             f"{when(row['parked_at'], version.tz)} after {row['attempts']} attempts ({row['last_error']}), "
             f"generation {version.generation}; edit the schedule to arm it again"
         )
-        return Verdict("parked", sentence + _noted(occurrence), facts)
+        return Explanation("parked", sentence + _note(occurrence), facts)
     due_at = occurrence.at + spread_of(row["owner"], row["name"], row["spread"])
     pending = _pending(records, version, occurrence, due_at)
-    return Verdict("pending", pending + _noted(occurrence), {**facts, "due_at": due_at})
+    return Explanation("pending", pending + _note(occurrence), {**facts, "due_at": due_at})
 
 
-def _pending(records: Records, version: Version, occurrence: Occurrence, due_at: datetime) -> str:
+def _pending(records: ScheduleRecords, version: Version, occurrence: Occurrence, due_at: datetime) -> str:
     row, tz = records.row, version.tz
     cited = f"timer {records.timer}, generation {version.generation}"
     if row["attempts"] and occurrence.at == row["nominal_at"]:
@@ -244,7 +250,7 @@ def _pending(records: Records, version: Version, occurrence: Occurrence, due_at:
     if due_at <= records.now:
         return (
             f"has not fired at {when(due_at, tz)} yet: it is {length(records.now - due_at)} overdue, {cited}; "
-            "`tocsin doctor` says whether a clock runs"
+            "`tocsin doctor` shows whether a clock runs"
         )
     text = f"not due yet: fires at {when(due_at, tz)}, in {length(due_at - records.now)}, {cited}"
     if due_at != occurrence.at:
@@ -252,9 +258,9 @@ def _pending(records: Records, version: Version, occurrence: Occurrence, due_at:
     return text
 
 
-def _standing(records: Records, version: Version, occurrence: Occurrence) -> Verdict:
-    """It was paused or cancelled at that time."""
-    act = begin_of(records.history, version)
+def _inactive(records: ScheduleRecords, version: Version, occurrence: Occurrence) -> Explanation:
+    """The schedule was paused or cancelled at that time."""
+    change = first_with_status(records.history, version)
     end = successor(records.history, version)
     while end is not None and end.status == version.status:
         end = successor(records.history, end)
@@ -263,30 +269,31 @@ def _standing(records: Records, version: Version, occurrence: Occurrence) -> Ver
         until = f"; {_by(end, version.tz)} made it {end.status} again (generation {end.generation})"
     verb = "would not fire" if occurrence.at > records.now else "did not fire"
     sentence = (
-        f"{verb} at {when(occurrence.at, version.tz)}: {_by(act, version.tz)} {version.status} it "
-        f"(generation {act.generation}){until}"
+        f"{verb} at {when(occurrence.at, version.tz)}: {_by(change, version.tz)} {version.status} it "
+        f"(generation {change.generation}){until}"
     )
-    facts = {**_occurrence_facts(version, occurrence), **_act_facts(act)}
-    return Verdict(version.status, sentence + _noted(occurrence), facts)
+    facts = {**_occurrence_facts(version, occurrence), **_change_facts(change)}
+    return Explanation(version.status, sentence + _note(occurrence), facts)
 
 
-def _replaced(version: Version, occurrence: Occurrence, act: Version) -> Verdict:
-    """It was due, and the act came before the fire."""
-    done = "edited" if act.status == "active" else act.status
+def _replaced(version: Version, occurrence: Occurrence, change: Version) -> Explanation:
+    """The occurrence was due, and a change came before the fire."""
+    done = "edited" if change.status == "active" else change.status
     sentence = (
         f"did not fire at {when(occurrence.at, version.tz)}: generation {version.generation} had not fired it yet "
-        f"when {_by(act, version.tz)} {done} it (generation {act.generation}), and an act never fires retroactively"
+        f"when {_by(change, version.tz)} {done} it (generation {change.generation}), and a change never fires "
+        "retroactively"
     )
-    facts = {**_occurrence_facts(version, occurrence), **_act_facts(act)}
-    return Verdict(done, sentence + _noted(occurrence), facts)
+    facts = {**_occurrence_facts(version, occurrence), **_change_facts(change)}
+    return Explanation(done, sentence + _note(occurrence), facts)
 
 
-def _unnamed(records: Records, version: Version | None) -> Verdict:
+def _unnamed(records: ScheduleRecords, version: Version | None) -> Explanation:
     """The version in force does not name the asked instant."""
     history, asked = records.history, records.asked
     if version is None:
         first = history[0]
-        return _not_an_occurrence(records, first, f"it was added only then: {_by(first, first.tz)}")
+        return _not_an_occurrence(records, first, f"it was added later: {_by(first, first.tz)}")
     for earlier in reversed(history[: history.index(version)]):
         occurrence = earlier.named(asked)
         if occurrence is not None and earlier.at < occurrence.at:
@@ -298,29 +305,40 @@ def _unnamed(records: Records, version: Version | None) -> Verdict:
             f"{when(last.at, version.tz)}, the schedule is {records.row['status']}, generation {version.generation}"
         )
         facts = {"generation": version.generation, "tz": version.tz, "last_at": last.at}
-        return Verdict("ended", sentence + _noted(last), facts)
+        return Explanation("ended", sentence + _note(last), facts)
     return _not_an_occurrence(records, version, "")
 
 
-def _edited(records: Records, earlier: Version, occurrence: Occurrence, version: Version) -> Verdict:
-    """An earlier generation named this time, and an edit before it took it away."""
+def _edited(
+    records: ScheduleRecords, earlier: Version, occurrence: Occurrence, version: Version
+) -> Explanation:
+    """An earlier generation named this time, and an edit before that time removed it."""
     history = records.history
-    # The act that took it away is the first that no longer names it, not the newest.
-    act = next(one for one in history[history.index(earlier) + 1 :] if one.named(records.asked) is None)
+    # The edit that removed it is the first that no longer names it, not the newest.
+    edit = next(
+        later for later in history[history.index(earlier) + 1 :] if later.named(records.asked) is None
+    )
     following = after(version, history, records.asked)
     then = f"; the next time is {when(following.at, version.tz)}" if following is not None else ""
     sentence = (
         f"did not fire at {when(occurrence.at, earlier.tz)}: generation {earlier.generation} named this time, "
-        f"{_by(act, earlier.tz)} edited it to {act.describe} (generation {act.generation}){then}"
+        f"{_by(edit, earlier.tz)} edited it to {edit.describe} (generation {edit.generation}){then}"
     )
-    facts = {**_occurrence_facts(earlier, occurrence), **_act_facts(act)}
+    facts = {**_occurrence_facts(earlier, occurrence), **_change_facts(edit)}
     facts["nearest_after"] = following and following.at
-    return Verdict("edited", sentence + _noted(occurrence), facts)
+    return Explanation("edited", sentence + _note(occurrence), facts)
 
 
-def _not_an_occurrence(records: Records, version: Version, why: str) -> Verdict:
-    found = [before(version, records.history, records.asked), after(version, records.history, records.asked)]
-    near = " and ".join(f"{when(one.at, version.tz)}{_bracketed(one)}" for one in found if one is not None)
+def _not_an_occurrence(records: ScheduleRecords, version: Version, why: str) -> Explanation:
+    earlier, later = (
+        before(version, records.history, records.asked),
+        after(version, records.history, records.asked),
+    )
+    near = " and ".join(
+        f"{when(occurrence.at, version.tz)}{_bracketed(occurrence)}"
+        for occurrence in (earlier, later)
+        if occurrence is not None
+    )
     sentence = (
         f"{when(records.asked, version.tz)} is not an occurrence of {version.describe} "
         f"(generation {version.generation})"
@@ -330,17 +348,17 @@ def _not_an_occurrence(records: Records, version: Version, why: str) -> Verdict:
     facts = {
         "generation": version.generation,
         "tz": version.tz,
-        "nearest_before": found[0] and found[0].at,
-        "nearest_after": found[1] and found[1].at,
+        "nearest_before": earlier and earlier.at,
+        "nearest_after": later and later.at,
     }
-    return Verdict("not-an-occurrence", sentence, facts)
+    return Explanation("not-an-occurrence", sentence, facts)
 
 
-def _by(act: Version, tz: str) -> str:
-    return f"{act.who} via {act.via} at {when(act.at, tz)}"
+def _by(change: Version, tz: str) -> str:
+    return f"{change.who} via {change.via} at {when(change.at, tz)}"
 
 
-def _noted(occurrence: Occurrence) -> str:
+def _note(occurrence: Occurrence) -> str:
     return f"; {occurrence.note}" if occurrence.note else ""
 
 
@@ -357,5 +375,5 @@ def _occurrence_facts(version: Version, occurrence: Occurrence) -> dict[str, Any
     }
 
 
-def _act_facts(act: Version) -> dict[str, Any]:
-    return {"who": act.who, "via": act.via, "acted_at": act.at, "act_generation": act.generation}
+def _change_facts(change: Version) -> dict[str, Any]:
+    return {"who": change.who, "via": change.via, "acted_at": change.at, "act_generation": change.generation}

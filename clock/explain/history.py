@@ -1,11 +1,12 @@
-"""The generations of a schedule, and which of them name an instant that somebody asks about. Pure.
+"""The generations of a schedule, and which of them name an instant. Pure.
 
-Guarantee: every generation that the audit knows is here, in the order of the acts that made them, and the
-current one always. The id of each fire that could have happened at the asked instant follows from them
-(`timers.identity`), so that a fire is found by its id, never by guessing from times.
+Guarantee: every generation that the audit has is here, in the order of the changes that created
+them, and the current one always. The ids of all fires that could have happened at the asked instant
+follow from them (`timers.identity`), so that a fire is found by its id and never guessed from
+times.
 
-Why a second wide: a person asks for 08:00:00, and a service schedules at an instant with microseconds. An asked
-instant without a fraction means the second that begins there.
+Why a second wide: an operator asks for 08:00:00, and a service schedules at an instant with
+microseconds. An asked instant without a fraction means the second that begins there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Version:
-    """A schedule as one act left it."""
+    """A schedule after one change."""
 
     generation: int
     at: datetime
@@ -41,7 +42,7 @@ class Version:
 
     @cached_property
     def recurrence(self) -> Recurrence | None:
-        """None if it cannot be evaluated: that is what a timer is parked for."""
+        """The recurrence; None if it cannot be evaluated, in which case the timer is parked."""
         try:
             return parse_spec(self.spec)
         except (TocsinError, TypeError, ValueError, KeyError, AttributeError):
@@ -63,8 +64,8 @@ class Version:
         """The occurrence that the asked instant means."""
         if self.recurrence is None:
             return None
-        found = self.recurrence.occurrence_after(asked - MICROSECOND)
-        return found if found is not None and found.at <= last_instant(asked) else None
+        occurrence = self.recurrence.occurrence_after(asked - MICROSECOND)
+        return occurrence if occurrence is not None and occurrence.at <= last_instant(asked) else None
 
     def event_id(self, schedule_id: object, occurrence: Occurrence) -> str:
         return event_id_text(str(schedule_id), self.generation, self._identity(occurrence))
@@ -88,21 +89,21 @@ def last_instant(asked: datetime) -> datetime:
     return asked if asked.microsecond else asked + _SECOND - MICROSECOND
 
 
-def history_of(row: Row, acts: Sequence[Row]) -> History:
+def history_of(row: Row, changes: Sequence[Row]) -> History:
     versions = [
         Version(
-            act["new"]["generation"],
-            as_utc(act["at"], "at"),
-            act["who"],
-            act["via"],
-            act["new"]["status"],
-            act["new"]["recurrence"],
+            change["new"]["generation"],
+            as_utc(change["at"], "at"),
+            change["who"],
+            change["via"],
+            change["new"]["status"],
+            change["new"]["recurrence"],
         )
-        for act in acts
-        if act["new"] and "recurrence" in act["new"]
+        for change in changes
+        if change["new"] and "recurrence" in change["new"]
     ]
     if not versions or versions[-1].generation != row["generation"]:
-        # Somebody changed the row by hand, or the audit was shortened: what stands is still known.
+        # The row was changed by hand, or the audit was pruned. The row itself is still known.
         at = as_utc(row["updated_at" if versions else "created_at"], "at")
         versions.append(
             Version(
@@ -118,14 +119,18 @@ def history_of(row: Row, acts: Sequence[Row]) -> History:
 
 
 def in_force(history: History, asked: datetime) -> Version | None:
-    """The version whose occurrence this would be. An edit names times after itself, so one at its own instant
-    belongs to the version before; only a one-shot may be added when its time has passed."""
+    """The version that an occurrence at this instant would belong to.
+
+    An edit names times after itself, so an occurrence at its own instant belongs to the version
+    before. Only a one-shot may be added after its time has passed.
+    """
     named = [occurrence.at for version in history if (occurrence := version.named(asked)) is not None]
-    # An act within the asked second came after the occurrence in it, or before: the occurrence decides.
+    # A change within the asked second may be before or after the occurrence in it: the occurrence
+    # decides.
     instant = min(named, default=asked)
-    found = [version for version in history if version.at < instant]
-    if found:
-        return found[-1]
+    earlier = [version for version in history if version.at < instant]
+    if earlier:
+        return earlier[-1]
     return history[0] if history[0].is_once and history[0].named(asked) else None
 
 
@@ -134,8 +139,11 @@ def successor(history: History, version: Version) -> Version | None:
     return history[after] if after < len(history) else None
 
 
-def begin_of(history: History, version: Version) -> Version:
-    """The act that brought the status of this version: an edit of a paused schedule did not pause it."""
+def first_with_status(history: History, version: Version) -> Version:
+    """The change that brought the status of this version.
+
+    An edit of a paused schedule did not pause it.
+    """
     first = version
     for earlier in reversed(history[: history.index(version)]):
         if earlier.status != version.status:
@@ -145,12 +153,15 @@ def begin_of(history: History, version: Version) -> Version:
 
 
 def latest_asked(row: Row, history: History, now: datetime) -> datetime:
-    """The latest occurrence; if there was none yet, the one that is pending, or the next one there would be."""
+    """The latest occurrence.
+
+    If there was none yet, the pending one, or the next one that would be.
+    """
     until = now
     for version in reversed(history):
-        found = before(version, history, until)
-        if found is not None:
-            return found.at
+        occurrence = before(version, history, until)
+        if occurrence is not None:
+            return occurrence.at
         until = min(until, version.at)
     if row["nominal_at"] is not None:
         return as_utc(row["nominal_at"], "nominal_at")
@@ -159,7 +170,7 @@ def latest_asked(row: Row, history: History, now: datetime) -> datetime:
 
 
 def before(version: Version, history: History, until: datetime) -> Occurrence | None:
-    """Its latest occurrence up to `until`, since it is there."""
+    """The latest occurrence of the version up to `until`, since the version exists."""
     if version.recurrence is None:
         return None
     once_past = version.is_once and version is history[0]
@@ -167,7 +178,7 @@ def before(version: Version, history: History, until: datetime) -> Occurrence | 
 
 
 def after(version: Version, history: History, instant: datetime) -> Occurrence | None:
-    """Its first occurrence after `instant`, once the schedule is there."""
+    """The first occurrence of the version after `instant`, since the schedule exists."""
     if version.recurrence is None:
         return None
     return version.recurrence.occurrence_after(max(instant, history[0].at))

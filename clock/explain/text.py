@@ -1,4 +1,4 @@
-"""How `explain` writes instants and durations for a person. Pure."""
+"""Instants and durations as text in explanations. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def when(instant: datetime, tz: str = "UTC") -> str:
-    """`2026-03-08 03:00:00 EDT (07:00:00 UTC)`; the date in UTC only where it is another one."""
+    """`2026-03-08 03:00:00 EDT (07:00:00 UTC)`, with the date in UTC only if it differs."""
     utc = instant.astimezone(UTC)
     if tz == "UTC":
         return f"{utc:%Y-%m-%d %H:%M:%S}{_fraction(utc)} UTC"
@@ -23,7 +23,7 @@ def when(instant: datetime, tz: str = "UTC") -> str:
 
 
 def length(duration: timedelta) -> str:
-    """`3 ms` below a second, then `2m13s`: milliseconds of an hour interest nobody."""
+    """`3 ms` below a second, then `2m13s`: to the second is enough for longer durations."""
     duration = max(duration, timedelta(0))
     if duration < _SECOND:
         return f"{duration // _MILLISECOND} ms"

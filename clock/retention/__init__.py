@@ -1,11 +1,14 @@
-"""Retention: what is old is dropped, and what hung on it removed, by the clock that leads, once an hour.
+"""Retention: the leading clock drops old partitions once an hour, and the rows that belong to them.
 
-Guarantee: nothing is dropped that is younger than its age, that the stream has not carried, that a worker has not
-read, or that an action began with which is under way or can be tried again. The newest events of each rule are kept
-aside first, so a rule that rarely speaks does not lose its history, and does not keep a million other rows either. A
-partition is dropped whole: the horizon of the log is one number, raised before the first table goes. Rows elsewhere
-that belong to what is gone follow (`rows`).
+Guarantee: nothing is dropped that is younger than its age, that is not in the stream yet, that a
+worker has not read, or that started a run which is active or can be retried. The newest events of
+each rule are copied to another table first, so a rule that rarely fires keeps its history, and does
+not keep a million other rows either. A partition is dropped whole: the horizon of the log is one
+number, raised before the first table is dropped. Then the rows that belong to dropped records are
+deleted (`rows`).
 
-Why detached first, concurrently and with a short `lock_timeout`: an ordinary drop waits for every reader while
-every writer waits for it. On failure: whatever was done is done, and the next run goes on from there.
+Why a partition is detached first, concurrently and with a short `lock_timeout`: an ordinary drop
+waits for every reader while every writer waits for it.
+
+On failure: what was done stays done, and the next run continues from there.
 """

@@ -1,7 +1,8 @@
-"""What may be dropped, and what holds the rest. Pure.
+"""The plan of a prune: which partitions may be dropped, and why the next ones may not. Pure.
 
-Guarantee: ranges of the log go from the oldest on, without leaving one out; a day of datapoints goes when all of it is
-old. The reason that is given for the first one that stays is true of all behind it.
+Guarantee: ranges of the log are dropped from the oldest on, without leaving one out. A day of
+datapoints is dropped when all of it is old. The reason given for the first range or day that stays
+is true for all later ones.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import NamedTuple
 
 
 class LogRange(NamedTuple):
-    """One range of seqs, with what is left of its tables."""
+    """One range of seqs, with its remaining tables."""
 
     start: int
     until: int
     tables: tuple[str, ...]
     bytes: int
     newest_at: datetime | None
-    """When its last record was committed; None if it is not full yet."""
+    """When its last record was committed; None if the range is not full yet."""
 
 
 class DatapointDay(NamedTuple):
@@ -35,22 +36,22 @@ class DatapointDay(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """How far each who needs the log has come; None: it has not begun."""
+    """How far each reader of the log has come; None if it has not begun."""
 
     now: datetime
     published: int | None
-    """The last seq of the stream, as its publisher last saw it."""
+    """The last seq of the stream, from the publisher's last audit."""
     read: int | None
     """The last seq that the record lane has read."""
     oldest_trigger: int | None
-    """The seq of the oldest event that an action under way began with; None if there is none."""
+    """The seq of the oldest event that started an active run; None if there is none."""
     oldest_dead: int | None
-    """The same of actions that failed, as long as they can be tried again."""
+    """The seq of the oldest event that started a dead run that can be retried."""
     data_watermark: datetime | None
-    """Up to when every partition of the data lane is complete."""
+    """The lowest watermark of the data lane."""
 
 
-class Kept(NamedTuple):
+class KeptItem(NamedTuple):
     what: str
     why: str
 
@@ -59,12 +60,12 @@ class Kept(NamedTuple):
 class PrunePlan:
     ranges: tuple[LogRange, ...]
     days: tuple[DatapointDay, ...]
-    kept: tuple[Kept, ...]
-    """The first range and the first day that stay, with the reason."""
+    kept: tuple[KeptItem, ...]
+    """The first range and the first day that stay, each with the reason."""
 
     @property
     def bytes(self) -> int:
-        return sum(one.bytes for one in self.ranges) + sum(day.bytes for day in self.days)
+        return sum(range_.bytes for range_ in self.ranges) + sum(day.bytes for day in self.days)
 
 
 def plan_pruning(
@@ -74,47 +75,47 @@ def plan_pruning(
     record_age: timedelta,
     datapoint_age: timedelta,
 ) -> PrunePlan:
-    kept: list[Kept] = []
-    dropped: list[LogRange] = []
-    for one in sorted(ranges):
-        why = _holds_range(one, limits, record_age)
+    kept: list[KeptItem] = []
+    dropped_ranges: list[LogRange] = []
+    for range_ in sorted(ranges):
+        why = _range_kept_by(range_, limits, record_age)
         if why is not None:
-            kept.append(Kept(f"records {one.start} to {one.until - 1}", why))
+            kept.append(KeptItem(f"records {range_.start} to {range_.until - 1}", why))
             break
-        dropped.append(one)
-    gone: list[DatapointDay] = []
+        dropped_ranges.append(range_)
+    dropped_days: list[DatapointDay] = []
     for day in sorted(days):
-        why = _holds_day(day, limits, datapoint_age)
+        why = _day_kept_by(day, limits, datapoint_age)
         if why is not None:
-            kept.append(Kept(f"datapoints of {day.day}", why))
+            kept.append(KeptItem(f"datapoints of {day.day}", why))
             break
-        gone.append(day)
-    return PrunePlan(tuple(dropped), tuple(gone), tuple(kept))
+        dropped_days.append(day)
+    return PrunePlan(tuple(dropped_ranges), tuple(dropped_days), tuple(kept))
 
 
-def _holds_range(one: LogRange, limits: Limits, age: timedelta) -> str | None:
-    if one.newest_at is None:
+def _range_kept_by(range_: LogRange, limits: Limits, age: timedelta) -> str | None:
+    if range_.newest_at is None:
         return "records are still added to it"
-    if limits.now - one.newest_at < age:
+    if limits.now - range_.newest_at < age:
         return f"younger than {_days(age)}"
-    last = one.until - 1
+    last = range_.until - 1
     if limits.published is None or limits.published < last:
         return f"the stream has them up to {limits.published or 0}"
     if limits.read is None or limits.read < last:
         return f"workers have read up to {limits.read or 0}"
     if limits.oldest_trigger is not None and limits.oldest_trigger <= last:
-        return f"an action under way began with record {limits.oldest_trigger}"
+        return f"an active run was started by record {limits.oldest_trigger}"
     if limits.oldest_dead is not None and limits.oldest_dead <= last:
-        return f"an action that can be tried again began with record {limits.oldest_dead}"
+        return f"a dead run that can be retried was started by record {limits.oldest_dead}"
     return None
 
 
-def _holds_day(one: DatapointDay, limits: Limits, age: timedelta) -> str | None:
-    end = one.start + timedelta(days=1)
+def _day_kept_by(day: DatapointDay, limits: Limits, age: timedelta) -> str | None:
+    end = day.start + timedelta(days=1)
     if limits.now - end < age:
         return f"younger than {_days(age)}"
     if limits.data_watermark is None or limits.data_watermark < end:
-        return "workers have not read them all"
+        return "workers have not read them all yet"
     return None
 
 
@@ -125,10 +126,13 @@ def _days(age: timedelta) -> str:
 def ranges_of(
     tables: Sequence[tuple[str, int]], size: int, commits: dict[int, datetime | None]
 ) -> list[LogRange]:
-    """From (name of a table, its bytes), such as event_1000000, to ranges. `commits`: when each range was full."""
-    found: dict[int, list[tuple[str, int]]] = {}
+    """Group tables such as event_1000000, given with their bytes, into ranges.
+
+    `commits` has the instant at which each range was full.
+    """
+    by_start: dict[int, list[tuple[str, int]]] = {}
     for name, count in tables:
-        found.setdefault(int(name.rsplit("_", 1)[1]), []).append((name, count))
+        by_start.setdefault(int(name.rsplit("_", 1)[1]), []).append((name, count))
     return [
         LogRange(
             start,
@@ -137,5 +141,5 @@ def ranges_of(
             sum(count for _, count in of_range),
             commits.get(start),
         )
-        for start, of_range in sorted(found.items())
+        for start, of_range in sorted(by_start.items())
     ]

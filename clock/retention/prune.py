@@ -1,8 +1,9 @@
-"""Carrying out what `plan` allows, table by table, and then the rows that hung on what is gone.
+"""Carries out a prune plan: drops partitions, then deletes the rows that belonged to them.
 
-Guarantee: after the horizon is raised nobody reads what is below it, so a run that is interrupted leaves tables and
-rows that the next one removes, and no wrong answer. A table that somebody uses is left for another time, and said.
-One run at a time; how far it is, and what the last one did, is in `prune_report`.
+Guarantee: after the horizon is raised no reader uses records below it, so an interrupted run leaves
+tables and rows that the next one removes, and no wrong result. A table that is in use is left for
+the next run, and that is logged. One run at a time. Its progress, and the result of the last run,
+are in `prune_report`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import structlog
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from clock.retention.plan import DatapointDay, Kept, Limits, LogRange, PrunePlan, plan_pruning, ranges_of
+from clock.retention.plan import DatapointDay, KeptItem, Limits, LogRange, PrunePlan, plan_pruning, ranges_of
 from clock.retention.rows import KINDS, Progress, count_rows, read_bounds, remove_rows
 from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
@@ -28,22 +29,22 @@ from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _log = structlog.get_logger()
-_COMMITS_AT_ONCE = 1000
-_SERIES_AT_ONCE = 1000
+_COMMITS_PER_CHUNK = 1000
+_SERIES_PER_CHUNK = 1000
 _IN_USE = (LOCK_TIMEOUT, psycopg.errors.QueryCanceled)
 
 
 @dataclass
 class Pruned:
     tables: list[str] = field(default_factory=list)
-    """Partitions that are dropped."""
+    """Dropped partitions."""
     bytes: int = 0
     events_kept: int = 0
     horizon: int | None = None
     rows: dict[str, int] = field(default_factory=dict)
-    """How many rows are gone, by table."""
-    left: list[Kept] = field(default_factory=list)
-    """What was allowed to go and is in use."""
+    """Deleted rows by table."""
+    left: list[KeptItem] = field(default_factory=list)
+    """Tables that could be removed and are in use."""
 
 
 async def read_plan(connection: Connection, settings: Settings) -> PrunePlan:
@@ -68,7 +69,10 @@ async def read_plan(connection: Connection, settings: Settings) -> PrunePlan:
 
 
 async def count_prunable(connection: Connection, settings: Settings, planned: PrunePlan) -> dict[str, int]:
-    """How many rows of each table would go after the plan, at most: events that it keeps aside keep their alarms."""
+    """The largest number of rows of each table that would be deleted after the plan.
+
+    Events that are kept for their rule also keep their alarms.
+    """
     horizon = planned.ranges[-1].until if planned.ranges else 1
     day = planned.days[-1].day + timedelta(days=1) if planned.days else None
     bounds = await read_bounds(connection, settings, horizon, day)
@@ -77,121 +81,124 @@ async def count_prunable(connection: Connection, settings: Settings, planned: Pr
 
 
 async def prune(
-    connection: Connection, settings: Settings, tell: Progress | None = None, *, rest: float = 0.0
+    connection: Connection, settings: Settings, on_progress: Progress | None = None, *, rest: float = 0.0
 ) -> Pruned:
-    """One run. Needs a session of the schema's owner, outside of a transaction. `rest`: see `remove_rows`."""
+    """Prune once. Needs a session of the schema's owner, outside of a transaction.
+
+    `rest` is explained in `remove_rows`.
+    """
     await connection.execute(statement("clock.retention/bound_wait"))
-    async with _turn(connection):
+    async with _exclusive(connection):
         await connection.execute(statement("clock.retention/begin_report"))
         done = Pruned()
         try:
-            await _drop_partitions(connection, settings, done, tell)
-            await _report(connection, done)
-            await _remove_rows(connection, settings, done, tell, rest)
+            await _drop_partitions(connection, settings, done, on_progress)
+            await _write_report(connection, done)
+            await _remove_rows(connection, settings, done, on_progress, rest)
             if done.tables or done.rows:
-                await _record(connection, done)
+                await _append_event(connection, done)
         except psycopg.Error as error:
             if not connection.closed:
-                _leave(done, "what was still to do", f"it failed: {_first_line(error)}")
-                await _report(connection, done, ended=True)
+                _leave(done, "the rest of the run", f"it failed: {_first_line(error)}")
+                await _write_report(connection, done, ended=True)
             raise
-        await _report(connection, done, ended=True)
+        await _write_report(connection, done, ended=True)
     return done
 
 
 async def _drop_partitions(
-    connection: Connection, settings: Settings, done: Pruned, tell: Progress | None
+    connection: Connection, settings: Settings, done: Pruned, on_progress: Progress | None
 ) -> None:
     planned = await read_plan(connection, settings)
-    for one in planned.ranges:
-        await _drop_range(connection, one, settings, done, tell)
+    for log_range in planned.ranges:
+        await _drop_range(connection, log_range, settings, done, on_progress)
         if done.left:
             break
     for day in planned.days:
-        await _keep_last(connection, day)
-        await _drop(connection, day.table, day.bytes, done, tell)
+        await _copy_last_datapoints(connection, day)
+        await _drop(connection, day.table, day.bytes, done, on_progress)
 
 
 @asynccontextmanager
-async def _turn(connection: Connection) -> AsyncIterator[None]:
-    if not await fetch_value(connection, "clock.retention/take_turn"):
-        raise Refused(
-            "old records are being removed at this moment", remedy="`tocsin doctor` shows how far it is"
-        )
+async def _exclusive(connection: Connection) -> AsyncIterator[None]:
+    if not await fetch_value(connection, "clock.retention/lock_run"):
+        raise Refused("another prune is running", remedy="`tocsin doctor` shows its progress")
     try:
         yield
     finally:
         if not connection.closed:
-            await connection.execute(statement("clock.retention/end_turn"))
+            await connection.execute(statement("clock.retention/unlock_run"))
 
 
 async def _drop_range(
-    connection: Connection, one: LogRange, settings: Settings, done: Pruned, tell: Progress | None
+    connection: Connection,
+    log_range: LogRange,
+    settings: Settings,
+    done: Pruned,
+    on_progress: Progress | None,
 ) -> None:
-    raised = await connection.execute(
-        statement("clock.retention/raise_horizon"),
-        {"until": one.until, "per_rule": settings.keep_events_per_rule},
-    )
-    row = await raised.fetchone()
-    done.events_kept += int(row[0]) if row else 0
-    done.horizon = one.until
-    for table in one.tables:
-        await _drop(connection, table, one.bytes // len(one.tables), done, tell)
+    bounds = {"until": log_range.until, "per_rule": settings.keep_events_per_rule}
+    done.events_kept += int(await fetch_value(connection, "clock.retention/raise_horizon", bounds))
+    done.horizon = log_range.until
+    for table in log_range.tables:
+        await _drop(connection, table, log_range.bytes // len(log_range.tables), done, on_progress)
 
 
-async def _keep_last(connection: Connection, day: DatapointDay) -> None:
-    """What a replay of later days begins with."""
+async def _copy_last_datapoints(connection: Connection, day: DatapointDay) -> None:
+    """Keep the last datapoint of each series, with which a replay of later days begins."""
     last: tuple[str, str] | None = ("", "")
     while last is not None:
-        given = {"owner": last[0], "key": last[1], "start": day.start, "most": _SERIES_AT_ONCE}
-        last = await fetch_one(connection, "clock.retention/keep_last_datapoints", given)
+        chunk = {"owner": last[0], "key": last[1], "start": day.start, "most": _SERIES_PER_CHUNK}
+        last = await fetch_one(connection, "clock.retention/keep_last_datapoints", chunk)
 
 
-async def _drop(connection: Connection, table: str, bytes: int, done: Pruned, tell: Progress | None) -> None:
+async def _drop(
+    connection: Connection, table: str, bytes: int, done: Pruned, on_progress: Progress | None
+) -> None:
     try:
         parent = await fetch_one(connection, "clock.retention/read_parent", {"table": table})
         if parent is not None:
-            begun = statement("clock.retention/finish_detach")
-            detach = begun if parent[1] else statement("clock.retention/detach")
+            finish = statement("clock.retention/finish_detach")
+            detach = finish if parent[1] else statement("clock.retention/detach")
             await connection.execute(_named(detach, parent=parent[0], table=table))
         await connection.execute(_named(statement("clock.retention/drop_table"), table=table))
     except _IN_USE as error:
-        _leave(done, table, f"somebody uses it: {_first_line(error)}")
+        _leave(done, table, f"it is in use: {_first_line(error)}")
         return
     except psycopg.errors.InsufficientPrivilege:
-        _leave(done, table, "only the owner of the schema may drop it: run `tocsin prune` as that role")
+        _leave(done, table, "only the owner of the schema can drop it: run `tocsin prune` with that role")
         return
     done.tables.append(table)
     done.bytes += bytes
-    if tell is not None:
-        tell(table, 0)
+    if on_progress is not None:
+        on_progress(table, 0)
 
 
 async def _remove_rows(
-    connection: Connection, settings: Settings, done: Pruned, tell: Progress | None, rest: float
+    connection: Connection, settings: Settings, done: Pruned, on_progress: Progress | None, rest: float
 ) -> None:
     bounds = await read_bounds(connection, settings)
     for kind in KINDS:
         try:
-            gone = await remove_rows(connection, kind, bounds, rest=rest, tell=tell)
+            deleted = await remove_rows(connection, kind, bounds, rest=rest, on_progress=on_progress)
         except _IN_USE as error:
-            _leave(done, kind.table, f"somebody uses it: {_first_line(error)}")
+            _leave(done, kind.table, f"it is in use: {_first_line(error)}")
             continue
         except psycopg.Error as error:
             if connection.closed:
                 raise
-            # One row that cannot be read must not keep all the others for ever.
+            # One unreadable row must not keep all the other tables from being pruned.
             _leave(done, kind.table, f"it failed: {_first_line(error)}")
             continue
-        if gone:
-            done.rows[kind.table] = gone
-        await _report(connection, done)
+        if deleted:
+            done.rows[kind.table] = deleted
+        await _write_report(connection, done)
     await _forget_commits(connection)
 
 
 def _leave(done: Pruned, table: str, why: str) -> None:
-    done.left.append(Kept(table, why))
-    _log.warning("could not be removed, trying again later", table=table, why=why)
+    done.left.append(KeptItem(table, why))
+    _log.warning("pruning a table failed, trying again later", table=table, why=why)
 
 
 def _first_line(error: BaseException) -> str:
@@ -204,20 +211,20 @@ def _named(query: bytes, **tables: str) -> sql.Composed:
 
 
 async def _forget_commits(connection: Connection) -> None:
-    most = {"most": _COMMITS_AT_ONCE}
+    most = {"most": _COMMITS_PER_CHUNK}
     while True:
-        if await fetch_value(connection, "clock.retention/forget_commits", most) < _COMMITS_AT_ONCE:
+        if await fetch_value(connection, "clock.retention/forget_commits", most) < _COMMITS_PER_CHUNK:
             return
 
 
-async def _report(connection: Connection, done: Pruned, *, ended: bool = False) -> None:
+async def _write_report(connection: Connection, done: Pruned, *, ended: bool = False) -> None:
     removed = {**({"partitions": len(done.tables)} if done.tables else {}), **done.rows}
-    left = [one._asdict() for one in done.left]
-    given = {"removed": Jsonb(removed), "left": Jsonb(left), "ended": ended}
-    await connection.execute(statement("clock.retention/write_report"), given)
+    left = [item._asdict() for item in done.left]
+    report = {"removed": Jsonb(removed), "left": Jsonb(left), "ended": ended}
+    await connection.execute(statement("clock.retention/write_report"), report)
 
 
-async def _record(connection: Connection, done: Pruned) -> None:
+async def _append_event(connection: Connection, done: Pruned) -> None:
     payload = {
         "tables": done.tables,
         "bytes": done.bytes,
@@ -229,5 +236,5 @@ async def _record(connection: Connection, done: Pruned) -> None:
     try:
         await append_events(connection, [event])
     except _IN_USE as error:
-        _leave(done, "the event log-pruned", f"somebody holds the log: {_first_line(error)}")
+        _leave(done, "the event log-pruned", f"the log is locked: {_first_line(error)}")
     _log.info("pruned", tables=len(done.tables), bytes=done.bytes, horizon=done.horizon, **done.rows)

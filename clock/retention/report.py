@@ -1,4 +1,4 @@
-"""The last run of retention, or the one under way, as it wrote it down."""
+"""The stored report of the last prune, or of the running one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tocsin.core.db import Connection, fetch_one
 
 class PruneReport(NamedTuple):
     began_at: datetime | None
-    """None: there was none yet."""
+    """None if there was no run yet."""
     ended_at: datetime | None
-    """None: it is `under_way`, or was interrupted."""
+    """None if the run is `running`, or was interrupted."""
     removed: Mapping[str, int]
     left: Sequence[Mapping[str, str]]
-    """What was allowed to go and stayed: `what` and `why`."""
+    """Tables that could be removed and were not: `what` and `why`."""
     now: datetime
-    under_way: bool
+    running: bool
 
 
 async def read_prune_report(connection: Connection) -> PruneReport:

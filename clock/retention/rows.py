@@ -1,14 +1,17 @@
-"""Rows that have outlived what they belong to, and their removal, a page at a time.
+"""Deletes rows that have outlived the records or datapoints that they belong to, a chunk at a time.
 
-Guarantee: a row goes when nothing that is left refers to it. What hangs on the log (alarms, actions, lineages, keys of
-events that were handed in, schedules that ended, versions of documents) goes when its last record has left the log;
-what hangs on datapoints (a series, what rules remember of it) when its last datapoint has, and it has been silent
-for long. Whatever is open, under way or armed stays, however old, and so does what a replay of anything that is left
-reads. A series that was found stale does not vanish without a word: `series-forgotten` is an event.
+Guarantee: a row is deleted when nothing that remains refers to it. Rows that belong to the log
+(alarms, runs, lineages, keys of external events, ended schedules, versions of documents) are
+deleted when their last record has left the log. Rows that belong to datapoints (a series, the
+states of rules about it) are deleted when their last datapoint has been dropped and none has
+arrived for long. Everything that is open, active or armed stays, however old, and so does
+everything that a replay of the remaining records needs. A stale series is not deleted without a
+trace: `series-forgotten` is an event.
 
-How: a page of candidates is read without a lock, in the order of an index; those that may go are removed by key in
-one short transaction that passes over rows which somebody holds, and looks again at what may have changed. So nobody
-ever waits for it, and one that is killed leaves whole pages done: the next run goes on with what is left.
+How: a chunk of candidates is read without a lock, in the order of an index. Those that may be
+deleted are deleted by key in one short transaction that skips rows which another transaction has
+locked and checks again what may have changed. So no other transaction ever waits for it, and a
+killed run leaves whole chunks done: the next run continues with the rest.
 """
 
 from __future__ import annotations
@@ -22,35 +25,39 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from clock.time_source import steady_s
-from tocsin.core.db import Connection, fetch_one, retrying, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, retrying
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
-_AT_ONCE = 1000
-_COUNTED_AT_ONCE = 20_000
-_KEYS_TOLD = 100
+_CHUNK = 1000
+_COUNTED_CHUNK = 20_000
+_KEYS_SHOWN = 100
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
-_EVER = "-infinity"
+_BEGINNING = "-infinity"
 Row = tuple[Any, ...]
 Progress = Callable[[str, int], None]
-"""Told the table and how many of its rows are gone."""
+"""Gets the table and the number of its deleted rows."""
 
 
-class Kind(NamedTuple):
+class RowKind(NamedTuple):
     table: str
     listed_by: str
-    """A page behind a key: the columns of the key as text, and whether the row may go."""
+    """A statement that lists a chunk after a key: the key columns as text, and whether the row may be
+    deleted."""
     deleted_by: str
-    """Returns the rows that are gone."""
+    """A statement that deletes rows by key and returns them."""
     begin: tuple[str, ...]
     """A key before all others."""
-    told: Callable[[Sequence[Row], datetime], list[NewEvent]] | None = None
+    events_of: Callable[[Sequence[Row], datetime], list[NewEvent]] | None = None
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What lies before these is old. Where there is no `horizon_at`, nothing has left the log yet."""
+class RowBounds:
+    """The bounds before which rows are old.
+
+    Without a `horizon_at`, no record has left the log yet.
+    """
 
     horizon: int
     horizon_at: datetime | None
@@ -59,51 +66,53 @@ class Bounds:
     dead_until: datetime
     keys_until: datetime
     audit_until: datetime
-    silent_until: datetime
+    series_until: datetime
 
 
 def _forgotten(rows: Sequence[Row], now: datetime) -> list[NewEvent]:
-    """One event for each owner of series that had been found stale."""
+    """One event for each owner of deleted series that were stale."""
     stale = sorted(row[:3] for row in rows if row[3] == "stale")
     events = []
     for owner, of_owner in groupby(stale, key=itemgetter(0)):
-        found = list(of_owner)
+        series = list(of_owner)
         payload = {
-            "count": len(found),
-            "keys": [key for _, key, _ in found[:_KEYS_TOLD]],
-            "last_arrival": max(arrived_at for _, _, arrived_at in found).isoformat(),
+            "count": len(series),
+            "keys": [key for _, key, _ in series[:_KEYS_SHOWN]],
+            "last_arrival": max(arrived_at for _, _, arrived_at in series).isoformat(),
         }
         events.append(NewEvent(now, "derived", "series-forgotten", payload, owner=owner))
     return events
 
 
-# Actions before the schedules that carried them, series before what rules remember of them.
+# Runs before the schedules that started them, series before the states of rules about them.
 KINDS = (
-    Kind("alarm", "list_ended_alarms", "delete_alarms", (_EVER, _NO_UUID)),
-    Kind("action", "list_ended_actions", "delete_actions", (_EVER, _NO_UUID)),
-    Kind("event_lineage", "list_lineages", "delete_lineages", (_EVER, _NO_UUID)),
-    Kind("ingest_event", "list_event_keys", "delete_event_keys", (_EVER, "")),
-    Kind("schedule", "list_ended_schedules", "delete_schedules", (_EVER, _NO_UUID)),
-    Kind("audit", "list_acts", "delete_acts", (_EVER, "0")),
-    Kind("rule_version", "list_old_versions", "delete_versions", ("", "", "0")),
-    Kind("rule_cutover", "list_old_switches", "delete_switches", ("", "0", "0")),
-    Kind("action_limit", "list_old_limits", "delete_limits", ("",)),
-    Kind("current_value", "list_silent_series", "delete_series", ("", ""), _forgotten),
-    Kind("rule_state", "list_old_states", "delete_states", ("", "")),
+    RowKind("alarm", "list_ended_alarms", "delete_alarms", (_BEGINNING, _NO_UUID)),
+    RowKind("action", "list_ended_actions", "delete_actions", (_BEGINNING, _NO_UUID)),
+    RowKind("event_lineage", "list_lineages", "delete_lineages", (_BEGINNING, _NO_UUID)),
+    RowKind("ingest_event", "list_event_keys", "delete_event_keys", (_BEGINNING, "")),
+    RowKind("schedule", "list_ended_schedules", "delete_schedules", (_BEGINNING, _NO_UUID)),
+    RowKind("audit", "list_audit_rows", "delete_audit_rows", (_BEGINNING, "0")),
+    RowKind("rule_version", "list_old_versions", "delete_versions", ("", "", "0")),
+    RowKind("rule_cutover", "list_old_cutovers", "delete_cutovers", ("", "0", "0")),
+    RowKind("action_limit", "list_old_limits", "delete_limits", ("",)),
+    RowKind("current_value", "list_old_series", "delete_series", ("", ""), _forgotten),
+    RowKind("rule_state", "list_old_states", "delete_states", ("", "")),
 )
 
 
 async def read_bounds(
     connection: Connection, settings: Settings, horizon: int = 1, day: date | None = None
-) -> Bounds:
-    """`horizon` and `day`: where the log and the datapoints would begin, if later than they do."""
-    given = {"horizon": horizon, "day": day}
-    row = await fetch_one(connection, "clock.retention/read_bounds", given)
+) -> RowBounds:
+    """Read the bounds.
+
+    `horizon` and `day` are where the log and the datapoints would begin, if that is later than now.
+    """
+    row = await fetch_one(connection, "clock.retention/read_bounds", {"horizon": horizon, "day": day})
     assert row is not None
     horizon, horizon_at, datapoints_from, now = row
-    # A replay finds the series that it is about by their current values.
-    silent_d = max(settings.series_retention_d, settings.datapoint_retention_d, settings.record_retention_d)
-    return Bounds(
+    # A replay finds its series by their current values, so these stay as long as anything it reads.
+    series_d = max(settings.series_retention_d, settings.datapoint_retention_d, settings.record_retention_d)
+    return RowBounds(
         horizon,
         horizon_at,
         datapoints_from,
@@ -111,46 +120,49 @@ async def read_bounds(
         dead_until=now - timedelta(days=settings.dead_action_retention_d),
         keys_until=now - timedelta(days=settings.event_key_retention_d),
         audit_until=now - timedelta(days=settings.audit_retention_d),
-        silent_until=now - timedelta(days=silent_d),
+        series_until=now - timedelta(days=series_d),
     )
 
 
-async def count_rows(connection: Connection, kind: Kind, bounds: Bounds) -> int:
-    """How many would go."""
-    return sum([len(page) async for page in _pages(connection, kind, bounds, _COUNTED_AT_ONCE)])
+async def count_rows(connection: Connection, kind: RowKind, bounds: RowBounds) -> int:
+    """Count the rows that would be deleted."""
+    return sum([len(keys) async for keys in _chunks(connection, kind, bounds, _COUNTED_CHUNK)])
 
 
 async def remove_rows(
     connection: Connection,
-    kind: Kind,
-    bounds: Bounds,
+    kind: RowKind,
+    bounds: RowBounds,
     *,
-    at_once: int = _AT_ONCE,
+    chunk: int = _CHUNK,
     rest: float = 0.0,
-    tell: Progress | None = None,
+    on_progress: Progress | None = None,
 ) -> int:
-    """How many are gone. `rest`: how long to pause after a page, as a share of what finding and removing it took."""
-    gone = 0
+    """Delete the rows and return how many there were.
+
+    `rest` is the pause after a chunk, as a share of the time that finding and deleting it took.
+    """
+    deleted = 0
     began_s = steady_s()
-    async for page in _pages(connection, kind, bounds, at_once):
-        removed = await _remove(connection, kind, bounds, page) if page else 0
-        gone += removed
-        if tell is not None and removed:
-            tell(kind.table, gone)
+    async for keys in _chunks(connection, kind, bounds, chunk):
+        removed = await _remove(connection, kind, bounds, keys) if keys else 0
+        deleted += removed
+        if on_progress is not None and removed:
+            on_progress(kind.table, deleted)
         await asyncio.sleep(rest * (steady_s() - began_s))
         began_s = steady_s()
-    return gone
+    return deleted
 
 
-async def _remove(connection: Connection, kind: Kind, bounds: Bounds, page: Sequence[Row]) -> int:
-    columns = {f"key_{place}": list(column) for place, column in enumerate(zip(*page, strict=True), 1)}
-    given = {**vars(bounds), **columns}
-    query = statement(f"clock.retention/{kind.deleted_by}")
+async def _remove(connection: Connection, kind: RowKind, bounds: RowBounds, keys: Sequence[Row]) -> int:
+    columns = {f"key_{number}": list(column) for number, column in enumerate(zip(*keys, strict=True), 1)}
 
     async def once() -> int:
         async with connection.transaction():
-            rows = await (await connection.execute(query, given)).fetchall()
-            events = kind.told(rows, bounds.now) if kind.told is not None else []
+            rows = await fetch_all(
+                connection, f"clock.retention/{kind.deleted_by}", {**vars(bounds), **columns}
+            )
+            events = kind.events_of(rows, bounds.now) if kind.events_of is not None else []
             if events:
                 await append_events(connection, events)
         return len(rows)
@@ -158,16 +170,17 @@ async def _remove(connection: Connection, kind: Kind, bounds: Bounds, page: Sequ
     return await retrying(once)
 
 
-async def _pages(
-    connection: Connection, kind: Kind, bounds: Bounds, at_once: int
+async def _chunks(
+    connection: Connection, kind: RowKind, bounds: RowBounds, chunk: int
 ) -> AsyncIterator[Sequence[Row]]:
-    """The keys of rows that may go, page by page of all that are looked at."""
-    given: Mapping[str, Any] = {**vars(bounds), "most": at_once}
-    query = statement(f"clock.retention/{kind.listed_by}")
+    """Yield the keys of rows that may be deleted, chunk by chunk of all rows that are checked."""
+    parameters: Mapping[str, Any] = {**vars(bounds), "most": chunk}
     after = kind.begin
     while True:
-        rows = await (await connection.execute(query, {**given, "after": list(after)})).fetchall()
+        rows = await fetch_all(
+            connection, f"clock.retention/{kind.listed_by}", {**parameters, "after": list(after)}
+        )
         yield [row[:-1] for row in rows if row[-1]]
-        if len(rows) < at_once:
+        if len(rows) < chunk:
             return
         after = rows[-1][:-1]

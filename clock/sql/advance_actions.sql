@@ -1,6 +1,7 @@
--- What fired waits mean for their actions, and the last statement before COMMIT. Locks the actions in key order.
--- A fire counts only if its step still waits for this attempt (a report: if the step is under way); whatever was cancelled,
--- has ended or went on meanwhile takes nothing from it. A report that came too late is appended and kept as an answer.
+-- Apply fired waits to their runs. The last statement before COMMIT. Locks the runs in key order. A
+-- fire counts only if its step still waits for this attempt (a report: if the step is active). A
+-- run that was cancelled, has ended or has moved on ignores it. A report that came too late is
+-- appended and kept as an answer.
 with fired as (
     select f.ref::uuid as action_id, f.key, f.payload, f.position,
            case when f.key = 'group' then '0' else f.payload ->> 'step' end as step
@@ -29,7 +30,7 @@ meant as (
     from fired f
     join locked l on l.id = f.action_id
 ),
--- A report and a deadline of one step in one batch: the report counts.
+-- If a batch has a report and a deadline of one step, the report counts.
 counted as (
     select distinct on (m.id, m.step) m.*,
            coalesce(m.entry, '{"attempt": 1}') || (m.payload - 'step') || '{"state": "due"}' as due_entry

@@ -1,7 +1,7 @@
--- Series whose deadline passed (in microseconds): the last value stays, its freshness does not, and a calculated datapoint
--- with the last value and its age is appended for each, to the letter as a worker writes it that comes first
--- (rules/alarms/over_series.py). The last statement before COMMIT: tocsin.append proves the epoch. The rows are locked by
--- lock_due_watchdogs.
+-- Mark series as stale whose deadline passed (in microseconds), and append a calculated datapoint
+-- with the last value and its age for each. A worker that evaluates the deadline first writes the
+-- same (rules/alarms/staleness.py). The last statement before COMMIT: tocsin.append proves the
+-- epoch. The rows are locked by lock_due_watchdogs.
 with marked as (
     update tocsin.current_value c
     set freshness = 'stale', stale_since = timestamptz 'epoch' + d.deadline * interval '1 microsecond',

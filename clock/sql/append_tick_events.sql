@@ -1,5 +1,6 @@
--- The last statement before COMMIT: all events of the batch through tocsin.append, which proves the epoch.
--- A fire takes type, action, owner and payload from its schedule; a missed record brings its own payload.
+-- Append all events of the batch through tocsin.append, which proves the epoch. The last statement
+-- before COMMIT. A fire takes type, action, owner and payload from its schedule; a missed record
+-- brings its own payload.
 select tocsin.append(
     coalesce(array_agg(
         row(e.id, timestamptz 'epoch' + e.ts * interval '1 microsecond',
@@ -13,5 +14,5 @@ select tocsin.append(
     %(epoch)s)
 from unnest(%(ids)s::uuid[], %(schedules)s::uuid[], %(ts)s::bigint[], %(fire_at)s::bigint[], %(missed)s::text[])
     with ordinality as e (id, schedule_id, ts, fire_at, missed, position)
--- Looked up row by row, for the same reason as in lock_due_ticks.
+-- Looked up row by row, as in lock_due_ticks.
 cross join lateral (select * from tocsin.schedule one where one.id = e.schedule_id offset 0) s

@@ -1,2 +1,2 @@
--- The pipeline is behind from now on. No row: that is known already. Locks the one row.
+-- Record that timers are held. No row: it is recorded already. Locks the one row.
 update tocsin.pipeline_report set since = %(since)s where since is null returning since

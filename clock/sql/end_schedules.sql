@@ -1,4 +1,5 @@
--- Schedules whose last tick was consumed: a one-shot is `fired`, a recurring one `ended`. In key order.
+-- End schedules whose last tick was consumed: a one-shot is `fired`, a recurring one `ended`. In
+-- key order.
 update tocsin.schedule s
 set status = d.status, last_occurrence = timestamptz 'epoch' + d.done_until * interval '1 microsecond',
     updated_at = %(now)s

@@ -1,2 +1,2 @@
--- Partitions ahead of the head, made by the leader long before they are needed.
+-- Create partitions of the log ahead of its head, long before they are needed.
 select tocsin.extend_log()

@@ -1,5 +1,5 @@
--- A timer that failed alone: it backs off, and is parked when it has failed too often. Nominal time is kept.
--- No row: it was edited or cancelled meanwhile, and its successor is not to blame.
+-- Note the failure of a timer: it is retried after a growing delay, and parked after too many
+-- failures. The nominal time is kept. No row: it was edited or cancelled meanwhile.
 update tocsin.timer t
 set attempts = t.attempts + 1,
     last_error = left(%(error)s, 1000),

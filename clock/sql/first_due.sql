@@ -1,5 +1,5 @@
--- The first due timer of a kind by name alone: reads no other column and no other table, so it works for a row that
--- cannot be read. Index: timer_due. Locks nothing.
+-- The key of the first due timer of a kind. Reads no other column and no other table, so it works
+-- for a row that cannot be read. Index: timer_due. Locks nothing.
 select t.ref, t.key, t.generation
 from tocsin.timer t
 where t.kind = %(kind)s

@@ -1,7 +1,8 @@
--- Due sustains with their alarms, oldest first. Those that may fire are locked; one beyond what its partition has read,
--- or that somebody else has, comes back as held and is not. Index: timer_due; the keys of alarm, rule_state and
--- lane_partition. The state of an alarm is safe to read here: whoever changes it removes or moves its timer first.
--- Row by row: told nothing about the size of the batch, the planner would compare every row with every other.
+-- Due sustains with their alarms, oldest first. Those that may fire are locked. One whose partition
+-- has not been read far enough, or that another transaction has locked, is returned as held and
+-- without a lock. Index: timer_due; the keys of alarm, rule_state and lane_partition. The state of
+-- an alarm is safe to read here: every change of it removes or moves its timer first. Row by row:
+-- the planner does not know the size of the batch and would compare all rows with each other.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t
@@ -27,12 +28,13 @@ left join lateral (
           where a.id = t.ref::uuid
             and (p.watermark is null or p.watermark < t.nominal_at
                  or (s.lane = 'data' and (
-                     -- A silence at or before that instant comes first: one that nobody has looked at yet,
+                     -- A staleness deadline at or before that instant comes first: one that is not
+                     -- evaluated yet,
                      exists (
                          select from tocsin.timer w
                          where w.kind = 'watchdog' and w.ref = tocsin.token(a.owner) and w.nominal_at <= t.nominal_at
                            and w.parked_at is null)
-                     -- or one that the rules have not heard of.
+                     -- or one that the rules have not processed.
                      or exists (
                          select from tocsin.current_value c
                          where c.owner = a.owner and c.freshness = 'stale' and c.stale_since <= t.nominal_at

@@ -1,7 +1,8 @@
--- Lock due ticks in key order and read their schedules. Rows somebody else holds are skipped, never waited for.
--- Index: timer_due. A row whose schedule is at another generation belongs to an edit that is committing:
--- it comes back without its recurrence and is left alone. `policy` is empty for the defaults, which most have;
--- `done_until` is null unless the tick's occurrence is done already (I1); `identity` is null if it is not known.
+-- Lock due ticks in key order and read their schedules. Rows that another transaction has locked
+-- are skipped, never waited for. Index: timer_due. A row whose schedule is at another generation
+-- belongs to an edit that is committing: it is returned without its recurrence and is left alone.
+-- `policy` is empty for the defaults, which most schedules have. `done_until` is null unless the
+-- occurrence of the tick is done (I1). `identity` is null if it was not stored.
 with due as materialized (
     select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.generation, t.identity,
            t.identity_at
@@ -29,11 +30,12 @@ select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.generation, s.r
             then greatest(due.last_nominal_at, s.last_occurrence) end,
        case when due.identity_at = due.nominal_at then due.identity end
 from due
--- Looked up row by row: told nothing about the size of the batch, the planner would read every schedule.
+-- Looked up row by row: the planner does not know the size of the batch and would read every
+-- schedule.
 left join lateral (
     select *
-    from tocsin.schedule one
-    where one.id = due.ref::uuid and one.generation = due.generation and one.status = 'active'
+    from tocsin.schedule candidate
+    where candidate.id = due.ref::uuid and candidate.generation = due.generation and candidate.status = 'active'
     offset 0
 ) s on true
 order by due.fire_at, due.ref

@@ -1,6 +1,5 @@
--- Due runbook waits, oldest first. One that somebody else has (a cancel is under way) comes back as held, and is not
--- waited for. Index: timer_due.
--- Row by row, as in lock_due_sustains.
+-- Due runbook waits, oldest first. One that another transaction has locked (a cancel) is returned
+-- as held, and is not waited for. Index: timer_due. Row by row, as in lock_due_sustains.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t

@@ -1,8 +1,8 @@
--- Due watchdogs with the newest arrival of their series, oldest first. Those that may act are locked together with the
--- current value; one that lapsed beyond what its partition has read, one whose series is being written, or that
--- somebody else has, comes back as held. A watchdog of a series that is gone is consumed.
--- Index: timer_due; the keys of current_value and lane_partition.
--- Row by row, as in lock_due_sustains.
+-- Due watchdogs with the newest arrival of their series, oldest first. Those that may fire or move
+-- are locked together with the current value. One whose deadline lies beyond what its partition has
+-- read, whose series is being written, or that another transaction has locked, is returned as held.
+-- A watchdog of a series that is gone is consumed. Index: timer_due; the keys of current_value and
+-- lane_partition. Row by row, as in lock_due_sustains.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t

@@ -1,4 +1,5 @@
--- Alarms whose sustain is over: pending ones open, open ones resolve, snoozed ones speak again. In key order, each alarm once.
+-- Move alarms whose sustain is over: pending ones open, open ones resolve, snoozed ones are no
+-- longer snoozed. In key order, each alarm once.
 update tocsin.alarm a
 set state = case d.key when 'open' then 'open' when 'clear' then 'resolved' else a.state end,
     opened_at = case d.key when 'open' then d.at else a.opened_at end,

@@ -1,5 +1,5 @@
--- What a sustain does to the state of its rule: `open` makes a pending alarm open, `clear` ends it. In key order. A worker
--- that read the state before finds another version and judges again.
+-- Apply a sustain to the state of its rule: `open` makes a pending alarm open, `clear` ends it. In
+-- key order. A worker that read the state before finds another version and evaluates again.
 update tocsin.rule_state s
 set phase = case d.key when 'open' then 'open' else 'ok' end,
     alarm_id = case d.key when 'open' then s.alarm_id end,

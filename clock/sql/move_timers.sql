@@ -1,4 +1,4 @@
--- Move timers whose rows this transaction has locked to their new instants (in microseconds), by their places.
+-- Move timers that this transaction has locked to new instants (in microseconds), by ctid.
 update tocsin.timer t
 set fire_at = timestamptz 'epoch' + d.at * interval '1 microsecond',
     nominal_at = timestamptz 'epoch' + d.at * interval '1 microsecond',

@@ -1,2 +1,3 @@
--- For transactions of the clock that append nothing: TS001 if another clock leads. The last statement before COMMIT.
+-- For transactions of the clock that append nothing: TS001 if another clock leads. The last
+-- statement before COMMIT.
 select tocsin.append(expected_epoch => %(epoch)s)

@@ -1,2 +1,2 @@
--- The epoch to supersede; tocsin.take_over refuses if it has moved on meanwhile.
+-- The epoch to supersede. tocsin.take_over rejects it if it has changed meanwhile.
 select epoch from tocsin.log_head

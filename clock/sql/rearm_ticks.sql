@@ -1,5 +1,6 @@
--- Move each tick to its next occurrence (instants in microseconds). The rows are locked by lock_due_ticks, so ctid
--- addresses them exactly (a join by id would read the whole table when it is small).
+-- Move each tick to its next occurrence (instants in microseconds). The rows are locked by
+-- lock_due_ticks, so their ctids are stable (a join by id would read the whole table when it is
+-- small).
 update tocsin.timer t
 set fire_at = timestamptz 'epoch' + d.next_fire_at * interval '1 microsecond',
     nominal_at = timestamptz 'epoch' + d.next_at * interval '1 microsecond',

@@ -1,4 +1,4 @@
--- Consume timers whose rows this transaction has locked, by their places.
+-- Delete timers that this transaction has locked, by ctid.
 delete from tocsin.timer t
 using unnest(%(ctids)s::tid[]) as d (row_id)
 where t.ctid = d.row_id

@@ -1,2 +1,3 @@
--- Raise the epoch; null means that another candidate was quicker. Ends the former leader's session.
+-- Raise the epoch; null means that another candidate was faster. Ends the session of the former
+-- leader.
 select tocsin.take_over(%(epoch)s, %(holder)s)

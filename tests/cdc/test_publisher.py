@@ -12,7 +12,7 @@ import pytest
 from cdc.chain import Chain, Sent
 from cdc.log_reader import LogReader, Record
 from cdc.publisher import Publisher
-from clock.lease import campaigning
+from clock.lease import hold_lease
 from clock.term import begin_term
 from tests.cancellation import swallow_one_cancellation
 from tests.cdc.publishing import T0, append, append_steps, live, published, smaller, write
@@ -173,7 +173,7 @@ async def test_a_publisher_ends_its_term_although_its_audit_swallows_a_cancellat
 ) -> None:
     monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 0.01)
     monkeypatch.setattr("cdc.audit.Audit.run", swallow_one_cancellation)
-    async with campaigning(settings, "cdc") as lease, asyncio.timeout(30):
+    async with hold_lease(settings, "cdc") as lease, asyncio.timeout(30):
         await lease.wait_until_held()
         leading = asyncio.create_task(Publisher(settings)._lead(lease))
         await append(connection, 1)

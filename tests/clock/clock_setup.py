@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from clock.term import Batch, Term
+from clock.term import Round, Term
 from tests.sql import all_rows
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import Put, find_schedule, put_schedule
@@ -27,9 +27,9 @@ async def put(connection: Connection, spec: ScheduleSpec = BEAT, **changes: Any)
     return await put_schedule(connection, replace(spec, **changes), Actor("tester", "test", T0))
 
 
-async def drain(term: Term, now: datetime, most: int = 100) -> list[Batch]:
+async def drain(term: Term, now: datetime, most: int = 100) -> list[Round]:
     """Batches until there is no more; fails if that never happens."""
-    batches: list[Batch] = []
+    batches: list[Round] = []
     while not batches or batches[-1].more:
         assert len(batches) < most, f"no end after {most} batches: {batches[-1]}"
         batches.append(await term.run_once(now))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from clock.explain.explanation import Verdict
+from clock.explain.explanation import Explanation
 from clock.explain.records import explain_schedule
 from clock.term import Term
 from tests.clock.clock_setup import T0, drain, schedule
@@ -30,7 +30,7 @@ async def fire(term: Term, connection: Connection, now: datetime, after: timedel
     await drain(term, now)
 
 
-async def asked(connection: Connection, now: datetime, at: datetime | None = None) -> Verdict:
+async def asked(connection: Connection, now: datetime, at: datetime | None = None) -> Explanation:
     return await explain_schedule(connection, "", "job", now, at)
 
 

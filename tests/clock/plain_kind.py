@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from clock.kinds import Bounds, Plan
+from clock.kinds import FiringPlan, ScanBounds
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
@@ -64,7 +64,7 @@ class PlainRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class PlainPlan(Plan):
+class PlainPlan(FiringPlan):
     fired: list[PlainRow] = field(default_factory=list)
 
 
@@ -74,13 +74,13 @@ class Plain:
         self.walked: list[int] = []
         """How many rows each statement walked over."""
 
-    async def lock(self, connection: Connection, bounds: Bounds) -> list[PlainRow]:
+    async def lock(self, connection: Connection, bounds: ScanBounds) -> list[PlainRow]:
         cursor = await connection.execute(LOCK, {**bounds, "kind": self.kind})
         rows = [PlainRow(*row) for row in await cursor.fetchall()]
         self.walked.append(len(rows))
         return rows
 
-    async def settle(self, connection: Connection, rows: Sequence[PlainRow], now: datetime) -> PlainPlan:
+    async def plan(self, connection: Connection, rows: Sequence[PlainRow], now: datetime) -> PlainPlan:
         plan = PlainPlan(considered=len(rows))
         for row in rows:
             if "worse" in row.payload:
@@ -89,7 +89,7 @@ class Plain:
                 plan.failed.append((row, "ValueError: bad"))
             else:
                 plan.fired.append(row)
-        plan.settled = plan.fires = len(plan.fired)
+        plan.processed = plan.fires = len(plan.fired)
         await connection.execute(REMOVE, ([row.ctid for row in plan.fired],))
         return plan
 

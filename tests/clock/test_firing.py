@@ -185,7 +185,7 @@ async def test_a_burst_on_one_instant_is_fired_once_each_in_small_batches(connec
 async def test_catch_up_of_everything_is_cut_into_batches_that_lose_nothing(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    monkeypatch.setattr(ticks, "_PAGE", page)
+    monkeypatch.setattr(ticks, "_CHUNK", page)
     monkeypatch.setattr(ticks, "EVENTS_PER_BATCH", 20)
     for number in range(5):
         await put(connection, name=f"beat-{number}", catch_up="all")
@@ -200,7 +200,7 @@ async def test_a_long_outage_of_many_crons_is_counted_a_few_at_a_time(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     """Walking over a week of minutes takes its time, and the other kinds wait meanwhile. Divisions take none."""
-    monkeypatch.setattr(ticks, "_PAGE", page)
+    monkeypatch.setattr(ticks, "_CHUNK", page)
     monkeypatch.setattr(ticks, "COUNTED_PER_BATCH", 100)
     for number in range(4):
         cron = f"{number}-59 * * * *"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clock.held_timers import follow_pipeline, read_held
+from clock.held_timers import read_held_timers, record_pipeline_state
 from clock.term import Term, begin_term
 from tests.clock.alarms import hold_alarm, read_until, sustain
 from tests.clock.clock_setup import at, drain
@@ -45,7 +45,7 @@ async def test_one_event_for_all_series_when_it_begins_and_one_when_it_ends(
     for seconds in (9, 12, 16, 20):
         await now(connection, seconds)
         await drain(term, at(seconds))
-        await follow_pipeline(connection, term.epoch)
+        await record_pipeline_state(connection, term.epoch)
     (event,) = await events(connection)
     assert (event["type"], event["origin"], event["ts"]) == ("pipeline-behind", "derived", at(16))
     assert event["payload"] == {
@@ -57,29 +57,31 @@ async def test_one_event_for_all_series_when_it_begins_and_one_when_it_ends(
     await read_until(connection, at(20))
     for _ in range(2):
         await drain(term, at(20))
-        await follow_pipeline(connection, term.epoch)
+        await record_pipeline_state(connection, term.epoch)
     assert (await said(connection)).count("pipeline-caught-up") == 1
     assert (await said(connection)).count("pipeline-behind") == 1
     await put_series(connection, at(21), owner="late")
     await watch_series(connection, at(31), owner="late")
     await now(connection, 40)
-    await follow_pipeline(connection, term.epoch)
+    await record_pipeline_state(connection, term.epoch)
     assert (await said(connection)).count("pipeline-behind") == 2
 
 
 async def test_a_moment_is_not_worth_an_event(connection: Connection, term: Term) -> None:
     await put_watched(connection, 1)
     await now(connection, 14.9)
-    await follow_pipeline(connection, term.epoch)
+    await record_pipeline_state(connection, term.epoch)
     assert await said(connection) == []
-    assert [(one.lane, one.partition, one.timers) for one in await read_held(connection)] == [("data", 0, 1)]
+    assert [(one.lane, one.partition, one.timers) for one in await read_held_timers(connection)] == [
+        ("data", 0, 1)
+    ]
 
 
 async def test_a_series_that_arrived_meanwhile_is_not_held(connection: Connection, term: Term) -> None:
     await put_watched(connection, 1)
     await put_series(connection, at(8), owner="plant-0")
     await now(connection, 17)
-    assert await read_held(connection) == []
+    assert await read_held_timers(connection) == []
 
 
 async def test_a_new_leader_goes_on_with_the_episode_and_a_deposed_one_says_nothing(
@@ -87,15 +89,15 @@ async def test_a_new_leader_goes_on_with_the_episode_and_a_deposed_one_says_noth
 ) -> None:
     await put_watched(connection, 1)
     await now(connection, 20)
-    await follow_pipeline(connection, term.epoch)
+    await record_pipeline_state(connection, term.epoch)
     other = await begin_term(connection, "other")
-    await follow_pipeline(connection, other.epoch)
+    await record_pipeline_state(connection, other.epoch)
     assert await said(connection) == ["pipeline-behind"]
     await read_until(connection, at(20))
     with pytest.raises(Deposed):
-        await follow_pipeline(connection, term.epoch)
+        await record_pipeline_state(connection, term.epoch)
     assert await said(connection) == ["pipeline-behind"]
-    await follow_pipeline(connection, other.epoch)
+    await record_pipeline_state(connection, other.epoch)
     assert await said(connection) == ["pipeline-behind", "pipeline-caught-up"]
 
 

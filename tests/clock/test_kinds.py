@@ -115,14 +115,14 @@ async def test_a_held_row_wakes_nobody_until_it_is_looked_at_again(
     term = await lead(connection, dog)
     await drain(term, at(10))
     await virtual_now(connection, at(10.02))
-    term.trail(at(10.02))
-    assert await term.look() == (at(10.02), None)
-    await term.look_back(watch)
-    assert await term.look() == (at(10.02), None), "the backstop leaves it to the scan"
+    term.rescan_recent(at(10.02))
+    assert await term.poll() == (at(10.02), None)
+    await term.backstop_scan(watch)
+    assert await term.poll() == (at(10.02), None), "the backstop leaves it to the scan"
     await term.run_once(at(10.02))
     assert dog.walked == [1], "only the first round has walked over it"
-    term.trail(at(10.05))
-    assert await term.look() == (at(10.02), at(5))
+    term.rescan_recent(at(10.05))
+    assert await term.poll() == (at(10.02), at(5))
 
 
 async def test_a_batch_full_of_held_rows_is_looked_at_again_when_nothing_else_is_due(
@@ -133,10 +133,10 @@ async def test_a_batch_full_of_held_rows_is_looked_at_again_when_nothing_else_is
     term = await lead(connection, dog, batch=10)
     assert (await term.run_once(at(10))).more
     await virtual_now(connection, at(10))
-    assert await term.look() == (at(10), None)
+    assert await term.poll() == (at(10), None)
     await release(connection)
-    term.trail(at(10.05))
-    assert await term.look() == (at(10), at(5))
+    term.rescan_recent(at(10.05))
+    assert await term.poll() == (at(10), at(5))
     await drain(term, at(10.05))
     assert await fired_plain(connection, DOG) == keys(1, 10)
 
@@ -150,7 +150,7 @@ async def test_the_backstop_finds_what_is_older_than_everything_held(
     await arm_plain(connection, DOG, at(4))
     await drain(term, at(10.01))
     assert await fired_plain(connection, DOG) == []
-    await term.look_back(watch)
+    await term.backstop_scan(watch)
     await drain(term, at(10.01))
     assert await fired_plain(connection, DOG) == keys(1, 1)
 
@@ -175,7 +175,7 @@ async def test_a_late_commit_lowers_the_mark_of_its_own_kind(
     term = await lead(connection, wait, dog)
     await drain(term, at(60))
     await arm_plain(connection, WAIT, at(10))
-    await term.look_back(watch)
+    await term.backstop_scan(watch)
     marks = {kind: scan.mark.fire_at for kind, scan in term.scans.items()}
     assert marks == {WAIT: at(10), DOG: at(60), "schedule-tick": at(60)}
     await drain(term, at(60.01))
@@ -190,13 +190,13 @@ async def test_a_look_finds_the_next_of_all_kinds_and_moves_each_mark(
     await arm_plain(connection, DOG, at(30))
     term = await lead(connection, wait, dog)
     await virtual_now(connection, at(8))
-    term.trail(at(8))
-    assert await term.look() == (at(8), at(7))
+    term.rescan_recent(at(8))
+    assert await term.poll() == (at(8), at(7))
     marks = {kind: scan.mark.fire_at for kind, scan in term.scans.items()}
     assert marks == {WAIT: at(7), DOG: at(8), "schedule-tick": at(8)}
     await term.run_once(at(8))
     assert (wait.walked, dog.walked) == ([1], []), "a kind that has nothing due is not asked"
-    assert await term.look() == (at(8), at(10))
+    assert await term.poll() == (at(8), at(10))
     await drain(term, at(40))
     assert await fired_plain(connection, DOG) == keys(1, 1)
 
@@ -208,14 +208,14 @@ async def test_a_look_passes_over_what_one_instant_has_consumed(connection: Conn
     term = await lead(connection, wait)
     await term.run_once(at(11))
     await virtual_now(connection, at(11))
-    assert await term.look() == (at(11), at(12))
+    assert await term.poll() == (at(11), at(12))
 
 
 async def test_a_kind_that_nobody_realises_is_not_looked_at(connection: Connection, wait: Plain) -> None:
     await arm_plain(connection, DOG, at(5))
     term = await lead(connection, wait)
     await virtual_now(connection, at(10))
-    assert await term.look() == (at(10), None)
+    assert await term.poll() == (at(10), None)
     assert await drain(term, at(10)) != []
     assert len(await all_rows(connection, "select * from tocsin.timer")) == 1
 
@@ -226,11 +226,11 @@ async def test_what_becomes_due_while_another_kind_drains_has_its_turn(
     await arm_plain(connection, DOG, at(5), count=50)
     term = await lead(connection, dog)
     await virtual_now(connection, at(9.9))
-    await term.look()
+    await term.poll()
     await term.run_once(at(9.9))
     await put(connection)
     await virtual_now(connection, at(10))
-    await term.look()
+    await term.poll()
     assert (await term.run_once(at(10))).more
     assert await fired(connection) == [("beat", at(10))]
 

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
 from clock import lease as lease_module
-from clock.lease import Lease, campaigning, current_holder
+from clock.lease import Lease, current_holder, hold_lease
 from tests.paths import ROOT
 from tests.waiting import eventually
 from tocsin.core import bus as bus_module
@@ -56,15 +56,15 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 async def unstarted(place: Settings, bus: Client) -> Lease:
     """A lease whose steps the test takes itself."""
-    await lease_module._make_bucket(bus, place)
+    await lease_module._ensure_bucket(bus, place)
     return Lease(place, "clock")
 
 
 async def test_of_two_candidates_one_holds_and_a_clean_stop_hands_over(calm: Settings, bus: Client) -> None:
-    async with campaigning(calm, "clock") as first:
+    async with hold_lease(calm, "clock") as first:
         await first.wait_until_held()
         assert await current_holder(bus, calm, "clock") == first.holder
-        async with campaigning(calm, "clock") as second:
+        async with hold_lease(calm, "clock") as second:
             await first.stop()
             assert not first.held
             async with asyncio.timeout(30):
@@ -83,7 +83,7 @@ async def test_a_candidate_does_not_take_what_another_holds(calm: Settings, bus:
 
 
 async def test_roles_are_held_independently(place: Settings) -> None:
-    async with campaigning(place, "clock") as clock, campaigning(place, "cdc") as cdc:
+    async with hold_lease(place, "clock") as clock, hold_lease(place, "cdc") as cdc:
         await clock.wait_until_held()
         async with asyncio.timeout(30):
             await cdc.wait_until_held()
@@ -98,7 +98,7 @@ async def test_a_killed_holder_is_replaced_when_its_key_expires(place: Settings)
     try:
         assert holder.stdout is not None
         assert await holder.stdout.readline() == b"held\n"
-        async with campaigning(place, "clock") as second:
+        async with hold_lease(place, "clock") as second:
             holder.kill()
             async with asyncio.timeout(30):
                 await second.wait_until_held()
@@ -110,12 +110,12 @@ async def test_a_killed_holder_is_replaced_when_its_key_expires(place: Settings)
 
 async def test_a_frozen_renewal_ends_belief_by_the_deadline_and_another_takes_over(place: Settings) -> None:
     thaw = threading.Event()
-    async with campaigning(place, "clock") as frozen:
+    async with hold_lease(place, "clock") as frozen:
         await frozen.wait_until_held()
         assert frozen._loop is not None
         frozen._loop.call_soon_threadsafe(thaw.wait)
         try:
-            async with campaigning(place, "clock") as second:
+            async with hold_lease(place, "clock") as second:
                 async with asyncio.timeout(30):
                     await second.wait_until_held()
                 assert not frozen.held, "two believed at once"
@@ -124,7 +124,7 @@ async def test_a_frozen_renewal_ends_belief_by_the_deadline_and_another_takes_ov
 
 
 async def test_a_lease_that_resigned_is_given_back_and_stood_for_again(place: Settings) -> None:
-    async with campaigning(place, "clock") as lease:
+    async with hold_lease(place, "clock") as lease:
         await lease.wait_until_held()
         subscriber = await nats.connect(place.nats)
         releases = await subscriber.subscribe(f"$KV.{place.lease_bucket}.clock")
@@ -169,7 +169,7 @@ async def test_a_server_that_is_too_old_is_said_and_waited_out(
 ) -> None:
     monkeypatch.setattr(bus_module, "MINIMUM_VERSION", (99, 0))
     with structlog.testing.capture_logs() as logs:
-        async with campaigning(place, "clock") as lease:
+        async with hold_lease(place, "clock") as lease:
             await until(lambda: bool(logs), "the lease complains")
             assert "is too old: tocsin needs 99.0 or newer" in str(logs[0]["error"])
             assert not lease.held
@@ -182,11 +182,11 @@ async def test_a_renewal_whose_answer_was_lost_is_adopted(place: Settings, bus: 
     """Somebody writes the key in the holder's name, as its own unanswered renewal would have."""
     place = place.model_copy(update={"lease_ttl_s": 6.0})
     with structlog.testing.capture_logs() as logs:
-        async with campaigning(place, "clock") as lease:
+        async with hold_lease(place, "clock") as lease:
             await lease.wait_until_held()
             written = None
             while written is None:
-                seq, holder = await lease_module._last(bus, place, lease._subject)
+                seq, holder = await lease_module._read_key(bus, place, lease._subject)
                 assert holder == lease.holder
                 headers = {"Nats-Expected-Last-Subject-Sequence": str(seq), "Nats-TTL": "10s"}
                 written = await lease_module._compare_and_set(
@@ -194,7 +194,7 @@ async def test_a_renewal_whose_answer_was_lost_is_adopted(place: Settings, bus: 
                 )
 
             async def renewed() -> bool:
-                return (await lease_module._last(bus, place, lease._subject))[0] > written
+                return (await lease_module._read_key(bus, place, lease._subject))[0] > written
 
             await eventually(renewed, "it goes on from the write it did not know of")
             assert lease.held
@@ -255,15 +255,15 @@ async def test_a_release_never_takes_the_key_from_another(calm: Settings, bus: C
 async def test_an_error_that_nobody_expected_does_not_end_the_campaign(
     place: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, failures = lease_module._make_bucket, [ValueError("unexpected")]
+    make, failures = lease_module._ensure_bucket, [ValueError("unexpected")]
 
     async def fail_once(bus: Client, settings: Settings) -> None:
         if failures:
             raise failures.pop()
         await make(bus, settings)
 
-    monkeypatch.setattr(lease_module, "_make_bucket", fail_once)
-    async with campaigning(place, "clock") as lease:
+    monkeypatch.setattr(lease_module, "_ensure_bucket", fail_once)
+    async with hold_lease(place, "clock") as lease:
         async with asyncio.timeout(30):
             await lease.wait_until_held()
     assert not failures
@@ -273,7 +273,7 @@ async def test_a_bucket_made_with_other_settings_is_used(place: Settings, bus: C
     await bus.jetstream().add_stream(
         StreamConfig(name=f"KV_{place.lease_bucket}", subjects=[f"$KV.{place.lease_bucket}.>"])
     )
-    async with campaigning(place, "clock") as lease:
+    async with hold_lease(place, "clock") as lease:
         async with asyncio.timeout(30):
             await lease.wait_until_held()
 
@@ -283,7 +283,7 @@ async def test_a_candidate_that_nats_does_not_answer_says_so_until_it_does(tmp_p
         place = Settings(nats=nats.url, lease_ttl_s=1.0)
 
     async def stand() -> None:
-        async with campaigning(place, "clock") as lease:
+        async with hold_lease(place, "clock") as lease:
             await lease.wait_until_held()
             while True:
                 beat("clock")
@@ -305,7 +305,7 @@ async def test_a_candidate_that_nats_does_not_answer_says_so_until_it_does(tmp_p
 async def test_stopping_without_nats_does_not_hang(place: Settings) -> None:
     async with (
         asyncio.timeout(30),
-        campaigning(place.model_copy(update={"nats": "127.0.0.1:1"}), "clock") as lease,
+        hold_lease(place.model_copy(update={"nats": "127.0.0.1:1"}), "clock") as lease,
     ):
         assert not lease.held
 
@@ -313,7 +313,7 @@ async def test_stopping_without_nats_does_not_hang(place: Settings) -> None:
 async def test_the_key_expires_and_is_renewed_in_time(place: Settings, bus: Client) -> None:
     messages: asyncio.Queue[Msg] = asyncio.Queue()
     await bus.subscribe(f"$KV.{place.lease_bucket}.clock", cb=messages.put)
-    async with campaigning(place, "clock"):
+    async with hold_lease(place, "clock"):
         for _ in range(3):
             message = await asyncio.wait_for(messages.get(), 20)
             assert message.headers is not None

@@ -49,10 +49,10 @@ async def test_a_tick_that_was_committed_ten_seconds_late_is_found_by_the_backst
     async with stranger.transaction():
         await put(stranger, ONCE)
         await pass_time(term, 19, 20)
-        await term.look_back(watch)
+        await term.backstop_scan(watch)
     await pass_time(term, 20, 20.5)
     assert await fired(connection) == [], "older than the trailing scan reaches"
-    await term.look_back(watch)
+    await term.backstop_scan(watch)
     await drain(term, at(20.52))
     assert await fired(connection) == [("once", at(10))]
 
@@ -65,10 +65,10 @@ async def test_the_backstop_lowers_the_mark_only_for_what_is_there(
     await drain(term, at(15))
     await drain(term, at(15.1))
     mark = ticks_of(term).mark.fire_at
-    await term.look_back(watch)
+    await term.backstop_scan(watch)
     assert ticks_of(term).mark.fire_at == mark
     await connection.execute("update tocsin.timer set fire_at = %s, parked_at = %s", (at(1), at(1)))
-    await term.look_back(watch)
+    await term.backstop_scan(watch)
     assert ticks_of(term).mark.fire_at == mark
 
 
@@ -156,10 +156,10 @@ async def test_a_backlog_is_drained_before_the_trailing_scan_runs_again(connecti
     term = await begin_term(connection, "test", batch=10)
     assert (await term.run_once(at(10))).more
     mark = ticks_of(term).mark.fire_at
-    term.trail(at(11))
+    term.rescan_recent(at(11))
     assert ticks_of(term).mark.fire_at == mark == at(10)
     await drain(term, at(11))
-    term.trail(at(11.3))
+    term.rescan_recent(at(11.3))
     assert ticks_of(term).mark.fire_at == at(11.3) - 2 * SECOND
 
 
@@ -173,12 +173,12 @@ async def test_a_look_says_when_the_next_is_due_and_moves_the_mark_up_to_there(
     """An idle clock must not walk over everything that was ever consumed, fifty times a second."""
     term = await begin_term(connection, "test")
     await virtual_now(connection, at(5))
-    assert await term.look() == (at(5), None)
+    assert await term.poll() == (at(5), None)
     assert ticks_of(term).mark.fire_at == at(5)
     await put(connection)
-    assert await term.look() == (at(5), at(10))
+    assert await term.poll() == (at(5), at(10))
     await virtual_now(connection, at(30))
-    assert await term.look() == (at(30), at(10))
+    assert await term.poll() == (at(30), at(10))
     assert ticks_of(term).mark.fire_at == at(10)
     await drain(term, at(30))
     assert ("beat", at(30)) in await fired(connection)
@@ -188,17 +188,17 @@ async def test_a_look_does_not_see_what_is_parked(connection: Connection) -> Non
     await put(connection)
     await connection.execute("update tocsin.timer set parked_at = %s", (at(0),))
     await virtual_now(connection, at(30))
-    assert await (await begin_term(connection, "test")).look() == (at(30), None)
+    assert await (await begin_term(connection, "test")).poll() == (at(30), None)
 
 
 async def test_what_is_armed_behind_a_look_is_found_by_the_trailing_scan(connection: Connection) -> None:
     term = await begin_term(connection, "test")
     await virtual_now(connection, at(10.5))
-    await term.look()
+    await term.poll()
     await put(connection, ONCE)
-    term.trail(at(10.5))
+    term.rescan_recent(at(10.5))
     await virtual_now(connection, at(10.52))
-    assert await term.look() == (at(10.52), at(10))
+    assert await term.poll() == (at(10.52), at(10))
 
 
 async def test_a_look_keeps_a_mark_that_was_lowered_meanwhile(
@@ -206,9 +206,9 @@ async def test_a_look_keeps_a_mark_that_was_lowered_meanwhile(
 ) -> None:
     term = await begin_term(connection, "test")
     await virtual_now(connection, at(60))
-    await term.look()
+    await term.poll()
     await put(connection, ONCE)
-    await asyncio.gather(term.look(), term.look_back(watch))
+    await asyncio.gather(term.poll(), term.backstop_scan(watch))
     await drain(term, at(60))
     assert await fired(connection) == [("once", at(10))]
 
@@ -218,5 +218,5 @@ async def test_the_smallest_step_back_lowers_the_mark_at_once(connection: Connec
     await drain(term, at(10))
     await drain(term, at(10.15))
     assert ticks_of(term).mark.fire_at == at(10.15)
-    term.trail(at(10.05))
+    term.rescan_recent(at(10.05))
     assert ticks_of(term).mark.fire_at == at(10.05)

@@ -23,7 +23,7 @@ async def test_ticks_are_fired_missed_or_failed(connection: Connection) -> None:
     assert counted("tocsin_fires_total", outcome="fired", **kind) == 1
     assert counted("tocsin_fires_total", outcome="missed", **kind) == 2, "both missed some, and say so once"
     assert counted("tocsin_fires_total", outcome="failed", **kind) == 1
-    assert counted("tocsin_timers_settled_total", **kind) == 2
+    assert counted("tocsin_timers_processed_total", **kind) == 2
     assert counted("tocsin_fire_lateness_seconds_count", **kind) == 1
     assert counted("tocsin_fire_batch_seconds_count", **kind) == 1
 
@@ -64,7 +64,7 @@ async def test_a_watchdog_that_moves_itself_is_settled_and_no_fire(connection: C
     await sustain(connection, "open", at(10), {})
     counted = Counted(CLOCK)
     await drain(await begin_term(connection, "test"), at(11))
-    assert counted("tocsin_timers_settled_total", kind="watchdog") == 2
+    assert counted("tocsin_timers_processed_total", kind="watchdog") == 2
     assert counted("tocsin_fires_total", kind="watchdog", outcome="fired") == 1
     assert counted("tocsin_fire_lateness_seconds_count", kind="watchdog") == 1
 
@@ -77,7 +77,7 @@ async def test_a_held_verdict_counts_when_it_fires(connection: Connection) -> No
     counted = Counted(CLOCK)
     term = await begin_term(connection, "test")
     await drain(term, at(11))
-    assert counted("tocsin_timers_settled_total", kind="for-sustain") == 0
+    assert counted("tocsin_timers_processed_total", kind="for-sustain") == 0
     await read_until(connection, at(60))
     await drain(term, at(14))
     assert counted("tocsin_fires_total", kind="for-sustain", outcome="fired") == 1

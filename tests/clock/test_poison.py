@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from clock.registry import KINDS
-from clock.term import Term, _Name, begin_term
+from clock.term import Term, _TimerKey, begin_term
 from tests.clock.clock_setup import at, drain, fired, put, schedule
 from tests.sql import all_rows, one_row
 from timers.schedule_spec import ScheduleSpec
@@ -122,7 +122,7 @@ async def test_an_edit_made_meanwhile_is_not_blamed_for_its_predecessor(connecti
     term = await begin_term(connection, "test")
     edited = ScheduleSpec("beat", {"every": "10s"}, payload={"k": 1})
     await put_schedule(connection, edited, Actor("tester", "test", at(1)))
-    await term._set_aside(KINDS[0], _Name(row["ref"], "", 1), "an error of generation 1", at(10))
+    await term._fail_alone(KINDS[0], _TimerKey(row["ref"], "", 1), "an error of generation 1", at(10))
     assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 0
 
 

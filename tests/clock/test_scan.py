@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from clock.kinds import Plan
+from clock.kinds import FiringPlan
 from clock.scan import Position, Scan
 from tests.clock.clock_setup import SECOND, at
 
@@ -28,13 +28,13 @@ def held(fire_at: datetime, count: int) -> list[Row]:
 def walked(scan: Scan, rows: list[Row], now: datetime) -> None:
     scan.begin()
     taken = [row for row in rows if not row.held]
-    scan.advance(rows, len(taken), Plan(considered=len(taken)), now)
+    scan.advance(rows, len(taken), FiringPlan(considered=len(taken)), now)
 
 
 def returns_at(scan: Scan, begins: float, ends: float) -> float | None:
     """When, in steps of 10 ms, the scan goes back to what is held at 5 s."""
     for step in range(round((ends - begins) * 100)):
-        scan.trail(at(begins + step / 100))
+        scan.rescan_recent(at(begins + step / 100))
         if scan.mark.fire_at == at(5):
             return begins + step / 100
     return None
@@ -54,7 +54,7 @@ def test_a_trailing_scan_neither_puts_off_the_return_nor_brings_it_forward(met_a
     scan = Scan(100_000)
     walked(scan, held(at(5), 10_000), at(10))
     for tenths in range(1, 10):
-        scan.trail(at(10 + tenths / 10))
+        scan.rescan_recent(at(10 + tenths / 10))
         walked(scan, held(at(9), met_again), at(10 + tenths / 10))
         assert scan.mark != Position(at(5))
     assert returns_at(scan, 10.9, 12) == pytest.approx(11.0, abs=0.011)
@@ -65,8 +65,8 @@ def test_the_return_begins_with_the_oldest_and_counts_anew() -> None:
     walked(scan, held(at(5), 10_000), at(10))
     assert returns_at(scan, 10, 12) == pytest.approx(11)
     walked(scan, held(at(7), 1), at(11))
-    assert scan.watched_from == at(7)
-    scan.trail(at(11.05))
+    assert scan.backstop_before == at(7)
+    scan.rescan_recent(at(11.05))
     assert scan.mark == Position(at(7))
 
 
@@ -83,7 +83,7 @@ def test_what_is_no_longer_held_is_forgotten() -> None:
     walked(scan, held(at(5), 1), at(10))
     assert returns_at(scan, 10, 11) == pytest.approx(10.05)
     walked(scan, [], at(10.05))
-    assert scan.watched_from == at(10.05)
+    assert scan.backstop_before == at(10.05)
     assert returns_at(scan, 10.05, 20) is None
 
 
@@ -91,7 +91,7 @@ def test_a_backlog_is_drained_before_the_scan_returns() -> None:
     scan = Scan(2)
     walked(scan, held(at(5), 2), at(10))
     assert scan.draining
-    scan.trail(at(11))
+    scan.rescan_recent(at(11))
     assert scan.mark == Position(at(5), "ref-1")
     walked(scan, held(at(6), 1), at(11))
     assert returns_at(scan, 11, 12) == pytest.approx(11.05)
@@ -101,39 +101,39 @@ def test_a_batch_that_failed_holds_up_nothing_if_its_rows_are_gone() -> None:
     scan = Scan(2)
     scan.retry()
     scan.begin()
-    scan.looked(at(10), at(10))
+    scan.polled(at(10), at(10))
     assert scan.draining, "it is still due"
     scan.begin()
-    scan.looked(at(10), at(11))
-    scan.trail(at(10))
+    scan.polled(at(10), at(11))
+    scan.rescan_recent(at(10))
     assert scan.mark == Position(at(8)), "the last two seconds are looked at again"
 
 
 def test_a_clock_that_goes_back_returns_at_once() -> None:
     scan = Scan(10_000)
-    scan.trail(at(10))
+    scan.rescan_recent(at(10))
     walked(scan, held(at(5), 9_000), at(10))
-    scan.trail(at(9.9))
+    scan.rescan_recent(at(9.9))
     assert scan.mark == Position(at(5))
 
 
 def test_a_plan_that_stops_early_leaves_the_mark_at_the_last_row_it_considered() -> None:
     scan = Scan(10)
     rows = [Row(at(5), "a", False), Row(at(5), "b", True), Row(at(5), "c", False), Row(at(5), "d", False)]
-    scan.advance(rows, 3, Plan(considered=2), at(10))
+    scan.advance(rows, 3, FiringPlan(considered=2), at(10))
     assert (scan.mark, scan.draining) == (Position(at(5), "c"), True)
-    assert scan.watched_from == at(5)
+    assert scan.backstop_before == at(5)
 
 
 def test_a_full_batch_of_rows_leaves_the_mark_at_the_last_of_them() -> None:
     scan = Scan(2)
     rows = [Row(at(5), "a", False, "k1"), Row(at(5), "a", True, "k2")]
-    scan.advance(rows, 1, Plan(considered=1), at(10))
+    scan.advance(rows, 1, FiringPlan(considered=1), at(10))
     assert (scan.mark, scan.draining) == (Position(at(5), "a", "k2"), True)
 
 
 def test_what_was_moved_to_an_instant_that_is_due_as_well_is_found_at_once() -> None:
-    class Moved(Plan):
+    class Moved(FiringPlan):
         @property
         def first_rearmed_at(self) -> datetime:
             return at(8)
@@ -147,10 +147,10 @@ def test_a_kind_is_asked_when_nothing_is_known_of_it_or_something_may_be_due() -
     scan = Scan(10)
     assert scan.may_be_due(at(0))
     scan.begin()
-    scan.looked(at(0), at(10))
+    scan.polled(at(0), at(10))
     assert [scan.may_be_due(at(second)) for second in (9, 10)] == [False, True]
     scan.begin()
-    scan.looked(at(1), None)
+    scan.polled(at(1), None)
     assert not scan.may_be_due(at(1000))
     scan.lower(at(1) - SECOND)
     assert scan.may_be_due(at(0))

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from clock.kinds import AnyKind
-from clock.lease import campaigning
+from clock.kinds import AnyTimerKind
+from clock.lease import hold_lease
 from clock.registry import KINDS
 from clock.service import Clock
 from clock.ticks import ScheduleTicks
@@ -37,7 +37,7 @@ BEAT = ScheduleSpec("beat", {"every": "200ms"}, catch_up="all", max_catch_up=10_
 class Watched:
     """A clock that says when it leads."""
 
-    def __init__(self, settings: Settings, kinds: Sequence[AnyKind] = KINDS) -> None:
+    def __init__(self, settings: Settings, kinds: Sequence[AnyTimerKind] = KINDS) -> None:
         self.clock = Clock(settings, kinds=kinds)
         self.epochs: list[int] = []
         self.leads = asyncio.Event()
@@ -221,12 +221,12 @@ async def test_a_term_ends_although_its_pruning_swallows_a_cancellation(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 0.01)
-    async with campaigning(settings, "clock") as lease, asyncio.timeout(30):
+    async with hold_lease(settings, "clock") as lease, asyncio.timeout(30):
 
         async def resign_and_prune(_: Settings) -> None:
             lease.resign()
             await swallow_one_cancellation()
 
-        monkeypatch.setattr("clock.service.keep_pruning", resign_and_prune)
+        monkeypatch.setattr("clock.service.prune_hourly", resign_and_prune)
         await lease.wait_until_held()
         await Clock(settings)._lead(lease)

@@ -37,7 +37,7 @@ def test_the_hosts_own_clock_is_aware() -> None:
 def test_without_a_reading_there_is_no_time() -> None:
     time = DatabaseTime()
     assert not time.known
-    with pytest.raises(RuntimeError, match="no reading of the database's clock"):
+    with pytest.raises(RuntimeError, match="the database's clock has not been read yet"):
         time.now()
 
 

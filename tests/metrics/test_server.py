@@ -228,7 +228,7 @@ async def _has_failed(service: Service) -> bool:
 @pytest.mark.parametrize(
     ("request_", "status", "body"),
     [
-        (b"GET /nowhere HTTP/1.1\r\n\r\n", 404, "not samples: use /metrics or /healthz\n"),
+        (b"GET /nowhere HTTP/1.1\r\n\r\n", 404, "not found: use /metrics or /healthz\n"),
         (b"POST /metrics HTTP/1.1\r\n\r\n", 405, "only GET and HEAD are supported\n"),
         (b"rubbish\r\n\r\n", 400, "not an HTTP request: send GET /metrics\n"),
         (b"GET /\xff HTTP/1.1\r\n\r\n", 400, "not an HTTP request: send GET /metrics\n"),

@@ -312,7 +312,7 @@ class Schedules(RuleBasedStateMachine):
         assert self.leader is not None
         self.now -= by
         # As the service does with every look, fifty times a second.
-        self.leader.term.trail(self.now)
+        self.leader.term.rescan_recent(self.now)
         before = self.model[name].wanted
         self.put_wanted(name, Wanted(shape, self.now + 20 * SECOND, before.policy, 1 - before.tag))
 

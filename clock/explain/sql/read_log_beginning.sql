@@ -1,4 +1,4 @@
--- When the log begins, if older records were dropped from it. Locks nothing. Index: log_commit's key.
+-- When the log begins, if older records were dropped. Locks nothing. Index: the key of log_commit.
 select c.recorded_at
 from tocsin.log_head h
 join lateral (

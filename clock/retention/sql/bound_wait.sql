@@ -1,2 +1,2 @@
--- A statement that would wait longer than this for somebody's lock is tried again another time.
+-- A statement that would wait longer than this for a lock fails and is tried again by a later run.
 set lock_timeout = '500ms'

@@ -1,5 +1,5 @@
--- Actions by id, with the events that started them and what they waited for, in key order. One that somebody holds, or that was set going
--- again meanwhile, is left.
+-- Delete runs by id, with the events that started them and their waits, in key order. A run that
+-- another transaction has locked, or that was retried meanwhile, is skipped.
 with gone as materialized (
     select id from tocsin.action
     where id = any (%(key_2)s::uuid[]) and ended_at is not null

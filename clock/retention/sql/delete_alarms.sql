@@ -1,4 +1,4 @@
--- Alarms by id, in key order. One that somebody holds is left for another time.
+-- Delete alarms by id, in key order. One that another transaction has locked is skipped.
 with gone as materialized (
     select id from tocsin.alarm
     where id = any (%(key_2)s::uuid[]) and state = 'resolved'

@@ -1,2 +1,2 @@
--- Keys of events that were handed in. Nobody changes one.
+-- Delete keys of external events. No other transaction changes them.
 delete from tocsin.ingest_event where key = any (%(key_2)s::text[]) returning key

@@ -1,2 +1,2 @@
--- Lineages by their event. Nobody changes one.
+-- Delete lineages by their event. No other transaction changes them.
 delete from tocsin.event_lineage where event_id = any (%(key_2)s::uuid[]) returning event_id

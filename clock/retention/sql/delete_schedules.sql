@@ -1,4 +1,5 @@
--- Schedules that have ended, by id, in key order. One that somebody edits at this moment, or that was put again, is left.
+-- Delete ended schedules by id, in key order. One that is being edited, or that was put again, is
+-- skipped.
 with gone as materialized (
     select id from tocsin.schedule
     where id = any (%(key_2)s::uuid[]) and status in ('fired', 'ended', 'cancelled', 'failed') and updated_at < %(horizon_at)s

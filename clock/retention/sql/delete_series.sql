@@ -1,10 +1,10 @@
--- Series that have been silent for long, in key order, with the last datapoint that was kept of them. One that a datapoint is arriving
--- for, or has arrived for since, is left.
+-- Delete series without datapoints for long, in key order, with their kept last datapoint. A series
+-- for which a datapoint is arriving, or has arrived since, is skipped.
 with gone as materialized (
     select c.owner, c.key
     from unnest(%(key_1)s::text[], %(key_2)s::text[]) as g (owner, key)
     join tocsin.current_value c on c.owner = g.owner and c.key = g.key
-    where c.arrived_at < %(silent_until)s
+    where c.arrived_at < %(series_until)s
     order by c.owner, c.key
     for update of c skip locked
 ),

@@ -1,4 +1,5 @@
--- What rules remember of owners, in key order. A worker that has read one finds another version, and judges again.
+-- Delete states of rules, in key order. A worker that has read one finds another version and
+-- evaluates again.
 with gone as materialized (
     select s.event_rule, s.owner
     from unnest(%(key_1)s::text[], %(key_2)s::text[]) as g (event_rule, owner)

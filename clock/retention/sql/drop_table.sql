@@ -1,2 +1,2 @@
--- A table that is nobody's partition any more.
+-- Drop a detached table.
 drop table if exists tocsin.{table}

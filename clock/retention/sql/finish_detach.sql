@@ -1,2 +1,2 @@
--- A detach that was begun and interrupted.
+-- Finish a detach that was interrupted.
 alter table tocsin.{parent} detach partition tocsin.{table} finalize

@@ -1,2 +1,2 @@
--- See tocsin.forget_commits; how many are gone.
+-- See tocsin.forget_commits; returns how many are gone.
 select tocsin.forget_commits(%(most)s)

@@ -1,5 +1,6 @@
--- Before a day is dropped: its last datapoint of each series, a page of series at a time. Returns the last series of the page; no row:
--- there are no more. Again it does nothing more. Index: current_value's key, datapoint_series.
+-- Copy the last datapoint of each series of a day that will be dropped, a chunk of series at a
+-- time. Returns the last series of the chunk; no row: there are no more. Repeating it changes
+-- nothing. Index: the key of current_value, datapoint_series.
 with page as materialized (
     select owner, key from tocsin.current_value
     where (owner, key) > (%(owner)s, %(key)s)

@@ -1,6 +1,6 @@
--- A page of actions that ended before the log begins, and whether no record of theirs is left: neither the events they are about nor a
--- step. One that can be tried again stays for as long as its own age says. Locks nothing. Index: action_ended, action_step_of,
--- action_event_of.
+-- A chunk of runs that ended before the log begins, and whether no record of theirs is left:
+-- neither the events they are about nor a step. A run that can be retried stays for its own
+-- retention. Locks nothing. Index: action_ended, action_step_of, action_event_of.
 select a.ended_at::text, a.id::text,
        a.event_seq < %(horizon)s
        and (a.state not in ('failed', 'timed_out') or a.ended_at < %(dead_until)s)

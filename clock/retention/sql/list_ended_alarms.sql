@@ -1,5 +1,5 @@
--- A page of alarms that were resolved before the log begins, and whether no event of theirs is left, in the log or kept aside.
--- Locks nothing. Index: alarm_ended, event_of_alarm, event_kept_of_alarm.
+-- A chunk of alarms that were resolved before the log begins, and whether no event of theirs is
+-- left, in the log or kept. Locks nothing. Index: alarm_ended, event_of_alarm, event_kept_of_alarm.
 select a.resolved_at::text, a.id::text,
        not exists (select from tocsin.event e where e.alarm_id = a.id and e.seq >= %(horizon)s)
        and not exists (select from tocsin.event_kept k where k.alarm_id = a.id)

@@ -1,5 +1,7 @@
--- A page of schedules that ended before the log begins, and whether they may go: no document names them, and no action of theirs is
--- left. `schedule:` is a text form of schemas/values/rule_ref.py. Locks nothing. Index: schedule_ended, rule_version_current, action_of_rule.
+-- A chunk of schedules that ended before the log begins, and whether they may be deleted: no
+-- document names them, and no run of theirs is left. `schedule:` is a text form of
+-- schemas/values/rule_ref.py. Locks nothing. Index: schedule_ended, rule_version_current,
+-- action_of_rule.
 select s.updated_at::text, s.id::text,
        not exists (
            select from tocsin.rule_version v

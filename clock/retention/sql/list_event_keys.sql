@@ -1,5 +1,6 @@
--- A page of the keys of events that were handed in long enough ago, and whether their event has left the log: until then a second one
--- could not be stored beside it. Locks nothing. Index: ingest_event_at, the unique id of each partition of event.
+-- A chunk of keys of external events that are old enough, and whether their event has left the log:
+-- until then a second one could not be stored. Locks nothing. Index: ingest_event_at, the unique id
+-- of each partition of event.
 select i.at::text, i.key,
        not exists (select from tocsin.event e where e.id = i.event_id and e.seq >= %(horizon)s)
 from (

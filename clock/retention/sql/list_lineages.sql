@@ -1,5 +1,5 @@
--- A page of lineages that were written before the log begins, and whether their event has left it. Locks nothing. Index:
--- event_lineage_at, the unique id of each partition of event.
+-- A chunk of lineages that were written before the log begins, and whether their event has left it.
+-- Locks nothing. Index: event_lineage_at, the unique id of each partition of event.
 select l.at::text, l.event_id::text,
        not exists (select from tocsin.event e where e.id = l.event_id and e.seq >= %(horizon)s)
 from (

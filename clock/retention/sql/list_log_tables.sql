@@ -1,5 +1,6 @@
--- The partitions of the log, also those that are being detached, with their range, their size, and when the last record of the range was
--- committed if the log has gone beyond it. Index: log_commit's key.
+-- The partitions of the log, including those being detached, with their range, their size, and when
+-- the last record of the range was committed if the log has gone beyond it. Index: the key of
+-- log_commit.
 select c.relname::text, substring(c.relname from '_([0-9]+)$')::bigint as start, h.partition_size,
        pg_total_relation_size(c.oid)::bigint,
        (select m.recorded_at from tocsin.log_commit m

@@ -1,5 +1,5 @@
--- A page of the starts that count against a limit, and whether no version of their action_rule is left. Locks nothing. Index: the keys
--- of action_limit and rule_version.
+-- A chunk of the starts that count against a rate limit, and whether no version of their
+-- action_rule is left. Locks nothing. Index: the keys of action_limit and rule_version.
 select l.action_rule,
        not exists (select from tocsin.rule_version v where v.kind = 'action_rule' and v.name = l.action_rule)
 from tocsin.action_limit l

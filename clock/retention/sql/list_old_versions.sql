@@ -1,5 +1,6 @@
--- A page of versions of documents, and whether they may go: no record that is left was judged by them, and no datapoint. The newest
--- apply stays known, whatever it ended. Locks nothing. Index: the keys of rule_version and rule_cutover.
+-- A chunk of versions of documents, and whether they may be deleted: no remaining record or
+-- datapoint was evaluated by them. The newest apply stays known. Locks nothing. Index: the keys of
+-- rule_version and rule_cutover.
 select v.kind, v.name, v.version::text,
        coalesce(v.until_seq < %(horizon)s, false)
        and v.until_seq < (select greatest(max(n.from_seq), max(n.until_seq)) from tocsin.rule_version n)

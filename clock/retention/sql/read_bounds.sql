@@ -1,6 +1,7 @@
--- Where the log begins, and since when; from when on there are datapoints; and the instant. `horizon` and `day` are where they would
--- begin after ranges and days that are still to be dropped. Before anything was dropped there is no instant at which the log begins.
--- Index: log_commit's key.
+-- Where the log begins, and since when; from when on there are datapoints; and the current instant.
+-- `horizon` and `day` are where they would begin after ranges and days that are still to be
+-- dropped. Before anything was dropped there is no instant at which the log begins. Index: the key
+-- of log_commit.
 select b.horizon,
        case when b.horizon > 1 then (
            select c.recorded_at from tocsin.log_commit c where c.last_seq >= b.horizon order by c.last_seq limit 1) end,

@@ -1,5 +1,6 @@
--- How far those have come who need the log and the datapoints. Locks nothing. An action that failed may be tried again for as long as its
--- own age says; one whose event has left the log already needs nothing more of it. Index: action_under_way, action_dead.
+-- How far the readers of the log and of the datapoints have come. Locks nothing. A dead run may be
+-- retried for its own retention; one whose event has left the log needs nothing more of it. Index:
+-- action_under_way, action_dead.
 select tocsin.instant(),
        (select r.last_seq from tocsin.cdc_report r),
        (select min(p.last_seq) from tocsin.lane_partition p where p.lane = 'record'),

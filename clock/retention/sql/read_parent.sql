@@ -1,4 +1,4 @@
--- What a table is a partition of, and whether its detaching was begun; no row: it is detached, or gone.
+-- The parent of a partition, and whether its detach was begun; no row: it is detached, or gone.
 select p.relname::text, i.inhdetachpending
 from pg_class c
 join pg_inherits i on i.inhrelid = c.oid

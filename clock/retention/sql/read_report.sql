@@ -1,4 +1,5 @@
--- The last run, or the one under way; the instant; and whether somebody has taken the turn (see take_turn).
+-- The last run, or the running one; the current instant; and whether a run holds the lock (see
+-- lock_run).
 select r.began_at, r.ended_at, r.removed, r.left_over, tocsin.instant() as now,
        exists (
            select from pg_locks l

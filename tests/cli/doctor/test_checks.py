@@ -10,7 +10,7 @@ import pytest
 
 from cdc.log_reader import Gap
 from cdc.report import Report
-from clock.held_timers import Held
+from clock.held_timers import HeldTimers
 from clock.retention.report import PruneReport
 from rules.lanes.status import PartitionStatus, WorkerProblem
 from tocsin.cli.doctor.checks import (
@@ -192,15 +192,15 @@ def test_running_workers_are_not_asked_for_again() -> None:
 def test_held_timers_are_counted_and_red_after_a_while() -> None:
     assert held_timers([]).state == "ok"
     held = [
-        Held("data", 1, 3, _NOW - timedelta(seconds=2), _NOW),
-        Held("data", 5, 4, _NOW - timedelta(seconds=9), _NOW),
+        HeldTimers("data", 1, 3, _NOW - timedelta(seconds=2), _NOW),
+        HeldTimers("data", 5, 4, _NOW - timedelta(seconds=9), _NOW),
     ]
     found = held_timers(held)
     assert found.state == "ok"
     assert found.text == (
         "7 wait for data that is not read yet, the oldest for 9.0 s; partitions: data 1, data 5"
     )
-    found = held_timers([*held, Held("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
+    found = held_timers([*held, HeldTimers("record", 0, 9_993, _NOW - timedelta(seconds=11), _NOW)])
     assert (found.state, found.text[:18]) == ("red", "10000 or more wait")
     assert "tocsin run worker" in found.remedy
 

@@ -103,7 +103,7 @@ async def test_a_time_that_was_overdue_when_it_was_paused_is_said_to_be_so(conne
     assert verdict.outcome == "paused"
     assert verdict.sentence == (
         "did not fire at 2026-03-02 08:00:00 EST (13:00:00 UTC): generation 1 had not fired it yet when bob via cli at "
-        "2026-03-02 08:00:05 EST (13:00:05 UTC) paused it (generation 2), and an act never fires retroactively"
+        "2026-03-02 08:00:05 EST (13:00:05 UTC) paused it (generation 2), and a change never fires retroactively"
     )
 
 
@@ -226,7 +226,7 @@ async def test_pending(connection: Connection) -> None:
     overdue = await asked(connection, DUE + timedelta(minutes=2))
     assert overdue.sentence == (
         f"has not fired at 2026-03-02 08:00:00 EST (13:00:00 UTC) yet: it is 2m overdue, timer {timer}, generation 1; "
-        "`tocsin doctor` says whether a clock runs"
+        "`tocsin doctor` shows whether a clock runs"
     )
 
 

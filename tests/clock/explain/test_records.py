@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from clock.explain.explanation import Records, explain, possible_ids
+from clock.explain.explanation import ScheduleRecords, explain, possible_ids
 from clock.explain.history import history_of
 from clock.explain.records import explain_schedule
 from clock.schedule_commands import pause, run_now
@@ -65,7 +65,7 @@ async def test_a_time_before_it_was_added_is_not_an_occurrence(connection: Conne
     verdict = await asked(connection, DUE, DUE - 3 * DAY)
     assert verdict.outcome == "not-an-occurrence"
     assert verdict.sentence.endswith(
-        "it was added only then: ann via cli at 2026-03-02 03:00:00 EST (08:00:00 UTC); "
+        "it was added later: ann via cli at 2026-03-02 03:00:00 EST (08:00:00 UTC); "
         "the nearest: 2026-03-02 08:00:00 EST (13:00:00 UTC)"
     )
 
@@ -100,8 +100,8 @@ async def test_what_was_dropped_from_the_log_is_not_guessed_at_either(connection
     verdict = await asked(connection, DUE + 2 * DAY, DUE)
     assert (verdict.outcome, verdict.facts["log_from"]) == ("unrecorded", DUE + DAY)
     assert verdict.sentence == (
-        "there is no record of 2026-03-02 08:00:00 EST (13:00:00 UTC) any more: generation 1 names it, and older "
-        "records than 2026-03-03 08:00:00 EST (13:00:00 UTC) were dropped"
+        "there is no longer a record of 2026-03-02 08:00:00 EST (13:00:00 UTC): generation 1 names it, and records "
+        "older than 2026-03-03 08:00:00 EST (13:00:00 UTC) were dropped"
     )
     assert (await asked(connection, DUE + 2 * DAY, DUE + DAY)).outcome == "fired"
 
@@ -152,7 +152,7 @@ async def test_a_fire_wins_over_everything_else_that_the_records_say(connection:
     }
     missed_id = UUID(history[0].missed_id(row["id"], DUE))
     missed_row = {"id": missed_id, "seq": 2, "recorded_at": DUE, "payload": span}
-    records = Records(row, history, DUE, DUE, {fired_id: fire_row}, [missed_row])
+    records = ScheduleRecords(row, history, DUE, DUE, {fired_id: fire_row}, [missed_row])
     assert explain(records).outcome == "fired"
     assert explain(replace(records, fires={})).outcome == "missed"
     assert explain(replace(records, fires={}, missed=[])).outcome == "pending"

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from cdc.log_reader import LogReader
-from clock.retention.hourly import keep_pruning
+from clock.retention.loop import prune_hourly
 from clock.retention.plan import DatapointDay, Limits, LogRange, plan_pruning
 from clock.retention.prune import Pruned, prune, read_plan
 from tests.clock.clock_setup import T0
@@ -102,7 +102,7 @@ async def test_what_an_action_under_way_began_with_stays(connection: Connection,
     )
     await prune(connection, short)
     planned = await read_plan(connection, short)
-    assert planned.kept[0] == ("records 10 to 19", "an action under way began with record 12")
+    assert planned.kept[0] == ("records 10 to 19", "an active run was started by record 12")
     await connection.execute("update tocsin.action set state = 'completed'")
     assert (await prune(connection, short)).horizon == 20
 
@@ -177,7 +177,7 @@ async def test_days_of_datapoints_go_when_all_of_them_is_old_and_read(
     await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
     assert [one.why for one in (await read_plan(connection, short)).kept][
         -1
-    ] == "workers have not read them all"
+    ] == "workers have not read them all yet"
     await connection.execute(
         "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)", (now,)
     )
@@ -194,7 +194,7 @@ async def test_the_leading_clock_prunes_by_itself(connection: Connection, short:
     await fill(connection, 25)
     await all_have_read(connection, 25)
     await connection.execute("select set_config('tocsin.now', '', false)")
-    hasty = Service("retention", lambda: keep_pruning(short, first_s=0.0, every_s=0.1))
+    hasty = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
 
     async def is_gone() -> bool:
         return await starts(connection) == [20, 30, 40]

@@ -96,10 +96,10 @@ async def test_what_can_be_tried_again_keeps_its_records_until_its_own_age(
     young = await action(connection, "timed_out", seq=2, ended_at=NOW - 29 * DAY)
     assert await pruned(connection, short) == {}
     kept = (await read_plan(connection, short)).kept[0]
-    assert kept == ("records 0 to 9", "an action that can be tried again began with record 2")
+    assert kept == ("records 0 to 9", "a dead run that can be retried was started by record 2")
     assert await keys_of(connection, "action") == {old, young}
     patient = short.model_copy(update={"dead_action_retention_d": 40.0})
-    assert (await read_plan(connection, patient)).kept[0].why.endswith("with record 1")
+    assert (await read_plan(connection, patient)).kept[0].why.endswith("by record 1")
     hasty = short.model_copy(update={"dead_action_retention_d": 28.0})
     await connection.execute("update tocsin.action set ended_at = %s where id = %s", (T0, old))
     assert await pruned(connection, hasty) == {"action": 1}

@@ -66,7 +66,7 @@ async def test_a_run_that_is_killed_is_taken_up_where_it_was(
                 other.execute("select pg_terminate_backend(%s, 5000)", (killed[0],))
 
     with pytest.raises(psycopg.OperationalError):
-        await remove_rows(victim, actions, bounds, at_once=2, tell=kill)
+        await remove_rows(victim, actions, bounds, chunk=2, on_progress=kill)
     assert len(await keys_of(connection, "action")) == 3
     assert await pruned(connection, short) == {"action": 3}
     links = await one_row(connection, "select count(*) as n from tocsin.action_event")
@@ -135,7 +135,7 @@ async def test_it_rests_after_each_page_also_after_one_of_which_nothing_goes(
     monkeypatch.setattr("clock.retention.rows.asyncio.sleep", rest)
     kind = next(kind for kind in KINDS if kind.table == "current_value")
     bounds = await read_bounds(connection, short)
-    assert await remove_rows(connection, kind, bounds, at_once=2, rest=1.0) == 0
+    assert await remove_rows(connection, kind, bounds, chunk=2, rest=1.0) == 0
     # Two full pages, and an empty one that says that there are no more.
     assert [seconds > 0 for seconds in rests] == [True, True, True]
 
@@ -143,7 +143,7 @@ async def test_it_rests_after_each_page_also_after_one_of_which_nothing_goes(
 async def test_one_run_at_a_time(connection: Connection, short: Settings, sessions: Sessions) -> None:
     other = await sessions("other")
     await other.execute("select pg_advisory_lock(hashtext('tocsin.prune'))")
-    with pytest.raises(Refused, match="being removed at this moment"):
+    with pytest.raises(Refused, match="another prune is running"):
         await prune(connection, short)
     await other.execute("select pg_advisory_unlock(hashtext('tocsin.prune'))")
     await prune(connection, short)
@@ -163,7 +163,7 @@ async def test_a_log_that_is_held_costs_the_word_about_it_and_nothing_more(
     assert done.rows == {"alarm": 1}
     assert [one.what for one in done.left] == ["the event log-pruned"]
     report = await read_prune_report(connection)
-    assert (report.ended_at, report.under_way) == (NOW, False)
+    assert (report.ended_at, report.running) == (NOW, False)
 
 
 async def test_a_report_says_whether_a_run_is_under_way_was_interrupted_or_failed(
@@ -184,16 +184,16 @@ async def test_a_report_says_whether_a_run_is_under_way_was_interrupted_or_faile
 
     with pytest.raises(psycopg.OperationalError):
         await prune(victim, short, kill)
-    assert (seen[0].under_way, seen[0].ended_at) == (True, None)
+    assert (seen[0].running, seen[0].ended_at) == (True, None)
     report = await read_prune_report(connection)
-    assert (report.under_way, report.ended_at, report.left) == (False, None, [])
+    assert (report.running, report.ended_at, report.left) == (False, None, [])
     async with other.transaction():
         await other.execute("lock table tocsin.log_head")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             await prune(connection, short)
     report = await read_prune_report(connection)
-    assert (report.under_way, report.ended_at is not None) == (False, True)
-    assert [one["what"] for one in report.left] == ["what was still to do"]
+    assert (report.running, report.ended_at is not None) == (False, True)
+    assert [one["what"] for one in report.left] == ["the rest of the run"]
     assert report.left[0]["why"].startswith("it failed: canceling statement due to lock timeout")
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from clock.held_timers import MOST_COUNTED, Held
+from clock.held_timers import MOST_COUNTED, HeldTimers
 from rules.lanes.status import PartitionStatus, WorkerProblem
 from tocsin.cli.output import utc_text
 from tocsin.core.errors import TocsinError
@@ -200,7 +200,7 @@ def lane(
     return Finding("ok", subject, text)
 
 
-def held_timers(partitions: Sequence[Held]) -> Finding:
+def held_timers(partitions: Sequence[HeldTimers]) -> Finding:
     """Timers that wait until the watermark of their partition has passed their deadline."""
     if not partitions:
         return Finding("ok", "held timers", "none")
@@ -227,7 +227,7 @@ def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
     if last.began_at is None:
         return Finding("ok", "retention", f"{kept}; not run yet, it runs once an hour")
     gone = ", ".join(f"{count:,} of {table}" for table, count in last.removed.items()) or "nothing"
-    if last.under_way:
+    if last.running:
         return Finding("ok", "retention", f"{kept}; running since {utc_text(last.began_at)}, removed {gone}")
     if last.ended_at is None:
         text = f"{kept}; interrupted after {utc_text(last.began_at)}, removed {gone}"

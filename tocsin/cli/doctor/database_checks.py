@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from cdc.log_reader import LogReader
 from cdc.report import read_report
-from clock.held_timers import read_held
+from clock.held_timers import read_held_timers
 from clock.retention.report import read_prune_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
@@ -47,7 +47,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
     findings += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
-    findings.append(held_timers(await read_held(connection)))
+    findings.append(held_timers(await read_held_timers(connection)))
     findings.append(retention(await read_prune_report(connection), _ages(settings)))
     oldest_audit = max(_OLDEST_AUDIT, timedelta(seconds=3 * settings.cdc_audit_s))
     findings.append(cdc_audit(await read_report(connection), oldest_audit))

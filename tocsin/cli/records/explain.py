@@ -18,7 +18,7 @@ from tocsin.core.errors import Refused
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from clock.explain.explanation import Verdict
+    from clock.explain.explanation import Explanation
     from rules.alarms.explain import AlarmExplanation
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
@@ -86,7 +86,7 @@ async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
         return await explain_alarm(connection, alarm, await database_now(connection))
 
 
-async def _explain(owner: str, schedule: str, instant: datetime | None) -> Verdict:
+async def _explain(owner: str, schedule: str, instant: datetime | None) -> Explanation:
     from clock.explain.records import explain_schedule
     from timers.working_set import database_now
     from tocsin.cli.session import database

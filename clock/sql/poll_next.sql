@@ -1,6 +1,6 @@
--- One look at all kinds: the database's time and, for each kind in the order given, the next timer behind its mark.
--- Index: timer_due, once for each kind. Locks nothing. The mark keeps the scan off the corpses of consumed rows, also within one
--- instant.
+-- The database's time and, for each kind in the given order, the next timer after its mark. Index:
+-- timer_due, once for each kind. Locks nothing. The mark keeps the scan off the dead tuples of
+-- consumed rows, also within one instant.
 select tocsin.instant(), array(
     select (
         select t.fire_at

@@ -1,8 +1,11 @@
-"""Pruning by the clock that leads: a while after it took over, then once an hour, on a session of its own.
+"""Pruning by the leading clock: shortly after it took over, then once an hour, on its own session.
 
-It works half of the time and pauses for the other half, so that a backlog of millions of rows never has the disk to
-itself. On failure it is said in the log and tried again an hour later; the clock never stops for it. A role that does
-not own the schema cannot drop its partitions: then an operator runs `tocsin prune` with one that does.
+It works half of the time and rests the other half, so that a backlog of millions of rows never
+occupies the disk alone.
+
+On failure: the error is logged, and pruning is tried again an hour later; the clock never stops for
+it. A role that does not own the schema cannot drop partitions: an operator then runs `tocsin prune`
+with the owner's role.
 """
 
 from __future__ import annotations
@@ -20,17 +23,18 @@ from tocsin.core.settings import Settings
 _log = structlog.get_logger()
 _FIRST_S = 30.0
 _EVERY_S = 3600.0
+# Rest as long as it works.
 _REST = 1.0
 
 
-async def keep_pruning(settings: Settings, first_s: float = _FIRST_S, every_s: float = _EVERY_S) -> None:
+async def prune_hourly(settings: Settings, first_s: float = _FIRST_S, every_s: float = _EVERY_S) -> None:
     await asyncio.sleep(first_s)
     while True:
-        await _once(settings)
+        await _prune_once(settings)
         await asyncio.sleep(every_s)
 
 
-async def _once(settings: Settings) -> None:
+async def _prune_once(settings: Settings) -> None:
     try:
         async with open_session(settings, "clock retention") as connection:
             await prune(connection, settings, rest=_REST)

@@ -1,4 +1,4 @@
--- What was missed of a schedule in an outage that touches this second, newest first. Locks nothing.
+-- The missed events of a schedule whose span touches this second, newest first. Locks nothing.
 -- Index: event_missed.
 select id, seq, recorded_at, payload
 from tocsin.event

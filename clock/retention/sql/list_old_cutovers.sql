@@ -1,5 +1,5 @@
--- A page of the places at which lanes changed their rules, and whether they may go: a later one of the same partition also lies before
--- everything that is left. Locks nothing. Index: rule_cutover's key.
+-- A chunk of cutovers, and whether they may be deleted: a later one of the same partition also lies
+-- before all remaining records. Locks nothing. Index: the key of rule_cutover.
 select w.lane, w.partition::text, w.rules_seq::text,
        exists (
            select from tocsin.rule_cutover n

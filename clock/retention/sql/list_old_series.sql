@@ -1,8 +1,9 @@
--- A page of series, and whether they may go: silent for long enough, without a datapoint that is left, a watchdog that is armed, a staleness
--- that the rules have not heard of, or an alarm or a system that their owner is in. Locks nothing. Index: the keys
--- of current_value and timer, datapoint_series, system_member_owner, alarm_held_owner.
+-- A chunk of series, and whether they may be deleted: no arrival for long enough, no remaining
+-- datapoint, no armed watchdog, no staleness that the rules have not processed, and no alarm or
+-- system of their owner. Locks nothing. Index: the keys of current_value and timer,
+-- datapoint_series, system_member_owner, alarm_held_owner.
 select c.owner, c.key,
-       c.arrived_at < %(silent_until)s
+       c.arrived_at < %(series_until)s
        and c.handled_stale_since is not distinct from c.stale_since
        and not exists (select from tocsin.datapoint d where d.owner = c.owner and d.key = c.key)
        and not exists (

@@ -1,5 +1,6 @@
--- A page of old acts, and whether they may go: all but the one that says how a schedule which is still there came to be what it was
--- when the audit begins. Locks nothing. Index: audit_at, audit_subject.
+-- A chunk of old audit rows, and whether they may be deleted: all but the one that says how an
+-- existing schedule came to be what it was when the audit begins. Locks nothing. Index: audit_at,
+-- audit_subject.
 select a.at::text, a.id::text,
        not (a.kind = 'schedule'
             and exists (select from tocsin.schedule s where s.owner = a.owner and s.name = a.name)

@@ -1,2 +1,2 @@
--- See take_turn.
+-- See lock_run.
 select pg_advisory_unlock(hashtext('tocsin.prune'))
