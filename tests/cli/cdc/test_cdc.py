@@ -84,9 +84,9 @@ def test_status_of_nothing(tocsin: CommandLine, settings: Settings) -> None:
     lines = dict(line.split(maxsplit=1) for line in tocsin("cdc", "status").lines)
     assert lines == {
         "log": "empty",
-        "stream": f"'{settings.stream}' is not made yet",
+        "stream": f"'{settings.stream}' does not exist yet",
         "lag": "0 records, 0.0 s",
-        "leader": "nobody",
+        "leader": "none",
         "audit": "none yet",
         "tombstones": "none",
     }
@@ -206,7 +206,7 @@ def test_verify_of_nothing(tocsin: CommandLine, settings: Settings) -> None:
     missing = f"tocsin: there is no stream '{settings.stream}': `tocsin run cdc` makes it from the log\n"
     assert tocsin("cdc", "verify", exit_code=1).err == missing
     do(settings, publishing(settings))
-    assert tocsin("cdc", "verify").out == "nothing to compare: log and stream have nothing in common yet\n"
+    assert tocsin("cdc", "verify").out == "nothing to compare: log and stream have no common records yet\n"
     assert tocsin("cdc", "verify", "--from", "1", exit_code=1).err == (
         "tocsin: log and stream have nothing in common yet: give no range\n"
     )

@@ -98,24 +98,24 @@ def _up(*words: str | Path, cwd: Path) -> Iterator[Up]:
         up.close()
 
 
-def _house(folder: Path) -> Path:
+def _directory(folder: Path) -> Path:
     """A working directory with a space in its name, and rules in it."""
-    house = folder / "my house"
-    house.mkdir()
-    # As root, Postgres runs as somebody else, who must pass through.
-    for directory in (folder, house):
-        directory.chmod(0o755)
-    (house / "rules.yaml").write_text(_RULES, encoding="utf-8")
-    return house
+    directory = folder / "my instance"
+    directory.mkdir()
+    # As root, Postgres runs as another user, who must be able to enter.
+    for path in (folder, directory):
+        path.chmod(0o755)
+    (directory / "rules.yaml").write_text(_RULES, encoding="utf-8")
+    return directory
 
 
 def test_up_fires_refuses_a_second_stops_and_continues(
     tmp_path: Path, alone: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = _house(tmp_path)
-    monkeypatch.chdir(house)
-    with _up("--rules", "rules.yaml", cwd=house) as up:
-        up.wait_for("^a new log: it begins at seq 1$")
+    directory = _directory(tmp_path)
+    monkeypatch.chdir(directory)
+    with _up("--rules", "rules.yaml", cwd=directory) as up:
+        up.wait_for("^new record log, starting at seq 1$")
         up.wait_for("^rules: rules.yaml: 3 added$")
         up.wait_for(r"^next    heartbeat  .* (GMT|BST)  (in [01]s|due now)$")
         fired = up.wait_for(
@@ -124,51 +124,51 @@ def test_up_fires_refuses_a_second_stops_and_continues(
         up.wait_for("^action  say  completed  alive  seq [0-9]+$")
         # Other commands in the same directory find the servers by themselves.
         assert int(fired[2]) in [row["seq"] for row in alone("events", "--limit", "1000", "--json").json]
-        second = subprocess.run(_COMMAND, cwd=house, capture_output=True, text=True, check=False)
+        second = subprocess.run(_COMMAND, cwd=directory, capture_output=True, text=True, check=False)
         assert second.returncode == 1
         assert second.stderr.splitlines()[1:] == [
-            f"tocsin: the data directory '{house / '.tocsin'}' is in use by process {up.process.pid}; "
+            f"tocsin: the data directory '{directory / '.tocsin'}' is in use by process {up.process.pid}; "
             "stop it or choose another with --data"
         ]
         assert up.end(signal.SIGINT) == 0
         assert up.errors() == "starting postgres and nats in '.tocsin' ...\nstopped\n"
         assert "\x1b" not in "".join(up.seen)
-        assert users_of(house / ".tocsin") == {}
+        assert users_of(directory / ".tocsin") == {}
         assert "no postgres is named" in alone("events", exit_code=2).err
 
     last = int(fired[2])
-    with _up("--rules", "rules.yaml", cwd=house) as up:
+    with _up("--rules", "rules.yaml", cwd=directory) as up:
         continuing = up.wait_for(r"^continuing at seq ([0-9]+); (.*)$")
         assert int(continuing[1]) > last
         up.wait_for("^rules: rules.yaml: 3 unchanged$")
         shown = up.wait_for(r"^(fired|action|missed) .*  seq ([0-9]+)$")
         assert int(shown[2]) >= int(continuing[1])
         assert up.end(signal.SIGTERM) == 0
-        assert users_of(house / ".tocsin") == {}
+        assert users_of(directory / ".tocsin") == {}
 
 
-def test_up_says_what_was_missed_while_it_was_away(tmp_path: Path, alone: CommandLine) -> None:
-    house = _house(tmp_path)
-    with _up("--rules", "rules.yaml", cwd=house) as up:
+def test_up_reports_what_was_missed_while_it_was_stopped(tmp_path: Path, alone: CommandLine) -> None:
+    directory = _directory(tmp_path)
+    with _up("--rules", "rules.yaml", cwd=directory) as up:
         up.wait_for("^fired ")
         assert up.end(signal.SIGINT) == 0
-    _let_a_day_pass(house)
-    with _up(cwd=house) as up:
-        up.wait_for("^continuing at seq [0-9]+; came due while it was away: heartbeat$")
+    _let_a_day_pass(directory)
+    with _up(cwd=directory) as up:
+        up.wait_for("^continuing at seq [0-9]+; came due meanwhile: heartbeat$")
         missed = up.wait_for(r"^missed  heartbeat  ([0-9]+) times, .* to .*  \(.*\)  seq [0-9]+$")
         assert int(missed[1]) >= 86_000
         up.wait_for("^fired   heartbeat ")
         up.process.kill()
         up.process.wait()
-        eventually_sync(lambda: users_of(house / ".tocsin") == {}, "no process is left after kill -9")
+        eventually_sync(lambda: users_of(directory / ".tocsin") == {}, "no process is left after kill -9")
 
 
-def _let_a_day_pass(house: Path) -> None:
-    """The tick's time and the schedule's anchor move back, as if the house had been dark for a day."""
+def _let_a_day_pass(directory: Path) -> None:
+    """The tick's time and the schedule's anchor move back, as if `up` had been stopped for a day."""
     from tocsin.embedded import embedded_postgres
 
     with (
-        embedded_postgres(house / ".tocsin") as postgres,
+        embedded_postgres(directory / ".tocsin") as postgres,
         psycopg.connect(postgres.url, dbname="tocsin") as db,
     ):
         db.execute(
@@ -183,45 +183,45 @@ def _let_a_day_pass(house: Path) -> None:
         )
 
 
-def test_a_bad_rules_file_lists_its_errors_and_starts_nothing_further(tmp_path: Path) -> None:
-    house = _house(tmp_path)
-    (house / "bad.yaml").write_text(
+def test_a_bad_rule_file_lists_its_errors_and_starts_nothing_further(tmp_path: Path) -> None:
+    directory = _directory(tmp_path)
+    (directory / "bad.yaml").write_text(
         "schedule:\n  name: x\n  crn: 1\n---\nschedule: {name: y}\n", encoding="utf-8"
     )
-    with _up("--rules", "rules.yaml", "bad.yaml", cwd=house) as up:
+    with _up("--rules", "rules.yaml", "bad.yaml", cwd=directory) as up:
         assert up.process.wait(_WITHIN_S) == 1
         first, *problems = up.errors().splitlines()
         assert first.startswith("starting ")
         assert problems[0].startswith("bad.yaml:3:3: unknown key 'crn' in schedule 'x', did you mean 'cron'?")
         assert problems[-1].startswith("bad.yaml:5:")
         assert up.process.stdout is not None
-        assert users_of(house / ".tocsin") == {}
+        assert users_of(directory / ".tocsin") == {}
 
 
-def test_a_server_that_dies_ends_up_with_the_place_of_its_log(tmp_path: Path) -> None:
-    house = _house(tmp_path)
-    with _up(cwd=house) as up:
-        up.wait_for("^a new log")
-        nats = next(pid for pid, name in users_of(house / ".tocsin").items() if name.startswith("nats"))
+def test_a_server_that_stops_ends_up_with_the_path_of_its_log(tmp_path: Path) -> None:
+    directory = _directory(tmp_path)
+    with _up(cwd=directory) as up:
+        up.wait_for("^new record log")
+        nats = next(pid for pid, name in users_of(directory / ".tocsin").items() if name.startswith("nats"))
         os.kill(nats, signal.SIGKILL)
         assert up.process.wait(_WITHIN_S) == 2
-        log = house / ".tocsin" / "nats.log"
+        log = directory / ".tocsin" / "nats.log"
         assert up.errors().splitlines()[-1] == (
-            f"tocsin: nats stopped by itself, its log is '{log}': start `tocsin up` again"
+            f"tocsin: nats has stopped, its log is '{log}': start `tocsin up` again"
         )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_during_the_start_ends_it_like_any_other(tmp_path: Path, number: signal.Signals) -> None:
-    house = _house(tmp_path)
-    with _up(cwd=house) as up:
-        eventually_sync((house / ".tocsin" / "launcher.lock").exists, "the start has begun")
+    directory = _directory(tmp_path)
+    with _up(cwd=directory) as up:
+        eventually_sync((directory / ".tocsin" / "launcher.lock").exists, "the start has begun")
         assert up.end(number) == 0
         assert up.errors().splitlines()[-1] == "stopped"
-        assert users_of(house / ".tocsin") == {}
+        assert users_of(directory / ".tocsin") == {}
 
 
-def test_a_missing_rules_file_or_a_bad_setting_is_said_before_any_server_starts(
+def test_a_missing_rule_file_or_a_bad_setting_is_reported_before_any_server_starts(
     tmp_path: Path, alone: CommandLine
 ) -> None:
     missing = alone("up", "--data", str(tmp_path / "data"), "--rules", "missing.yaml", exit_code=1)
@@ -233,7 +233,7 @@ def test_a_missing_rules_file_or_a_bad_setting_is_said_before_any_server_starts(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_wish_to_stop_is_kept_although_the_exception_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_is_remembered_although_the_exception_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
 
     class Dropping:

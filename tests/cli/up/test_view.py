@@ -1,4 +1,4 @@
-"""What `up` shows, rendered without a terminal."""
+"""The lines and the live view of `up`, rendered without a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.cli.schedules.coming_fires import ComingFire, coming_fires
 from tocsin.cli.up.lines import Line, Record, foreign_line, line_of
 from tocsin.cli.up.screen import LiveScreen, PlainScreen
 from tocsin.cli.up.services import database_url
-from tocsin.cli.up.view import HeldAlarm, Restarts, State, line_text, view
+from tocsin.cli.up.view import Restarts, ShownAlarm, State, line_text, view
 
 _AT = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _FIRE: dict[str, Any] = {
@@ -79,7 +79,7 @@ def test_a_fire_of_a_type_of_its_own_is_a_fire() -> None:
         (9, True, "at least 9 times, Sun 2026-03-08 03:00:00 EDT to Sun 2026-03-08 04:00:00 EDT"),
     ],
 )
-def test_what_was_missed_is_counted_with_first_last_and_reason(count: int, at_least: bool, text: str) -> None:
+def test_missed_times_are_counted_with_first_last_and_reason(count: int, at_least: bool, text: str) -> None:
     data = {
         **{"count": count, "at_least": at_least, "reason": "why"},
         **{"first": "2026-03-08T07:00:00+00:00", "last": "2026-03-08T08:00:00+00:00"},
@@ -137,7 +137,7 @@ def test_a_step_of_a_runbook_has_its_name() -> None:
         ("alarm-snooze-ended", {}, Line("alarm", "plant-7/hot  no longer snoozed", 3)),
     ],
 )
-def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], line: Line) -> None:
+def test_a_transition_of_an_alarm_is_one_line(type: str, data: dict[str, Any], line: Line) -> None:
     body = {"type": type, "origin": "derived", "rule": "hot", "owner": "plant-7", "severity": 4, "data": data}
     assert line_of(Record(3, body), _new_york) == line
 
@@ -146,7 +146,7 @@ def test_what_happens_to_an_alarm_is_one_line(type: str, data: dict[str, Any], l
     ("kind", "line"),
     [
         ("stale", Line("stale", "plant-7/flow  no datapoint for 1m15s, the last value was 80", 3)),
-        ("fresh", Line("fresh", "plant-7/flow  it is 80", 3)),
+        ("fresh", Line("fresh", "plant-7/flow  the value is 80", 3)),
     ],
 )
 def test_a_series_that_becomes_stale_or_fresh_is_one_line(kind: str, line: Line) -> None:
@@ -181,7 +181,7 @@ def test_the_health_of_a_system_is_one_line(data: dict[str, Any], line: Line) ->
 @pytest.mark.parametrize(
     "data", [b"\xff\x1b[2J", b"5", b'{"value": "stale"}', b'{"type": "alarm-opened", "rule": 1}']
 )
-def test_a_message_of_somebody_else_is_a_line_that_says_so(data: bytes) -> None:
+def test_a_foreign_message_is_marked(data: bytes) -> None:
     def read() -> Line | None:
         return line_of(Record(3, json.loads(data)), _new_york)
 
@@ -197,7 +197,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_flood_of_records_costs_the_live_view_one_frame_and_says_what_it_left_out() -> None:
+def test_many_records_cost_the_live_view_one_frame_and_omitted_ones_are_counted() -> None:
     file = Terminal()
     state = _state(now=_AT)
     console = Console(file=file, force_terminal=True, width=100, markup=False, highlight=False)
@@ -219,12 +219,14 @@ def test_a_flood_of_records_costs_the_live_view_one_frame_and_says_what_it_left_
     assert "last" in file.getvalue()
 
 
-def test_open_alarms_are_in_the_view_until_there_are_too_many() -> None:
-    alarm = HeldAlarm("high", "plant-7/hot", _AT - timedelta(minutes=3), "71 \x1b[2J degrees", False)
+def test_open_alarms_are_in_the_view_and_the_rest_is_counted() -> None:
+    alarm = ShownAlarm("high", "plant-7/hot", _AT - timedelta(minutes=3), "71 \x1b[2J degrees", False)
     shown = _rendered(view(_state(now=_AT, alarms=[alarm])))
     assert "high  plant-7/hot  3m ago  71 \\x1b[2J degrees" in shown
-    assert "and more" not in shown
-    assert "and more: `tocsin alarms` lists them" in _rendered(view(_state(now=_AT, alarms=[alarm] * 9)))
+    assert " more" not in shown
+    crowded = _rendered(view(_state(now=_AT, alarms=[alarm] * 9)))
+    assert "and 4 more: `tocsin alarms` lists them" in crowded
+    assert "high  plant-7/hot  3m ago" in crowded
 
 
 def test_other_events_are_shown_by_type() -> None:
@@ -242,7 +244,7 @@ def test_a_tombstone_is_shown_with_its_reason() -> None:
     assert line_of(Record(7, body), _new_york) == Line("event", 'record-missing  {"reason": "lost"}', 7)
 
 
-def test_the_view_says_what_runs_where_and_counts_down() -> None:
+def test_the_view_shows_servers_services_and_countdowns() -> None:
     note = "02:30 does not exist on this day: moved to 03:00"
     fires = [
         ComingFire("digest", "plant", _AT, _AT, "America/New_York", note),
@@ -254,7 +256,7 @@ def test_the_view_says_what_runs_where_and_counts_down() -> None:
                 now=_AT - timedelta(seconds=75),
                 coming=fires,
                 paused=3,
-                waiting={"cdc": Restarts(2, "nats is away")},
+                restarts={"cdc": Restarts(2, "nats is away")},
             )
         )
     )
@@ -263,7 +265,7 @@ def test_the_view_says_what_runs_where_and_counts_down() -> None:
         "postgresql://here",
         "nats://there",
         "/data dir",
-        "cdc started again 2 times: nats is away",
+        "cdc restarted 2 times: nats is away",
     ):
         assert text in shown
     assert "Sun 2026-03-08 03:00:00 EDT  in 1m15s" in shown
@@ -272,14 +274,14 @@ def test_the_view_says_what_runs_where_and_counts_down() -> None:
     assert "\x1b" not in shown
 
 
-def test_trouble_that_is_over_is_said_without_its_reason() -> None:
-    shown = _rendered(view(_state(now=_AT, waiting={"cdc": Restarts(2, "nats is away", over=True)})))
-    assert "cdc started again 2 times" in shown
+def test_a_restart_that_is_over_is_shown_without_its_error() -> None:
+    shown = _rendered(view(_state(now=_AT, restarts={"cdc": Restarts(2, "nats is away", is_over=True)})))
+    assert "cdc restarted 2 times" in shown
     assert "nats is away" not in shown
 
 
-def test_an_empty_view_says_how_to_add_a_schedule() -> None:
-    assert "no fires ahead" in _rendered(view(_state(now=_AT)))
+def test_an_empty_view_tells_how_to_add_a_schedule() -> None:
+    assert "no fires are scheduled" in _rendered(view(_state(now=_AT)))
 
 
 def test_lines_have_colours_on_a_terminal_only() -> None:
@@ -297,7 +299,7 @@ def test_every_schedule_is_shown_once_before_any_is_shown_twice() -> None:
     assert [fire.schedule for fire in coming_fires(rows, 1)] == ["often"]
 
 
-def test_coming_fires_keep_the_spread_and_say_what_is_parked() -> None:
+def test_coming_fires_keep_the_spread_and_mark_parked_timers() -> None:
     row = _row("one", 10, fire_at=_AT + timedelta(minutes=11), parked_at=_AT, last_error="boom", attempts=5)
     first, second = coming_fires([row], 2)
     assert (first.note, second.note) == ("parked: boom", "")
@@ -308,12 +310,12 @@ def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest
     coming = [ComingFire("digest", "", _AT, _AT, "UTC", "")]
     state = _state(now=_AT - timedelta(seconds=5), coming=coming)
     with PlainScreen(state) as screen:
-        for restarts in (
+        for current in (
             {},
             {"cdc": Restarts(1, "nats is away")},
             {"cdc": Restarts(1, "nats is away", True)},
         ):
-            state.waiting = restarts
+            state.restarts = current
             screen.refresh(state)
     assert capsys.readouterr().out.splitlines()[1:] == [
         "postgres  postgresql://here",
@@ -321,7 +323,7 @@ def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest
         "data      /data dir",
         "log       /data dir/log",
         "next    digest  Sun 2026-03-08 07:00:00 UTC  in 5s",
-        "trouble  cdc started again 1 time: nats is away",
+        "restart  cdc restarted 1 time: nats is away",
     ]
 
 

@@ -1,4 +1,4 @@
-"""`tocsin cdc status`: how far the stream is, who publishes, what the last audit found, what is missing."""
+"""`tocsin cdc status`: shows the record log, the record stream, the lag and the last audit. Reads only."""
 
 from __future__ import annotations
 
@@ -18,43 +18,51 @@ if TYPE_CHECKING:
 
 
 def status(as_json: Json = False) -> None:
-    """Show where the log and the stream stand: head, lag, leader, last audit, gaps, tombstones.
+    """Show the record log and the record stream: lag, leader, last audit, gaps.
 
     \b
     Example:
       tocsin cdc status
     """
-    found = finish(_status())
+    current = finish(_status())
     if as_json:
-        print_json({**asdict(found), "gaps": [gap._asdict() for gap in found.gaps]})
+        print_json({**asdict(current), "gaps": [gap._asdict() for gap in current.gaps]})
         return
-    for subject, text in _lines(found):
+    for subject, text in _lines(current):
         typer.echo(f"{subject:<10}  {printable(text)}")
 
 
-def _lines(found: Status) -> list[tuple[str, str]]:
-    stream = f"{found.stream!r} is not made yet"
-    if found.last_seq is not None:
-        stream = f"{found.stream!r} from {found.first_seq} to {found.last_seq}, {found.messages} messages"
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.tombstones.items()))
+def _lines(current: Status) -> list[tuple[str, str]]:
+    stream = f"{current.stream!r} does not exist yet"
+    if current.last_seq is not None:
+        stream = (
+            f"{current.stream!r} from {current.first_seq} to {current.last_seq}, {current.messages} messages"
+        )
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(current.tombstones.items()))
     return [
-        ("log", f"from {found.horizon} to {found.head}" if found.horizon <= found.head else _empty(found)),
+        (
+            "log",
+            f"from {current.horizon} to {current.head}"
+            if current.horizon <= current.head
+            else _empty(current),
+        ),
         ("stream", stream),
-        ("lag", f"{found.lag} records, {found.lag_s:.1f} s"),
-        ("leader", found.leader or "nobody"),
-        ("audit", _audit(found.report)),
-        *(("gap", gap_text(gap)) for gap in found.gaps),
+        ("lag", f"{current.lag} records, {current.lag_s:.1f} s"),
+        ("leader", current.leader or "none"),
+        ("audit", _audit_text(current.report)),
+        *(("gap", gap_text(gap)) for gap in current.gaps),
         ("tombstones", counts or "none"),
     ]
 
 
-def _empty(found: Status) -> str:
-    return "empty" if found.head == 0 else f"at {found.head}, with nothing left in its tables"
+def _empty(current: Status) -> str:
+    return "empty" if current.head == 0 else f"at {current.head}, and its tables are empty"
 
 
-def _audit(report: Report) -> str:
+def _audit_text(report: Report) -> str:
     if report.problem is not None and report.since is not None:
-        return f"{report.problem} since {utc_text(report.since)}: {report.detail}"
+        remedy = f" -> {report.remedy}" if report.remedy else ""
+        return f"{report.problem} since {utc_text(report.since)}: {report.detail}{remedy}"
     if report.at is None:
         return "none yet"
     compared = f"{report.compared} compared, none different"

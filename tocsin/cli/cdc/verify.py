@@ -1,4 +1,4 @@
-"""`tocsin cdc verify`: every record of a range, log against stream."""
+"""`tocsin cdc verify`: compares every record of a range in the log and in the stream. Reads only."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ if TYPE_CHECKING:
 
 def verify(
     first: Annotated[
-        int | None, typer.Option("--from", min=1, help="First seq; the first that both have by default.")
+        int | None, typer.Option("--from", min=1, help="First seq; by default the first that both have.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--until", min=1, help="Last seq; the last that both have by default.")
+        int | None, typer.Option("--until", min=1, help="Last seq; by default the last that both have.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare ids, order, subjects and bodies of the log and the stream; exit with 1 if anything differs.
+    """Compare the records of the log with the messages of the stream.
+
+    Compares IDs, order, subjects and bodies. The exit code is 1 if anything differs.
 
     \b
     Example:
       tocsin cdc verify --from 100000 --until 200000
     """
-    found = finish(_verify(first, last))
+    result = finish(_verify(first, last))
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(result))
     else:
-        _print(found)
-    if found.different:
+        _print(result)
+    if result.different:
         raise typer.Exit(1)
 
 
-def _print(found: Verified) -> None:
-    if found.last < found.first:
-        typer.echo("nothing to compare: log and stream have nothing in common yet")
+def _print(result: Verified) -> None:
+    if result.last < result.first:
+        typer.echo("nothing to compare: log and stream have no common records yet")
         return
-    for one in found.differences:
-        typer.echo(f"{one.seq}: {printable(one.what)}")
-    if found.different > len(found.differences):
-        typer.echo(f"and {found.different - len(found.differences)} more")
-    accepted = f", {found.accepted} in recorded gaps" if found.accepted else ""
-    differ = f"{found.different} differ" if found.different else "none differs"
-    typer.echo(f"compared {found.first} to {found.last}, {found.compared} records{accepted}: {differ}")
+    for difference in result.differences:
+        typer.echo(f"{difference.seq}: {printable(difference.what)}")
+    if result.different > len(result.differences):
+        typer.echo(f"and {result.different - len(result.differences)} more")
+    accepted = f", {result.accepted} in recorded gaps" if result.accepted else ""
+    differ = f"{result.different} differ" if result.different else "none differs"
+    typer.echo(f"compared {result.first} to {result.last}, {result.compared} records{accepted}: {differ}")
 
 
 async def _verify(first: int | None, last: int | None) -> Verified:

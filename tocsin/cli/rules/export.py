@@ -30,7 +30,7 @@ def export(
 ) -> None:
     """Write a recording to a file, for backtests elsewhere.
 
-    A recording holds the datapoints, events, operator acts and rule versions of a window.
+    A recording holds the datapoints, events, operator actions and rule versions of a window.
 
     \b
     Example:

@@ -1,2 +1,2 @@
--- The database of `tocsin up`. Its launcher holds the data directory, so nobody else makes it at the same time.
+-- The database of `tocsin up`. Its launcher locks the data directory, so no other process creates it.
 create database tocsin

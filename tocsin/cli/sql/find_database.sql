@@ -1,2 +1,2 @@
--- Whether the database of `tocsin up` exists; no row if not.
+-- One row if the database of `tocsin up` exists.
 select 1 from pg_database where datname = 'tocsin'

@@ -1,4 +1,4 @@
--- When the oldest timer that is not parked is due, of any kind; null if there is none. Index: timer_due, per kind.
+-- When the oldest timer that is not parked is due; null without timers. Index: timer_due, per kind.
 select min(oldest.fire_at)
 from unnest(array['schedule-tick', 'for-sustain', 'runbook-wait', 'watchdog']) as kinds (kind)
 cross join lateral (

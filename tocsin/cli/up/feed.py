@@ -1,16 +1,17 @@
-"""What `up` looks at while it runs: the stream for what happened, the working set for what comes.
+"""The input of the screen of `up`: records from the stream, coming fires and open alarms from the database.
 
-Guarantee: every record behind the head at the start is given to the screen once, in order, also when a server restarts
-under it: the place in the stream is kept here. A message that is no record of ours is said to be none, and
-passed. It only reads; the services know nothing of being watched.
+Guarantee: each record after the head at the start reaches the screen once, in order, also if a server
+restarts meanwhile, because the position in the stream is kept here. A message that is not a record is shown
+as such. The feed only reads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from clock.time_source import DatabaseTime, steady_s
@@ -24,7 +25,7 @@ from tocsin.cli.records.foreign_messages import NO_RECORD
 from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
-from tocsin.cli.up.view import SHOWN_ALARMS, SHOWN_FIRES, HeldAlarm, Restarts, State
+from tocsin.cli.up.view import SHOWN_FIRES, Restarts, ShownAlarm, State
 from tocsin.client._follow import follow
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, open_session
@@ -34,7 +35,7 @@ from tocsin.core.settings import Settings
 
 _FRAME_S = 0.25
 _FRAMES_PER_READING = 4
-_PAUSED_COUNTED = 1000
+_MOST_COUNTED = 1000
 
 
 class Feed:
@@ -53,9 +54,9 @@ class Feed:
             open_bus(self._settings, "up") as bus,
         ):
             async for message in follow(bus, self._settings.stream, self._after):
-                await self._take(connection, message.metadata.sequence.stream, message.data)
+                await self._show_message(connection, message.metadata.sequence.stream, message.data)
 
-    async def _take(self, connection: Connection, seq: int, data: bytes) -> None:
+    async def _show_message(self, connection: Connection, seq: int, data: bytes) -> None:
         try:
             record = Record(seq, json.loads(data))
             await self._learn_zone(connection, record)
@@ -64,28 +65,27 @@ class Feed:
         except NO_RECORD:
             line = foreign_line(seq, data)
         if line is not None:
-            shown = line
-            self._screen_call(lambda: self._screen.show(shown))
+            self._screen_call(partial(self._screen.show, line))
         self._after = seq
 
-    async def look_ahead(self, services: Sequence[Service]) -> None:
+    async def refresh_state(self, services: Sequence[Service]) -> None:
         time = DatabaseTime()
         async with open_session(self._settings, "up") as connection:
             frame = 0
             while True:
                 if frame % _FRAMES_PER_READING == 0:
-                    await self._read_coming(connection, time)
+                    await self._read_state(connection, time)
                 frame += 1
                 self._state.now = time.now()
-                self._state.waiting = {
-                    one.name: Restarts(one.restarts, one.last_error, one.problem is None)
-                    for one in services
-                    if one.restarts
+                self._state.restarts = {
+                    service.name: Restarts(service.restarts, service.last_error, service.problem is None)
+                    for service in services
+                    if service.restarts
                 }
-                self._screen_call(lambda: self._screen.refresh(self._state))
+                self._screen_call(partial(self._screen.refresh, self._state))
                 await asyncio.sleep(_FRAME_S)
 
-    async def _read_coming(self, connection: Connection, time: DatabaseTime) -> None:
+    async def _read_state(self, connection: Connection, time: DatabaseTime) -> None:
         asked_s = steady_s()
         now = await database_now(connection)
         time.observe(now, asked_s, steady_s())
@@ -93,9 +93,9 @@ class Feed:
         for row in rows:
             self._zones[row["owner"], row["name"]] = tz_of(row)
         self._state.coming = coming_fires(rows, len(rows))
-        held = await list_alarms(connection, states=("open",), limit=SHOWN_ALARMS + 1)
-        self._state.alarms = [_held(row, now) for row in held]
-        self._state.paused = len(await list_schedules(connection, status="paused", limit=_PAUSED_COUNTED))
+        alarms = await list_alarms(connection, states=("open",), limit=_MOST_COUNTED)
+        self._state.alarms = [_open_alarm(row, now) for row in alarms]
+        self._state.paused = len(await list_schedules(connection, status="paused", limit=_MOST_COUNTED))
 
     async def _learn_zone(self, connection: Connection, record: Record) -> None:
         if record.key[1] and record.key not in self._zones:
@@ -103,7 +103,7 @@ class Feed:
             self._zones[record.key] = "UTC" if row is None else tz_of(row)
 
     async def _learn_steps(self, connection: Connection, record: Record) -> None:
-        """Of each action once, until rules are applied; an action of one step needs no name for it."""
+        """Read the step names of each action once per rule set. An action of one step needs no name."""
         if record.body["type"] == "rules-applied":
             self._steps.clear()
         action = str(record.body.get("action", ""))
@@ -119,16 +119,16 @@ class Feed:
         names = self._steps.get(action, ())
         return names[step] if step < len(names) else ""
 
-    def _screen_call(self, call: Any) -> None:
+    def _screen_call(self, call: Callable[[], None]) -> None:
         try:
             call()
         except BrokenPipeError:
             self.closed.set()
 
 
-def _held(row: dict[str, Any], now: datetime) -> HeldAlarm:
+def _open_alarm(row: dict[str, Any], now: datetime) -> ShownAlarm:
     snoozed = row["snoozed_until"] is not None and row["snoozed_until"] > now
-    return HeldAlarm(
+    return ShownAlarm(
         level_name(row["severity"]),
         title(row["owner"], row["event_rule"]),
         row["since"],

@@ -1,9 +1,8 @@
-"""What `up` says about each record of the stream: one line, as a pure function of the message and what is
-known.
+"""The line that `up` shows for a record of the stream. Pure.
 
-Guarantee: every fire, miss, edge of an alarm, verdict about a series, health of a system and outcome of a step gives
-one line; the other half of a step (its being due) gives none. A line holds no control characters, whatever a payload
-contains.
+Guarantee: each fire, missed time, alarm transition, staleness or health change, result of a step and other
+event gives one line. A step that is due gives none. A line has no control characters, even if a payload
+does.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rules.alarms.explain import TRANSITION_TEXTS
 from schemas.values.severities import level_name
-from tocsin.cli.output import compact, countdown, local_text, printable, title, utc_text
+from tocsin.cli.output import compact, countdown, local_text, printable, shortened, title, utc_text
 from tocsin.cli.records.foreign_messages import foreign_text
 from tocsin.core.instant import parse_instant
 
@@ -31,7 +30,7 @@ class Line(NamedTuple):
     text: str
     seq: int
     is_over: bool = False
-    """Of an alarm and of health: good news."""
+    """An alarm resolved, or health is ok again."""
 
     def plain(self) -> str:
         return f"{self.kind:<6}  {self.text}  seq {self.seq}"
@@ -56,9 +55,9 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
     if not record.is_event:
         return _step(record, step_of)
     if body["type"] in TRANSITION_TEXTS and "rule" in body:
-        return _edge(record)
+        return _transition(record)
     if body.get("kind") in ("stale", "fresh"):
-        return _verdict(record)
+        return _staleness(record)
     if body.get("kind") == "health":
         return _health(record)
     if body["type"] == "schedule-missed":
@@ -74,7 +73,7 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         for part in (
             body["type"],
             title(body.get("owner", ""), name),
-            _short(compact(plain)) if plain else "",
+            shortened(compact(plain), _LONGEST) if plain else "",
         )
         if part
     )
@@ -86,7 +85,7 @@ def foreign_line(seq: int, data: bytes) -> Line:
 
 
 def lateness_ms(body: Mapping[str, Any]) -> int:
-    """From when the fire was due (its nominal time and spread) to its commit, by the database's clock."""
+    """The time from the nominal time plus spread to the commit, by the clock of the database."""
     due = parse_instant(body.get("fireat") or body["time"])
     return max(0, round((parse_instant(body["recordedat"]) - due).total_seconds() * 1000))
 
@@ -97,9 +96,9 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
         return None
     data = body["data"]
     step = step_of(body["action"], body["step"])
-    shown = _short(str(data.get("message") or data.get("error") or data.get("text") or ""))
+    shown = shortened(str(data.get("message") or data.get("error") or data.get("text") or ""), _LONGEST)
     if not shown and "until" not in data and data:
-        shown = _short(compact(data))
+        shown = shortened(compact(data), _LONGEST)
     if "until" in data:
         again = "again at" if shown else "until"
         shown = "  ".join(
@@ -112,29 +111,29 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
     )
 
 
-def _edge(record: Record) -> Line:
+def _transition(record: Record) -> Line:
     body, data = record.body, record.body["data"]
-    did = TRANSITION_TEXTS[body["type"]]
+    verb = TRANSITION_TEXTS[body["type"]]
     if body["type"] == "alarm-opened":
-        did = f"{did}, {level_name(body['severity'])}"
+        verb = f"{verb}, {level_name(body['severity'])}"
     until = data.get("until")
-    said = (
+    details = (
         data.get("message"),
         data.get("who") and f"by {data['who']}",
         until and f"until {utc_text(parse_instant(until))}",
         data.get("note"),
     )
-    parts = (title(body.get("owner", ""), body["rule"]), did, *map(str, filter(None, said)))
+    parts = (title(body.get("owner", ""), body["rule"]), verb, *map(str, filter(None, details)))
     return Line("alarm", printable("  ".join(parts)), record.seq, is_over=body["type"] == "alarm-resolved")
 
 
-def _verdict(record: Record) -> Line:
+def _staleness(record: Record) -> Line:
     body, data = record.body, record.body["data"]
-    says = f"it is {compact(data['value'])}"
+    detail = f"the value is {compact(data['value'])}"
     if body["kind"] == "stale":
         age = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
-        says = f"no datapoint for {age}, the last value was {compact(data['value'])}"
-    text = f"{title(body['owner'], body['key'])}  {_short(says)}"
+        detail = f"no datapoint for {age}, the last value was {compact(data['value'])}"
+    text = f"{title(body['owner'], body['key'])}  {shortened(detail, _LONGEST)}"
     return Line(body["kind"], printable(text), record.seq)
 
 
@@ -154,7 +153,3 @@ def _missed(record: Record, tz_of: TzOf) -> Line:
     when = f"once, {first}" if data["count"] == 1 else f"{count} times, {first} to {last}"
     text = f"{title(*record.key)}  {when}  ({data['reason']})"
     return Line("missed", printable(text), record.seq)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

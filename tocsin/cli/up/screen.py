@@ -1,11 +1,11 @@
-"""Where `up` shows things: a live view on a terminal, plain flushed lines anywhere else.
+"""The screen of `up`: a live view on a terminal, plain lines otherwise.
 
-Guarantee: without a terminal there are no colours and no cursor movements, and each line is out before the
-next one happens. Whoever closes our output (`tocsin up | head`) ends `up` like Ctrl-C does.
+Guarantees: without a terminal there are no colours and no cursor movements, and each line is flushed at
+once. If the reader closes the output (`tocsin up | head`), `up` ends as on Ctrl-C.
 
-Why the live view draws once a frame: it shares its thread with the services, and drawing it anew for each record of a
-flood takes longer than making the records does. Of more than nobody can read in a frame, the newest are shown and the
-others are counted.
+Why the live view draws once per frame: it shares its thread with the services, and under load drawing for
+each record takes longer than making the records. If a frame has more lines than a person can read, the
+newest are shown and the others are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tocsin.cli.up.view import State, line_text, restarts_text, view
 if TYPE_CHECKING:
     from rich.console import Console
 
-_LINES_A_FRAME = 100
+_LINES_PER_FRAME = 100
 
 
 class Screen(Protocol):
@@ -45,7 +45,7 @@ def screen_for(state: State) -> Screen:
 
 
 class PlainScreen:
-    """One line per happening. The next fires are said once, at the start."""
+    """One line per record. The next fires are listed once, at the start."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -76,10 +76,10 @@ class PlainScreen:
         self.say(line.plain())
 
     def refresh(self, state: State) -> None:
-        restarts = sum(one.times for one in state.waiting.values())
+        restarts = sum(restarts.times for restarts in state.restarts.values())
         if restarts > self._restarts:
             self._restarts = restarts
-            self.say(f"trouble  {restarts_text(state)}")
+            self.say(f"restart  {restarts_text(state)}")
         if self._introduced or state.now is None:
             return
         self._introduced = True
@@ -98,8 +98,8 @@ class LiveScreen:
         self._console = console or Console(highlight=False, markup=False)
         self._live = Live(view(state), console=self._console, auto_refresh=False)
         self._lines: deque[Line] = deque()
-        self._left_out = 0
-        self._left_out_from = 0
+        self._omitted = 0
+        self._first_omitted = 0
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -117,12 +117,12 @@ class LiveScreen:
         self._console.print(printable(text))
 
     def show(self, line: Line) -> None:
-        """With the next frame."""
+        """Show the line with the next frame."""
         self._lines.append(line)
-        if len(self._lines) > _LINES_A_FRAME:
-            left_out = self._lines.popleft()
-            self._left_out_from = self._left_out_from or left_out.seq
-            self._left_out += 1
+        if len(self._lines) > _LINES_PER_FRAME:
+            omitted = self._lines.popleft()
+            self._first_omitted = self._first_omitted or omitted.seq
+            self._omitted += 1
 
     def refresh(self, state: State) -> None:
         self._live.update(view(state))
@@ -130,19 +130,17 @@ class LiveScreen:
             self._live.refresh()
 
     def _print_lines(self) -> bool:
-        """All of them at once: whatever is printed draws the view anew below it."""
+        """Print all lines at once, because each print draws the view again below it."""
         from rich.console import Group
         from rich.text import Text
 
         texts = [line_text(line) for line in self._lines]
-        if self._left_out:
-            seq = self._left_out_from
-            said = (
-                f"{self._left_out} records are not shown, from seq {seq} on: `tocsin tail --from-seq {seq}`"
-            )
-            texts.insert(0, Text(said, style="dim"))
+        if self._omitted:
+            seq = self._first_omitted
+            note = f"{self._omitted} records are not shown, from seq {seq} on: `tocsin tail --from-seq {seq}`"
+            texts.insert(0, Text(note, style="dim"))
         self._lines.clear()
-        self._left_out = self._left_out_from = 0
+        self._omitted = self._first_omitted = 0
         if texts:
             self._console.print(Group(*texts))
         return bool(texts)

@@ -1,13 +1,13 @@
-"""`tocsin up`: everything in one process, on servers of its own, data kept in a directory.
+"""`tocsin up`: runs an instance in one process, with its own servers and its data in a directory.
 
-Guarantees: SIGINT and SIGTERM stop everything, at any moment of the start too, and leave no process behind;
-a second `up` on the same directory is refused; starting again continues where the log ends. A setting that is
-wrong and a rules file that is not there are said before anything is started; rules files that are wrong are all listed,
-and nothing more is started.
+Guarantees: SIGINT and SIGTERM stop everything, also during the start, and leave no process behind. A second
+`up` on the same directory is rejected. The next `up` continues where the record log ends. A wrong setting or
+a missing rule file is reported before anything starts. All problems of the rule files are listed, and then
+nothing more starts.
 
-Why this order: the servers are spawned from the main thread before the event loop, because the kernel ties
-a child's life to the thread that forked it. The logs of the services go to a file: they would tear the live
-view. On failure of one of the servers it ends with the place of that server's log.
+Why in this order: the servers are started from the main thread before the event loop, because the kernel
+ties the life of a child to the thread that forked it. The services log to a file, because their lines would
+break the live view. If a server stops, `up` ends with the path of the log of that server.
 """
 
 from __future__ import annotations
@@ -31,19 +31,18 @@ _LOG_BYTES_KEPT = 8_000_000
 
 
 def up(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="More rules files.", metavar="[FILES]...")
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="More rule files.", metavar="[FILES]...")] = None,
     data: Annotated[
-        Path, typer.Option("--data", envvar=DATA_VARIABLE, help="Directory that keeps the data.")
+        Path, typer.Option("--data", envvar=DATA_VARIABLE, help="Directory for the data.")
     ] = DEFAULT_DATA,
     rules: Annotated[
-        list[Path] | None, typer.Option("--rules", help="Rules file to apply; may be repeated.")
+        list[Path] | None, typer.Option("--rules", help="Rule file or folder to apply; may be repeated.")
     ] = None,
 ) -> None:
-    """Run everything here, with its own Postgres and NATS, and show each fire as it happens.
+    """Run an instance here, with its own Postgres and NATS.
 
-    Other commands find it from the same directory, or by TOCSIN_DATA.
+    Shows each fire and alarm. Other commands find it if they run in the same directory, or if TOCSIN_DATA
+    names its data directory. Ctrl-C stops it; the data stays.
 
     \b
     Example:
@@ -66,7 +65,7 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
     from tocsin.embedded import embedded_servers
 
     read_settings()
-    _refuse_missing(rules)
+    _refuse_missing_files(rules)
     typer.echo(f"starting postgres and nats in '{data}' ...", err=True)
     with embedded_servers(data) as servers:
         try:
@@ -79,12 +78,11 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
             ):
                 finish(serve(servers, settings, directory, rules, interrupted))
         finally:
-            # Both servers stop within moments; an impatient second Ctrl-C must not cut that short.
+            # A second Ctrl-C must not interrupt the stop of the servers, which takes a moment.
             _ignore_signals()
 
 
-def _refuse_missing(rules: Sequence[Path]) -> None:
-    """What is wrong before anything is started is said before anything is started."""
+def _refuse_missing_files(rules: Sequence[Path]) -> None:
     from rules.documents.load.files import read_files
     from rules.documents.load.problems import RulesInvalid
 
@@ -95,10 +93,10 @@ def _refuse_missing(rules: Sequence[Path]) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """Until the event loop takes the signals over, SIGTERM is what Ctrl-C is.
+    """Treat SIGTERM like Ctrl-C until the event loop handles the signals.
 
-    The list remembers it: an exception raised inside a destructor or an import's callback is dropped by
-    Python, and with it the wish to stop.
+    The list has the signals that arrived: Python drops an exception that is raised inside a destructor or a
+    callback of an import.
     """
     interrupted: list[int] = []
 

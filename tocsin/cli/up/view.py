@@ -1,8 +1,6 @@
-"""The live view of `up`: what runs where, the next fires with their countdown, and the alarms that are open. A pure
-function of `State`.
+"""The live view of `up`: services and servers, the next fires and the open alarms. Pure.
 
-The fires themselves are lines above the view, so that they scroll away into the terminal's history like any
-output.
+Records are lines above the view, so that they scroll into the history of the terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.cli.output import due_text, local_text, printable, since_text, title
+from tocsin.cli.output import due_text, local_text, printable, shortened, since_text, title
 from tocsin.cli.schedules.coming_fires import ComingFire
 from tocsin.cli.up.lines import Line
 
@@ -32,26 +30,27 @@ _COLOURS = {
         "event": "dim",
     },
 }
-_LONGEST_REASON = 160
-SHOWN_FIRES = 8
-SHOWN_ALARMS = 8
+_LONGEST_ERROR = 160
+SHOWN_FIRES = 5
+_SHOWN_ALARMS = 5
 
 
-class HeldAlarm(NamedTuple):
+class ShownAlarm(NamedTuple):
     severity: str
     name: str
     since: datetime
-    says: str
-    silenced: bool
-    """Acknowledged or snoozed: somebody knows."""
+    message: str
+    is_handled: bool
+    """Acknowledged or snoozed."""
 
 
 class Restarts(NamedTuple):
+    """The restarts of a service."""
+
     times: int
-    why: str
-    """The last time."""
-    over: bool = False
-    """It is well again."""
+    last_error: str
+    is_over: bool = False
+    """The service runs again."""
 
 
 @dataclass
@@ -64,15 +63,15 @@ class State:
     now: datetime | None = None
     coming: Sequence[ComingFire] = ()
     paused: int = 0
-    alarms: Sequence[HeldAlarm] = ()
-    """The gravest ones that are open."""
-    waiting: dict[str, Restarts] = field(default_factory=dict)
-    """Services that were started again."""
+    alarms: Sequence[ShownAlarm] = ()
+    """Open alarms, the most severe first."""
+    restarts: dict[str, Restarts] = field(default_factory=dict)
+    """By service."""
 
 
 def view(state: State) -> RenderableType:
     return Panel(
-        Group(_places(state), Text(), _coming(state), *_alarms(state)),
+        Group(_addresses(state), Text(), _coming(state), *_alarms(state)),
         title=f"tocsin {state.version}",
         title_align="left",
         subtitle="Ctrl-C stops everything",
@@ -87,25 +86,21 @@ def line_text(line: Line) -> Text:
 
 
 def restarts_text(state: State) -> str:
-    """The reason in short, while it lasts: the log has the whole of it."""
-    return "; ".join(_restarts(name, restarts) for name, restarts in state.waiting.items())
+    """The services that were restarted, with the error while it lasts; the log has it in full."""
+    return "; ".join(_restarts_text(name, restarts) for name, restarts in state.restarts.items())
 
 
-def _restarts(name: str, restarts: Restarts) -> str:
-    text = f"{name} started again {restarts.times} {'time' if restarts.times == 1 else 'times'}"
-    return text if restarts.over else f"{text}: {_shortened(restarts.why)}"
+def _restarts_text(name: str, restarts: Restarts) -> str:
+    text = f"{name} restarted {restarts.times} {'time' if restarts.times == 1 else 'times'}"
+    return text if restarts.is_over else f"{text}: {shortened(restarts.last_error, _LONGEST_ERROR)}"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
-
-
-def _places(state: State) -> Table:
+def _addresses(state: State) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     services = "clock, cdc and worker"
-    if state.waiting:
+    if state.restarts:
         services += f" ({restarts_text(state)})"
     for name, value in (
         ("running", services),
@@ -124,23 +119,24 @@ def _alarms(state: State) -> Iterator[RenderableType]:
     table = Table.grid(padding=(0, 2))
     for style in ("red", "bold", "dim", ""):
         table.add_column(style=style, no_wrap=style == "dim")
-    for alarm in state.alarms[:SHOWN_ALARMS]:
+    for alarm in state.alarms[:_SHOWN_ALARMS]:
         table.add_row(
             Text(alarm.severity),
             Text(printable(alarm.name)),
             since_text(alarm.since - state.now),
-            Text(printable(alarm.says)),
-            style="dim" if alarm.silenced else "",
+            Text(printable(alarm.message)),
+            style="dim" if alarm.is_handled else "",
         )
-    if len(state.alarms) > SHOWN_ALARMS:
-        table.add_row(Text("and more: `tocsin alarms` lists them", style="dim"))
     yield from (Text(), table)
+    if len(state.alarms) > _SHOWN_ALARMS:
+        more = len(state.alarms) - _SHOWN_ALARMS
+        yield Text(f"and {more} more: `tocsin alarms` lists them", style="dim")
 
 
 def _coming(state: State) -> RenderableType:
     if state.now is None or not (state.coming or state.paused):
         return Text(
-            "no fires ahead: add a schedule with `tocsin schedule add` or `tocsin apply`", style="dim"
+            "no fires are scheduled: add a schedule with `tocsin schedule add` or `tocsin apply`", style="dim"
         )
     table = Table.grid(padding=(0, 2))
     for style in ("bold", "", "green", "yellow"):
