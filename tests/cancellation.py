@@ -1,7 +1,7 @@
-"""A cancellation that arrives together with the answer of a library.
+"""Cancels a task at the same moment at which a library gets its answer.
 
-Why this way: Python 3.11's `asyncio.wait_for` returns the result and drops the cancellation when both arrive in the
-same iteration of the event loop. Here they always do, so a test meets at will what a loaded machine meets by chance.
+Why: Python 3.11's `asyncio.wait_for` returns the result and drops the cancellation if both arrive in the
+same iteration of the event loop. On a loaded machine that happens by chance; here it always happens.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 
 async def swallow_one_cancellation(*_: object) -> None:
-    """Runs until it is cancelled twice."""
+    """Run until cancelled twice."""
     with suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
     await asyncio.Event().wait()
@@ -33,8 +33,11 @@ class Answers:
         monkeypatch.setattr(asyncio, "wait_for", self._count_and_wait)
 
     def watch(self, task: asyncio.Task[Any], cancel_at: int | None = None, *, is_alone: bool = True) -> None:
-        """`cancel_at` is the number of the answer, from 1; None only counts. Without `is_alone`, also the answers that
-        other tasks wait for count: nats-py makes one for each `fetch`."""
+        """Cancel `task` at answer number `cancel_at`, from 1; None only counts.
+
+        Without `is_alone`, the answers that other tasks wait for count too: nats-py creates a task for each
+        `fetch`.
+        """
         self.count, self._task, self._cancel_at, self._is_alone = 0, task, cancel_at, is_alone
 
     async def _count_and_wait(self, awaitable: Awaitable[Any], timeout: float | None) -> Any:

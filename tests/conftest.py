@@ -1,10 +1,11 @@
-"""One pair of real servers per process, a database cloned from a migrated template and a namespace per test.
+"""Fixtures of all tests: one pair of real servers per process, a database and a namespace per test.
 
-Run in parallel (`-n auto`), each worker process has its own pair, so that tests share nothing but the machine.
+Each database is cloned from a migrated template. In a parallel run (`-n auto`) each worker process has
+its own pair of servers, so that tests share nothing but the machine.
 
-Sessions of the tests are patient, and so are properties: that a machine is slow is no failure. With CI in the
-environment every run tries the same examples (Hypothesis chooses its profile `ci` by itself); elsewhere each run tries
-new ones.
+The sessions of the tests have long timeouts, and properties have no deadline: a slow machine is no
+failure. With CI in the environment every run tries the same examples (Hypothesis then chooses its
+profile `ci`); elsewhere each run tries new ones.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ hypothesis.settings.register_profile(
     deadline=None,
     suppress_health_check=[
         hypothesis.HealthCheck.too_slow,
-        # What a test asks for is there once, for all of its examples.
+        # A fixture is created once for all examples of a test.
         hypothesis.HealthCheck.function_scoped_fixture,
     ],
 )
@@ -51,11 +52,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """In memory where the machine has a place for that: cloning a database is mostly writing files."""
+    """The data is in memory if the machine allows it: cloning a database is mostly writing files."""
     memory = Path("/dev/shm")
-    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    directory = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
     with (
-        tempfile.TemporaryDirectory(prefix="tocsin-tests-", dir=place) as folder,
+        tempfile.TemporaryDirectory(prefix="tocsin-tests-", dir=directory) as folder,
         embedded_servers(Path(folder), durable=False) as started,
     ):
         yield started
@@ -63,7 +64,7 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(scope="session")
 def template(servers: Servers) -> str:
-    """A migrated database that is cloned, never used."""
+    """The URL of the server with a migrated template database."""
     make_template(servers.postgres_url)
 
     async def apply() -> None:
@@ -78,10 +79,10 @@ def template(servers: Servers) -> str:
 
 @pytest.fixture
 def settings(servers: Servers, template: str) -> Iterator[Settings]:
-    """Points at a fresh database, and at a namespace of its own in NATS.
+    """Settings with a new database, and a namespace of its own in NATS.
 
-    The TTL is one that no stall of the machine outlasts, neither the whole of it (a lease) nor its half (a session
-    that idles in a transaction): who works goes on working, and does nothing twice.
+    The TTL is longer than any stall of the machine: neither a lease (the whole TTL) nor a session that is
+    idle in a transaction (half of it) ends by itself.
     """
     name = f"test_{next(_numbers)}"
     clone_template(template, name)
@@ -97,14 +98,14 @@ def settings(servers: Servers, template: str) -> Iterator[Settings]:
 
 @pytest.fixture(autouse=True)
 def patient_connects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service tries again when NATS was too slow for it; a test does not."""
+    """A service connects again if NATS was too slow; a test does not."""
     monkeypatch.setattr("tocsin.core.bus._PROBE_S", 30.0)
     monkeypatch.setattr("tocsin.core.bus._CONNECT_S", 30.0)
 
 
 @pytest.fixture
-def hasty(settings: Settings) -> Settings:
-    """For tests in which somebody dies or freezes, and another one waits until its time is up."""
+def short_lease(settings: Settings) -> Settings:
+    """Settings for tests that wait until the lease of a dead or frozen process ends."""
     return settings.model_copy(update={"lease_ttl_s": 1.0, "worker_ack_wait_s": 1.0})
 
 

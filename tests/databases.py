@@ -1,7 +1,6 @@
-"""Databases for tests: a template, its clones, and their end.
+"""Creates and drops the databases of tests.
 
-Nothing runs beside a test but what it starts: the server's own vacuum, which would take locks and count rows anew when
-it pleases, is off.
+Autovacuum is off: it would take locks and change the statistics at random times.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def make_template(url: str) -> None:
 
 
 def create_database(url: str, name: str) -> None:
-    """Empty, for tests of the migrations themselves."""
+    """An empty database, for tests of the migrations."""
     _run(url, sql.SQL("create database {}").format(sql.Identifier(name)))
 
 
@@ -37,7 +36,7 @@ def drop_database(url: str, name: str) -> None:
 
 
 def _run(url: str, command: sql.SQL | sql.Composed) -> None:
-    """A session that has just ended is there for a moment longer, and Postgres waits no more than five seconds."""
+    """Run a command; retried while a session that has just ended still uses the database."""
 
     def is_done() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""A session that dies on purpose: its backend is terminated before a statement, a COPY or the COMMIT."""
+"""A session that is killed on purpose: its backend is terminated before a statement, a COPY or the COMMIT."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.core.db import Connection
 
 
 class KillableSession:
-    """A connection that is killed before its nth statement; COMMIT is one."""
+    """A connection that is killed before its nth statement; COMMIT counts as one."""
 
     def __init__(self, connection: Connection, watch: Connection, statements: int) -> None:
         self._connection, self._watch, self._left = connection, watch, statements
@@ -43,7 +43,7 @@ class KillableSession:
             await eventually(self._is_gone, "the backend is gone")
 
     async def _is_gone(self) -> bool:
-        """Asked here: pg_terminate_backend itself looks every tenth of a second."""
+        """Polled here, because pg_terminate_backend itself polls only every tenth of a second."""
         pid = self._connection.info.backend_pid
         cursor = await self._watch.execute("select from pg_stat_activity where pid = %s", (pid,))
         return cursor.rowcount == 0

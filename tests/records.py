@@ -1,4 +1,4 @@
-"""Reading the record log in tests."""
+"""Reads the record log."""
 
 from __future__ import annotations
 

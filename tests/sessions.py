@@ -1,7 +1,7 @@
-"""Sessions for tests of races: patient, so that a slow machine cannot decide who wins.
+"""Sessions for tests of races, with long timeouts, so that a slow machine does not decide the result.
 
-A session of the product gives up a lock or an open transaction after a second or less. A test that holds one
-open on purpose, until it has seen somebody wait for it, must not be timed.
+A session of the product gives up a lock or an open transaction after a second or less. A test holds one
+open on purpose, until another session waits for it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Sessions = Callable[[str], Awaitable[Connection]]
 
 
 @asynccontextmanager
-async def opening_sessions(settings: Settings) -> AsyncIterator[Sessions]:
-    """As many as the test asks for, all closed at its end."""
+async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
+    """A function that opens sessions; all of them are closed at the end."""
     async with AsyncExitStack() as stack:
 
         async def open_session(name: str) -> Connection:
@@ -34,7 +34,7 @@ async def opening_sessions(settings: Settings) -> AsyncIterator[Sessions]:
 
 @pytest.fixture
 async def sessions(settings: Settings) -> AsyncIterator[Sessions]:
-    async with opening_sessions(settings) as open_session:
+    async with open_sessions(settings) as open_session:
         yield open_session
 
 
@@ -45,5 +45,5 @@ async def connection(sessions: Sessions) -> Connection:
 
 @pytest.fixture
 async def watch(sessions: Sessions) -> Connection:
-    """Looks on from outside."""
+    """A session that observes the others."""
     return await sessions("watch")

@@ -1,4 +1,4 @@
-"""Looking into the database from tests."""
+"""Queries for tests: rows as dictionaries, and whether a session waits for a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An independent consumer: plain nats-py, nothing of ours."""
+"""Reads the record stream with plain nats-py, without code of the product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.core.settings import Settings
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredMessage:
     seq: int
     subject: str
     data: bytes
@@ -23,8 +23,8 @@ class Stored:
 
 async def read_stream(
     settings: Settings, count: int, *, after: int = 0, within: float = 30.0
-) -> list[Stored]:
-    """The next `count` messages of the record stream; fails when they do not come."""
+) -> list[StoredMessage]:
+    """The next `count` messages of the record stream; fails if they do not come."""
     bus = await nats.connect(settings.nats.split(","))
     try:
         js = bus.jetstream()
@@ -43,16 +43,16 @@ async def read_stream(
                     )
                 except NotFoundError:
                     await asyncio.sleep(0.02)
-            found: list[Stored] = []
-            while len(found) < count:
+            messages: list[StoredMessage] = []
+            while len(messages) < count:
                 try:
-                    batch = await subscription.fetch(min(500, count - len(found)), timeout=1)
+                    batch = await subscription.fetch(min(500, count - len(messages)), timeout=1)
                 except NatsTimeout:
                     continue
-                found += [
-                    Stored(m.metadata.sequence.stream, m.subject, m.data, dict(m.headers or {}))
+                messages += [
+                    StoredMessage(m.metadata.sequence.stream, m.subject, m.data, dict(m.headers or {}))
                     for m in batch
                 ]
-            return found
+            return messages
     finally:
         await bus.close()

@@ -1,4 +1,4 @@
-"""The whole path of an alarm: values on the real stream, a webhook at a real server, a person, silence."""
+"""The whole path of an alarm: values on the real stream, a webhook, an operator, and a stale series."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ channel:
   name: ops
   webhook: {url: "http://127.0.0.1:PORT/ops", secrets: [{env: OPS_SECRET}]}
 ---
-action_rule: {name: page-if-nobody-knows, on: alarm, when: 'severity >= high', action: page}
+action_rule: {name: page-if-not-acknowledged, on: alarm, when: 'severity >= high', action: page}
 ---
 action:
   name: page
@@ -50,43 +50,47 @@ action:
 """
 
 
-async def told(world: Receiver, wanted: str, rule: str) -> dict[str, Any]:
-    """The body of the one webhook of this type and rule, once it is there, with its signature and key checked."""
+async def notified(server: Receiver, type: str, rule: str) -> dict[str, Any]:
+    """Wait for the one webhook of this type and rule; returns its body after checking the signature and the key."""
 
-    def found() -> list[Received]:
-        return [one for one in world.requests if (one.json["type"], one.json["rule"]) == (wanted, rule)]
+    def matching() -> list[Received]:
+        return [
+            request
+            for request in server.requests
+            if (request.json["type"], request.json["rule"]) == (type, rule)
+        ]
 
-    await until(lambda: bool(found()), f"{wanted} of {rule} is told")
-    (one,) = found()
-    Webhook(SECRET).verify(one.body, one.headers)
-    assert one.headers["idempotency-key"] == one.headers["webhook-id"]
-    body: dict[str, Any] = one.json
+    await until(lambda: bool(matching()), f"the webhook of {type} of {rule}")
+    (request,) = matching()
+    Webhook(SECRET).verify(request.body, request.headers)
+    assert request.headers["idempotency-key"] == request.headers["webhook-id"]
+    body: dict[str, Any] = request.json
     return body
 
 
 async def until(holds: Callable[[], bool], what: str) -> None:
-    async def asked() -> bool:
+    async def is_so() -> bool:
         return holds()
 
-    await eventually(asked, what, within=60)
+    await eventually(is_so, what, within=60)
 
 
 async def page_is(connection: Connection, state: str) -> None:
-    async def asked() -> bool:
+    async def is_so() -> bool:
         rows = await all_rows(connection, "select state from tocsin.action where name = 'page'")
         return [row["state"] for row in rows] == [state]
 
-    await eventually(asked, f"the page is {state}", within=60)
+    await eventually(is_so, f"the page is {state}", within=60)
 
 
-async def test_an_alarm_opens_is_told_acknowledged_and_resolved_and_silence_is_an_alarm(
+async def test_an_alarm_is_opened_notified_acknowledged_and_resolved_and_a_stale_series_opens_one(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPS_SECRET", SECRET)
     settings = smaller(settings, egress_allow="127.0.0.1")
     tocsin = CommandLine(environment_of(patient(settings)))
-    async with receiver() as world:
-        await put(connection, RULES.replace("PORT", str(world.port)))
+    async with receiver() as server:
+        await put(connection, RULES.replace("PORT", str(server.port)))
         async with (
             Producer(settings) as producer,
             running(
@@ -96,7 +100,7 @@ async def test_an_alarm_opens_is_told_acknowledged_and_resolved_and_silence_is_a
             ),
         ):
             await producer.send("plant-7", "dsp.temperature", 71.5)
-            opened = await told(world, "alarm-opened", "dsp-hot")
+            opened = await notified(server, "alarm-opened", "dsp-hot")
             assert (opened["owner"], opened["value"], opened["severity"]) == ("plant-7", 71.5, "high")
             await page_is(connection, "running")
 
@@ -104,22 +108,24 @@ async def test_an_alarm_opens_is_told_acknowledged_and_resolved_and_silence_is_a
             await page_is(connection, "cancelled")
 
             await producer.send("plant-7", "dsp.temperature", 50)
-            resolved = await told(world, "alarm-resolved", "dsp-hot")
+            resolved = await notified(server, "alarm-resolved", "dsp-hot")
             assert (resolved["alarm_id"], resolved["value"]) == (opened["alarm_id"], 50)
 
             await producer.send("plant-8", "pump.flow", 12.5)
-            silent = await told(world, "alarm-opened", "stale:pump-flow")
-            assert (silent["owner"], silent["key"], silent["value"]) == ("plant-8", "pump.flow", 12.5)
+            stale = await notified(server, "alarm-opened", "stale:pump-flow")
+            assert (stale["owner"], stale["key"], stale["value"]) == ("plant-8", "pump.flow", 12.5)
             shown = await asyncio.to_thread(tocsin, "explain", opened["alarm_id"])
 
     assert "acknowledged by" in shown.out
-    assert "started page by page-if-nobody-knows, cancelled" in shown.out
-    assert sorted(one.json["type"] for one in world.requests) == ["alarm-opened"] * 2 + ["alarm-resolved"]
-    await verdicts_are_at_their_instants(connection)
+    assert "started page by page-if-not-acknowledged, cancelled" in shown.out
+    assert sorted(request.json["type"] for request in server.requests) == ["alarm-opened"] * 2 + [
+        "alarm-resolved"
+    ]
+    await assert_exact_instants(connection)
 
 
-async def verdicts_are_at_their_instants(connection: Connection) -> None:
-    """However late anybody was: from the arrival, to the microsecond."""
+async def assert_exact_instants(connection: Connection) -> None:
+    """The instants depend on the arrivals alone, to the microsecond, however late a service was."""
     alarm = await one_row(connection, "select * from tocsin.alarm where event_rule = 'dsp-hot'")
     assert alarm["state"] == "resolved"
     assert alarm["opened_at"] - alarm["since"] == timedelta(milliseconds=300)

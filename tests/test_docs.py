@@ -1,4 +1,4 @@
-"""Every snippet in README and docs is true: YAML loads, commands exist, SQL and Python run, links lead somewhere."""
+"""Every snippet in README and docs works: YAML loads, commands exist, SQL runs, links have a target."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_every_rule_test_in_the_docs_passes(tmp_path: Path, page: str, text: str
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "docs" / page).with_suffix(".yaml").write_text(text)
     (test,) = load_tests([(tmp_path / "docs" / page).with_suffix(".yaml")])
-    verdict = RuleTests().run(test)
-    assert verdict.passed, (verdict.missing, verdict.unexpected, verdict.error)
+    result = RuleTests().run(test)
+    assert result.passed, (result.missing, result.unexpected, result.error)
 
 
 def commands() -> list[str]:
@@ -79,7 +79,7 @@ def test_every_command_named_in_the_docs_exists() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Path) else value,
 )
-def test_every_link_leads_somewhere(page: Path, target: str) -> None:
+def test_every_link_has_a_target(page: Path, target: str) -> None:
     path, _, anchor = target.partition("#")
     file = page.parent / path if path else page
     assert file.exists()
@@ -101,7 +101,7 @@ async def test_every_sql_snippet_runs(connection: Connection, page: str, text: s
 def test_every_setting_named_in_the_docs_exists() -> None:
     named = {name for page in PAGES for name in re.findall(r"TOCSIN_([A-Z_]+)", page.read_text())}
     known = {name.upper() for name in type(read_settings()).model_fields}
-    # Where an `up` keeps its data is asked for before there are settings.
+    # `up` reads its data directory before there are settings.
     assert named - known - {DATA_VARIABLE.removeprefix("TOCSIN_")} == set()
 
 

@@ -1,4 +1,4 @@
-"""The whole path: YAML applied, time passes, the message arrives, the action ran once, seen at the receiver."""
+"""The whole path: YAML is applied, time passes, and the receiver gets one message of one action."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ async def test_a_schedule_in_yaml_becomes_one_message_and_one_action(
     rows = {str(row["id"]): row for row in await events(connection)}
     fires = [json.loads(m.data) for m in stream if ".event.scheduled." in m.subject]
     assert all(rows[fire["id"]]["seq"] == fire["seq"] for fire in fires)
-    told = [json.loads(message.data)["event"] for message in received]
-    assert len(set(told)) == len(told)
-    assert {rows[id]["schedule"] for id in told} == {"beat"}
+    sent = [json.loads(message.data)["event"] for message in received]
+    assert len(set(sent)) == len(sent)
+    assert {rows[id]["schedule"] for id in sent} == {"beat"}
     assert received[0].subject == f"received.{settings.namespace}.plant%207"
     assert json.loads(received[0].data)["shift"] == "early"
-    # Actions of several events run side by side: only the log has an order.
+    # Actions of several events run concurrently: only the log has an order.
     nominal = [row["ts"] for row in rows.values() if row["schedule"] == "beat"]
     assert {later - earlier for earlier, later in pairwise(nominal)} == {timedelta(seconds=1)}

@@ -1,9 +1,9 @@
-"""Waiting for a condition, the only place in the tests that lets time pass.
+"""Waits for a condition. No other module of the tests sleeps.
 
-Guarantee: returns as soon as the condition holds, and fails with a sentence when it never does.
+Guarantee: returns as soon as the condition holds, and fails with a message if it never does.
 
-Why this way: a test that waits for seconds is slow on a fast machine and wrong on a slow one. The bound is
-generous: it only keeps a broken test from hanging.
+Why: a test that waits for seconds is slow on a fast machine and wrong on a slow one. The limit is long: it
+only keeps a broken test from hanging.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ from cdc.publisher import Publisher
 from cdc.stream import record_stream_config
 from schemas.wire.subjects import action_subject, event_subject
 from tests.records import events
-from tests.streams import Stored, read_stream
+from tests.streams import StoredMessage, read_stream
 from tests.waiting import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
@@ -172,7 +172,7 @@ async def last_sequence(settings: Settings) -> int:
         await bus.close()
 
 
-async def published(settings: Settings, connection: Connection, within: float = 60.0) -> list[Stored]:
+async def published(settings: Settings, connection: Connection, within: float = 60.0) -> list[StoredMessage]:
     """The whole stream, once it has reached the head of the log, compared with the tables."""
 
     async def is_there() -> bool:
@@ -198,7 +198,7 @@ class Difference:
     wrong_bodies: int = 0
 
 
-def difference(settings: Settings, stored: list[Stored], rows: list[dict[str, Any]]) -> Difference:
+def difference(settings: Settings, stored: list[StoredMessage], rows: list[dict[str, Any]]) -> Difference:
     """Messages in the order of the stream, records in the order of their commits."""
     seen = [json.loads(message.data) for message in stored]
     ids = [body["id"] for body in seen]
@@ -215,7 +215,7 @@ def difference(settings: Settings, stored: list[Stored], rows: list[dict[str, An
 
 
 def _is_as_written(
-    settings: Settings, message: Stored, body: dict[str, Any], row: dict[str, Any] | None
+    settings: Settings, message: StoredMessage, body: dict[str, Any], row: dict[str, Any] | None
 ) -> bool:
     return (
         row is not None

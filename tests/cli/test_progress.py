@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.cli.terminal import TOCSIN, Terminal
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance
-from tests.sessions import opening_sessions
+from tests.sessions import open_sessions
 from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 
@@ -21,7 +21,7 @@ WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z")
 
 @pytest.fixture
 async def lived(settings: Settings) -> AsyncIterator[RecordedInstance]:
-    async with opening_sessions(settings) as sessions:
+    async with open_sessions(settings) as sessions:
         live = RecordedInstance(settings, sessions)
         await live.begin()
         await live.apply_only("event_rule: {name: hot, datapoint: dsp.*, above: 65}", 0)

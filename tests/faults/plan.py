@@ -20,7 +20,7 @@ from migrations.runner import migrate
 from tests.cdc.publishing import patient
 from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
 from tests.faults.workload import Account, account, arm_one_shots, arm_pulses, pause_pulses
-from tests.sessions import opening_sessions
+from tests.sessions import open_sessions
 from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
@@ -99,7 +99,7 @@ def settings_of(servers: Servers, folder: Path) -> Settings:
 
 
 async def _migrate(settings: Settings) -> None:
-    async with opening_sessions(settings) as open_session:
+    async with open_sessions(settings) as open_session:
         await migrate(await open_session("migrations"))
 
 

@@ -30,8 +30,8 @@ ROUND_S = 0.6
 
 
 @pytest.fixture
-def processes(hasty: Settings) -> Iterator[Processes]:
-    running = Processes(hasty, ("clock a", "clock b", "cdc", "worker a", "worker b"))
+def processes(short_lease: Settings) -> Iterator[Processes]:
+    running = Processes(short_lease, ("clock a", "clock b", "cdc", "worker a", "worker b"))
     try:
         yield running
     finally:

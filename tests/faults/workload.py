@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from tests.sessions import opening_sessions
+from tests.sessions import open_sessions
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import pause_schedule, put_schedule
 from timers.working_set import database_now
@@ -48,7 +48,7 @@ class Account:
 async def arm_pulses(settings: Settings) -> dict[str, datetime]:
     """The first nominal time of each."""
     firsts = {}
-    async with opening_sessions(settings) as open_session:
+    async with open_sessions(settings) as open_session:
         connection = await open_session("workload")
         actor = Actor("tester", "test", await database_now(connection))
         for spec in PULSES:
@@ -73,7 +73,7 @@ def arm_one_shots(url: str, count: int, ahead_s: float, over_s: float) -> None:
 
 
 async def pause_pulses(settings: Settings) -> None:
-    async with opening_sessions(settings) as open_session:
+    async with open_sessions(settings) as open_session:
         connection = await open_session("workload")
         actor = Actor("tester", "test", await database_now(connection))
         for spec in PULSES:

@@ -1,4 +1,4 @@
-"""A worker in a process of its own that dies without notice, at random, between an effect and its outcome.
+"""A worker in a process of its own that is killed at random between an effect and its outcome.
 
 `python -m tests.rules.crashing_worker SEED`, with the settings in the environment.
 """

@@ -1,4 +1,4 @@
-"""What the examples promise, in virtual time."""
+"""The scenarios of the examples, in virtual time."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_a_threshold_must_hold_for_ten_minutes() -> None:
     assert hot.said() == ["plant-7: the signal processor is at 70 °C"]
 
 
-def test_a_threshold_that_is_crossed_for_a_moment_says_nothing() -> None:
+def test_a_threshold_that_is_crossed_for_a_moment_opens_nothing() -> None:
     hot = scenario("threshold").at("0m").send(70).at("9m").send(64).at("10m").send(66).at("19m").send(64)
     assert hot.at("1h").log == []
 
 
-def test_a_threshold_ends_below_its_own_bound_and_not_at_once() -> None:
+def test_a_threshold_alarm_is_resolved_below_its_clear_bound_and_not_at_once() -> None:
     hot = scenario("threshold").at("0m").send(70).at("11m").send(63).at("12m").send(59).at("13m").send(63)
     assert hot.at("20m").log == ["10m opened dsp-hot"]
     hot.send(59)
@@ -104,7 +104,7 @@ def test_an_acknowledged_escalation_sends_no_page() -> None:
 
 
 @pytest.mark.parametrize(("severity", "started"), [("high", []), ("critical", ["escalate"])])
-def test_only_what_is_critical_escalates(severity: str, started: list[str]) -> None:
+def test_only_critical_alarms_escalate(severity: str, started: list[str]) -> None:
     assert started_actions("escalation", datetime(2026, 3, 2, 3, 0, tzinfo=UTC), severity) == started
 
 
@@ -145,7 +145,9 @@ def started_actions(example: str, ts: datetime, severity: str) -> list[str]:
         ("2026-07-06T17:30Z", "average", ["notify-in-morning"]),
     ],
 )
-def test_every_alarm_goes_one_way_by_the_clock_of_london(at: str, severity: str, started: list[str]) -> None:
+def test_every_alarm_is_notified_or_deferred_by_the_time_in_london(
+    at: str, severity: str, started: list[str]
+) -> None:
     assert started_actions("business-hours", datetime.fromisoformat(at), severity) == started
 
 

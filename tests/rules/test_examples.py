@@ -1,3 +1,7 @@
+"""The examples load, fit together and do what their comments promise."""
+
+from __future__ import annotations
+
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,7 +32,7 @@ def test_all_examples_may_be_applied_together() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
-def test_an_editor_accepts_an_example(path: Path) -> None:
+def test_the_json_schema_accepts_an_example(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=../schemas/json/rules.schema.json\n")
     validator = jsonschema.Draft202012Validator(json.loads(text_of("rules")))
@@ -43,7 +47,7 @@ def next_fires(name: str, count: int) -> list[datetime]:
     return [fire.at for fire in recurrence.occurrences(START, START + timedelta(days=9), count)]
 
 
-def test_the_heartbeat_shows_something_within_five_seconds() -> None:
+def test_the_heartbeat_fires_within_five_seconds() -> None:
     assert next_fires("heartbeat", 2) == [START + timedelta(seconds=5), START + timedelta(seconds=10)]
 
 
@@ -69,7 +73,7 @@ def test_each_fire_of_the_quickstart_starts_its_own_action() -> None:
     assert index.matching(fired | {"schedule": "daily-digest", "origin": "derived"}) == []
 
 
-def test_the_actions_of_the_quickstart_say_what_fired() -> None:
+def test_the_actions_of_the_quickstart_name_the_schedule() -> None:
     loaded = load_files([QUICKSTART])
     actions = {one.name: one.model for one in loaded.of_kind("action")}
     heartbeat = next(one.data for one in loaded.documents if one.name == "heartbeat")

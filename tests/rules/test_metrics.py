@@ -1,4 +1,4 @@
-"""What a worker counts: what was committed, once, and what it could not take."""
+"""The metrics of a worker: committed work is counted once, and rejected messages too."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ConflictTwice(Writes):
     async def timers(self, connection: Connection) -> None:
         self.tries += 1
         if self.tries <= 2:
-            raise Conflict("somebody was quicker")
+            raise Conflict("another transaction was faster")
 
 
 async def test_datapoints_count_once_however_often_their_batch_is_planned(settings: Settings) -> None:
@@ -70,7 +70,7 @@ async def test_datapoints_count_once_however_often_their_batch_is_planned(settin
 @pytest.mark.parametrize(
     ("said", "outcome"), [("all is well", "completed"), ("{{ payload.missing.deep }}", "failed")]
 )
-async def test_steps_and_actions_are_counted_by_how_they_ended(
+async def test_steps_and_actions_are_counted_by_outcome(
     settings: Settings, connection: Connection, said: str, outcome: str
 ) -> None:
     await put(connection, action("tell", said) + rule("each", "tell"))

@@ -1,4 +1,4 @@
-"""Workers that die, a stream that is made anew: an action starts once, and what it does is done at least once."""
+"""A run starts once and its steps are performed at least once, also if workers die or the stream is created again."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ async def wait_until_completed(connection: Connection, count: int) -> None:
 
 
 async def test_a_worker_killed_between_effect_and_outcome_is_replaced_by_another(
-    settings: Settings, hasty: Settings, connection: Connection
+    settings: Settings, short_lease: Settings, connection: Connection
 ) -> None:
     await put(connection, rules(settings))
     await note(connection)
-    given = hasty.model_dump(include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"})
-    environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
+    variables = short_lease.model_dump(
+        include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"}
+    )
+    environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in variables.items()}
     async with receiver(settings) as world, running(Service("cdc", Publisher(settings).run)):
         await published(settings, connection)
         victim = await asyncio.create_subprocess_exec(
@@ -72,14 +74,14 @@ async def test_a_worker_killed_between_effect_and_outcome_is_replaced_by_another
             await victim.wait()
         await world.wait_for(1)
         assert [row["state"] for row in await actions(connection)] == ["running"]
-        async with running(Service("worker", Worker(hasty).run)):
+        async with running(Service("worker", Worker(short_lease).run)):
             await wait_until_completed(connection, 1)
             await world.wait_for(2)
     assert len(set(world.keys)) == 1
     assert [row["state"] for row in await rows(connection, "action_step")] == ["due", "completed"]
 
 
-async def test_a_stream_made_anew_under_a_worker_starts_nothing_twice(
+async def test_a_stream_that_is_created_again_under_a_worker_starts_nothing_twice(
     settings: Settings, connection: Connection
 ) -> None:
     await put(connection, rules(settings))
@@ -127,7 +129,7 @@ async def test_two_workers_share_the_work(settings: Settings, connection: Connec
     assert len(await rows(connection, "action_step")) == 60
 
 
-async def test_a_worker_that_stops_gives_its_partitions_back_even_if_it_has_to_wait_for_that(
+async def test_a_worker_that_stops_releases_its_partitions_even_if_it_has_to_wait(
     settings: Settings, connection: Connection, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 60.0)
@@ -153,7 +155,7 @@ async def test_a_worker_that_stops_gives_its_partitions_back_even_if_it_has_to_w
     assert await shares(connection) == []
 
 
-async def test_an_outage_of_nats_is_survived_by_a_worker(
+async def test_a_worker_continues_after_an_outage_of_nats(
     settings: Settings, connection: Connection, own_nats: Nats
 ) -> None:
     there = smaller(settings, nats=own_nats.url, worker_ack_wait_s=1.0)
@@ -169,7 +171,7 @@ async def test_an_outage_of_nats_is_survived_by_a_worker(
     assert len(await actions(connection)) == 3
 
 
-async def test_a_worker_without_a_stream_says_what_makes_it(
+async def test_a_worker_without_a_stream_reports_how_to_create_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.streams._PATIENCE_S", 0.0)

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import Answer, CommandLine
 from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance
-from tests.sessions import opening_sessions
+from tests.sessions import open_sessions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -48,7 +48,7 @@ WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z", "--
 
 @pytest.fixture
 async def lived(settings: Settings) -> AsyncIterator[RecordedInstance]:
-    async with opening_sessions(settings) as sessions:
+    async with open_sessions(settings) as sessions:
         live = RecordedInstance(settings, sessions)
         await live.begin()
         await live.apply_only(RULES, 0)

@@ -194,12 +194,12 @@ async def test_the_leading_clock_prunes_by_itself(connection: Connection, short:
     await fill(connection, 25)
     await all_have_read(connection, 25)
     await connection.execute("select set_config('tocsin.now', '', false)")
-    hasty = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
+    short_lease = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
 
     async def is_gone() -> bool:
         return await starts(connection) == [20, 30, 40]
 
-    async with running(hasty):
+    async with running(short_lease):
         await eventually(is_gone, "the old partitions are gone")
 
 

@@ -100,9 +100,9 @@ async def test_what_can_be_tried_again_keeps_its_records_until_its_own_age(
     assert await keys_of(connection, "action") == {old, young}
     patient = short.model_copy(update={"dead_action_retention_d": 40.0})
     assert (await read_plan(connection, patient)).kept[0].why.endswith("by record 1")
-    hasty = short.model_copy(update={"dead_action_retention_d": 28.0})
+    short_lease = short.model_copy(update={"dead_action_retention_d": 28.0})
     await connection.execute("update tocsin.action set ended_at = %s where id = %s", (T0, old))
-    assert await pruned(connection, hasty) == {"action": 1}
+    assert await pruned(connection, short_lease) == {"action": 1}
     # It ended after the log began: its last record is there.
     assert await keys_of(connection, "action") == {young}
 

@@ -187,14 +187,14 @@ async def die_often(settings: Settings, deaths: int) -> None:
 
 
 async def test_runbooks_survive_workers_that_die_between_effect_and_outcome(
-    settings: Settings, hasty: Settings, connection: Connection
+    settings: Settings, short_lease: Settings, connection: Connection
 ) -> None:
     await put(connection, RUNBOOK.replace("NAMESPACE", settings.namespace) + rule("each", "book"))
     async with receiver(settings) as server, running(Service("cdc", Publisher(settings).run)):
         for _ in range(20):
             await note(connection)
-        await die_often(hasty, deaths=3)
-        async with running(Service("worker", Worker(hasty).run)):
+        await die_often(short_lease, deaths=3)
+        async with running(Service("worker", Worker(short_lease).run)):
             await until_states(connection, {"completed": 20})
     starts = Counter(row["event_id"] for row in await actions(connection))
     assert set(starts.values()) == {1}

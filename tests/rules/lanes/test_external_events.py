@@ -136,10 +136,10 @@ async def test_of_two_transactions_with_one_key_the_second_waits_and_appends_not
 
 
 async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
-    hasty: Settings, connection: Connection
+    short_lease: Settings, connection: Connection
 ) -> None:
-    await send_events(hasty, note("a"), note("b"))
-    variables = hasty.model_dump(
+    await send_events(short_lease, note("a"), note("b"))
+    variables = short_lease.model_dump(
         include={"postgres", "nats", "namespace", "worker_ack_wait_s", "lease_ttl_s"}
     )
     environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in variables.items()}
@@ -160,8 +160,8 @@ async def test_a_worker_killed_between_append_and_acknowledgement_appends_once(
         await victim.wait()
     appended = await events(connection)
     assert len(appended) > 0
-    async with running(ingester(hasty)):
-        await wait_until_empty(hasty)
+    async with running(ingester(short_lease)):
+        await wait_until_empty(short_lease)
     after = await events(connection)
     assert after[: len(appended)] == appended
     assert len({row["id"] for row in after}) == len(after) == 2

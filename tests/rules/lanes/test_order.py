@@ -92,11 +92,11 @@ class Producer(threading.Thread):
 
 
 @pytest.fixture
-def late(hasty: Settings, template: str) -> Iterator[Settings]:
+def late(short_lease: Settings, template: str) -> Iterator[Settings]:
     """Another database that reads the same stream."""
-    name = f"{hasty.namespace}_late"
+    name = f"{short_lease.namespace}_late"
     clone_template(template, name)
-    yield hasty.model_copy(update={"postgres": with_database(template, name)})
+    yield short_lease.model_copy(update={"postgres": with_database(template, name)})
     drop_database(template, name)
 
 
@@ -162,13 +162,13 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.mark.timeout(600)
 def test_four_workers_that_are_killed_and_frozen_conclude_what_one_late_worker_does(
-    servers: Servers, hasty: Settings, late: Settings, tmp_path: Path
+    servers: Servers, short_lease: Settings, late: Settings, tmp_path: Path
 ) -> None:
     """The same stream, so the same arrivals: first while they come, then all at once later."""
     with ExitStack() as stack:
-        workers, clocks = instance(stack, hasty, tmp_path / "four", 4, 2)
+        workers, clocks = instance(stack, short_lease, tmp_path / "four", 4, 2)
         workers.wait_until_held_by({process.pid for process in workers.processes})
-        producer = Producer(hasty)
+        producer = Producer(short_lease)
         producer.start()
         for fault in FAULTS:
             inflict(servers, workers, fault)
@@ -179,7 +179,7 @@ def test_four_workers_that_are_killed_and_frozen_conclude_what_one_late_worker_d
     with ExitStack() as stack:
         worker, _ = instance(stack, late, tmp_path / "one", 1, 1)
         wait_until_decided(worker, sent)
-    of_four, of_one = asyncio.run(concluded(hasty)), asyncio.run(concluded(late))
+    of_four, of_one = asyncio.run(concluded(short_lease)), asyncio.run(concluded(late))
     for name, rows in of_one.items():
         assert of_four[name] == rows, name
     assert {row["event_rule"] for row in of_one["alarms"]} == NAMES
