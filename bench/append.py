@@ -1,8 +1,8 @@
 """Compares three ways to find the head of the record log, with and without a held snapshot.
 
-A counter row, `max(seq)` over the partitions of the log, and `max(last_seq)` over `log_commit` (the way
-of `tocsin.append`), on the real tables. Each operation is one committed transaction. An empty round trip
-is measured for comparison.
+A counter row, `max(seq)` over the partitions of the log, and `max(last_seq)` over `log_commit` (the
+way of `tocsin.append`), on the real tables. Each operation is one committed transaction. An empty
+round trip is measured for comparison.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Measures how long an apply blocks the lanes: `--overdue N --rules N --series N`.
 
-A probe locks a partition of the data lane repeatedly, as a batch does; its longest wait is how long the
-lane was blocked. Measured are: an apply with overdue staleness checks, as after an outage of the clock; a
-new rule that evaluates as many stale series; a change of all rules over series with an open alarm each;
-and their removal, which resolves all of those.
+A probe locks a partition of the data lane repeatedly, as a batch does; its longest wait is how long
+the lane was blocked. Measured are: an apply with overdue staleness checks, as after an outage of
+the clock; a new rule that evaluates as many stale series; a change of all rules over series with an
+open alarm each; and their removal, which resolves all of those.
 """
 
 from __future__ import annotations

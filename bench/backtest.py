@@ -1,10 +1,10 @@
 """Datapoints replayed per second from a recording, compared with bare evaluation of the condition.
 
-The recording is generated: 1,000 series of 1,000 owners, one datapoint a minute each; one series fires
-now and then. Everything is measured: reading and decoding the file, watchdogs, the engine, the
-comparison. The bare loop makes a new Activation per datapoint and evaluates, with the datapoints in
-memory. Per core: CPU time of one process, of at most two million datapoints; all cores: wall time of all
-of them. `--datapoints N` (default 500,000); 43,200,000 is 30 days.
+The recording is generated: 1,000 series of 1,000 owners, one datapoint a minute each; one series
+fires now and then. Everything is measured: reading and decoding the file, watchdogs, the engine,
+the comparison. The bare loop makes a new Activation per datapoint and evaluates, with the
+datapoints in memory. Per core: CPU time of one process, of at most two million datapoints; all
+cores: wall time of all of them. `--datapoints N` (default 500,000); 43,200,000 is 30 days.
 """
 
 from __future__ import annotations

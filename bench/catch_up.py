@@ -1,4 +1,6 @@
-"""An outage of one hour with 100,000 cron schedules: whether a clock keeps its lease while it catches up.
+"""Whether a clock keeps its lease while it catches up after an outage.
+
+The outage takes one hour, with 100,000 cron schedules.
 
 The limit is one epoch: every further epoch means that the leader lost its lease while it worked.
 """

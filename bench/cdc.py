@@ -1,9 +1,9 @@
 """The publisher, as `tocsin run cdc` in a process of its own: its rate, latency and cost.
 
 Measured are: the drain of a backlog, compared with a bare chain of messages and with one-by-one
-publishing in the same run; the rate while other processes write; the time from the return of a commit to
-a JetStream consumer, at a steady rate and after idle time; and the processor time when idle and at that
-rate.
+publishing in the same run; the rate while other processes write; the time from the return of a
+commit to a JetStream consumer, at a steady rate and after idle time; and the processor time when
+idle and at that rate.
 """
 
 from __future__ import annotations
@@ -111,7 +111,10 @@ async def _until(bus: Client, settings: Settings, seq: int) -> int:
 async def _drain(
     bus: Client, settings: Settings, publisher: subprocess.Popen[bytes], backlog: int
 ) -> tuple[float, float]:
-    """Records per second from the first published one on, and the publisher's processor time for each."""
+    """Records per second, and the publisher's processor time for each.
+
+    Measured from the first published record on.
+    """
     first = await _until(bus, settings, 1)
     began, before_s = time.perf_counter(), _cpu_s(publisher)
     await _until(bus, settings, backlog)
@@ -135,7 +138,7 @@ def _cpu_s(process: subprocess.Popen[bytes]) -> float:
 async def _latencies(
     bus: Client, settings: Settings, publisher: subprocess.Popen[bytes], rate: int, seconds: float
 ) -> tuple[float, float, float]:
-    """p50 and p99 from the return of a commit to the consumer, and the publisher's share of a core."""
+    """p50 and p99 from the return of a commit to the consumer, and the share of a core."""
     arrived: dict[int, float] = {}
     before = [0.0, 0.0]
 

@@ -1,10 +1,10 @@
 """Counts records that are not exactly once in the stream, after a long run of random faults.
 
-Writers commit and roll back in parallel. Two publishers without any election publish the same records. At
-random, publishers are killed and frozen, NATS is killed, and Postgres crashes. At the end a plain
-consumer reads the stream, and it is compared with the tables. `--cluster` runs on three NATS servers with
-three replicas, and kills the leader of the stream. The seed is printed, and `--seed` repeats its plan (not
-the exact times, which depend on the machine).
+Writers commit and roll back in parallel. Two publishers without any election publish the same
+records. At random, publishers are killed and frozen, NATS is killed, and Postgres crashes. At the
+end a plain consumer reads the stream, and it is compared with the tables. `--cluster` runs on three
+NATS servers with three replicas, and kills the leader of the stream. The seed is printed, and
+`--seed` repeats its plan (not the exact times, which depend on the machine).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Run:
         return await start(self._settings, stdout=DEVNULL, stderr=DEVNULL)
 
     async def _write(self, writer: int, enough: asyncio.Event) -> None:
-        """A commit whose answer was lost in a crash may count or not: the table decides at the end."""
+        """A commit whose answer was lost may count or not: the table decides at the end."""
         chance = random.Random(writer)
         number = 0
         while not enough.is_set():
@@ -171,7 +171,7 @@ class _Run:
             await asyncio.sleep(0.05)
 
     async def _revive(self) -> None:
-        """Restart publishers that ended: those of the tests end when a server is unreachable, a service would retry."""
+        """Restart publishers that ended because a server was unreachable, as a service would."""
         while True:
             await asyncio.sleep(0.1)
             for number, process in enumerate(self._publishers):
@@ -227,7 +227,7 @@ class _Run:
         return self._chance.choice(self._buses)
 
     async def _until_healthy(self) -> None:
-        """Wait until the stream answers: a second kill before that would only prolong the outage."""
+        """Wait until the stream answers: an earlier kill would only prolong the outage."""
         async with asyncio.timeout(_WITHIN_S):
             while True:
                 with suppress(*_OUTAGE):

@@ -1,4 +1,4 @@
-"""Failover: the time from the death or the clean stop of the leader to the epoch of the next leader in Postgres."""
+"""Failover: the time from the end of a leader to the epoch of the next one in Postgres."""
 
 from __future__ import annotations
 

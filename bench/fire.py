@@ -1,10 +1,10 @@
-"""Fires of schedule ticks per second, compared with a raw SQL loop on the same tables in the same run.
+"""Fires of schedule ticks per second, compared with a raw SQL loop on the same tables.
 
-The two alternate three times, and the pair with the median ratio is reported: on a busy machine a single
-pair shows mostly the load of the machine.
+The two alternate three times, and the pair with the median ratio is reported: on a busy machine a
+single pair shows mostly the load of the machine.
 
-`--distinct` gives every schedule a cron of its own. The limit is then the smaller of the raw loop and the
-bare next-fire rate of those expressions on one core.
+`--distinct` gives every schedule a cron of its own. The limit is then the smaller of the raw loop
+and the bare next-fire rate of those expressions on one core.
 """
 
 from __future__ import annotations

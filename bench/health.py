@@ -1,4 +1,6 @@
-"""The cost of systems for an append: without systems, with unrelated systems, and with members it concerns.
+"""The cost of systems for an append.
+
+Measured are an append without systems, with unrelated systems, and with members that it concerns.
 
 Each append is a statement of its own inside a transaction that is rolled back, so the disk is not
 measured. The cases alternate several times; the median of all is reported.

@@ -1,8 +1,8 @@
 """Datapoints per second through one worker, compared with COPY and insert in the same run.
 
-Every series is watched (`--bare`: none is). The limit is the minimum of work: it copies the same rows in
-batches of the same size and inserts them into the same table, with its indexes, durably. It reads no
-stream, checks nothing and keeps no current values.
+Every series is watched (`--bare`: none is). The limit is the minimum of work: it copies the same
+rows in batches of the same size and inserts them into the same table, with its indexes, durably. It
+reads no stream, checks nothing and keeps no current values.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ async def _raw(connection: Connection, count: int, owners: int) -> float:
 
 
 async def _ours(settings: Settings, connection: Connection, ends: dict[int, int], count: int) -> float:
-    """The rate from the moment at which the worker holds its partitions until all messages are read."""
+    """The rate while the worker holds its partitions, until all messages are read."""
     with running(settings, "cdc", "worker"):
         began = 0.0
         async with asyncio.timeout(300):

@@ -1,7 +1,7 @@
 """Fires of sustains, waits and watchdogs per second, each compared with a raw SQL loop.
 
-The raw loop deletes the due timers by ctid and writes the rows that a fire of that kind writes, in one
-statement per batch; it has no planning, no held timers and no fencing. `--due N --pending N`.
+The raw loop deletes the due timers by ctid and writes the rows that a fire of that kind writes, in
+one statement per batch; it has no planning, no held timers and no fencing. `--due N --pending N`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lateness at a steady rate of fires, compared with the raw SQL loop at the same rate in the same run."""
+"""Lateness at a steady rate of fires, compared with the raw SQL loop at the same rate."""
 
 from __future__ import annotations
 

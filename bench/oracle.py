@@ -1,8 +1,10 @@
-"""Compares all recurrences with the oracle: every expression, zone, policy and clock change, 2007 to 2037.
+"""Compares all recurrences with the oracle, 2007 to 2037.
 
-`run` returns the number of fires that were compared, the number of those that differ (with the first few
-of them), and the next fires that a core computes per second for each kind of recurrence. The tests run a
-sample.
+Every expression is compared in every zone, with every policy, at every clock change.
+
+`run` returns the number of fires that were compared, the number of those that differ (with the
+first few of them), and the next fires that a core computes per second for each kind of recurrence.
+The tests run a sample.
 
 `--zone NAME` restricts it to one zone, `--rates` measures only the rates.
 """
@@ -78,7 +80,7 @@ def run(arguments: list[str]) -> dict[str, object]:
 
 
 def compare(expression: oracle.Expression, seen: oracle.Window) -> tuple[int, list[str]]:
-    """The number of fires that were compared with all policies, and a line for each that differs."""
+    """The number of compared fires with all policies, and a line for each that differs."""
     walls = oracle.matching(expression, seen)
     compared = 0
     wrong: list[str] = []

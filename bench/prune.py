@@ -1,9 +1,11 @@
-"""Rows that retention removes per second, compared with one plain `delete`: `--actions N --alarms N`.
+"""Rows that retention removes per second, compared with one plain `delete`.
 
-The limit decides nothing and checks nothing: it deletes by the same index the rows that are known to be
-old, in one transaction (`bench/sql/delete_ended.sql`). Retention checks whether a record of each row is
-left in the log, and removes a thousand at a time, each chunk durable before the next. A probe appends to
-the log in the meantime; its longest wait is reported.
+`--actions N --alarms N`.
+
+The limit decides nothing and checks nothing: it deletes by the same index the rows that are known
+to be old, in one transaction (`bench/sql/delete_ended.sql`). Retention checks whether a record of
+each row is left in the log, and removes a thousand at a time, each chunk durable before the next. A
+probe appends to the log in the meantime; its longest wait is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rate at which JetStream accepts messages from one Python process: one by one, and as a bare chain."""
+"""The rate at which JetStream accepts messages of one process: one by one, and as a chain."""
 
 from __future__ import annotations
 

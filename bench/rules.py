@@ -1,10 +1,10 @@
 """Matching events to rules, dispatching them through the record lane, and opening alarms.
 
-Matching: CPU per event with 10 rules, with 100 rules that no index can help, and with 1,000 of which 100
-are such, compared with bare evaluation of one condition. Dispatch: events per second through the batches
-of the lane into running actions, with 10 and 1,000 rules. Alarms: openings per second through the batches
-of the data lane, compared with the same rows written by plain statements (`bench/sql/open_alarms_raw.sql`),
-in batches of the same size. `--events N --alarms N`.
+Matching: CPU per event with 10 rules, with 100 rules that no index can help, and with 1,000 of
+which 100 are such, compared with bare evaluation of one condition. Dispatch: events per second
+through the batches of the lane into running actions, with 10 and 1,000 rules. Alarms: openings per
+second through the batches of the data lane, compared with the same rows written by plain statements
+(`bench/sql/open_alarms_raw.sql`), in batches of the same size. `--events N --alarms N`.
 """
 
 from __future__ import annotations

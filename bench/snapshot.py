@@ -1,4 +1,4 @@
-"""Fires per second while an old snapshot keeps every dead row, compared with the rate without it."""
+"""Fires per second while an old snapshot keeps every dead row, compared with none."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Staleness at scale: its lateness, the cost of watching, and a scan over a million watched series.
 
-Series send once a second through the real stream, worker, publisher and clock; then some of them stop. A
-staleness is late by the time from its deadline to its commit. `writes` are timer rows written per series
-and interval, of which a tolerance of 2.5 allows at most one in 1.5.
+Series send once a second through the real stream, worker, publisher and clock; then some of them
+stop. A staleness is late by the time from its deadline to its commit. `writes` are timer rows
+written per series and interval, of which a tolerance of 2.5 allows at most one in 1.5.
 """
 
 from __future__ import annotations

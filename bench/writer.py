@@ -1,8 +1,10 @@
-"""A writer in a process of its own: `python -m bench.writer RATE SECONDS BATCH`, with TOCSIN_POSTGRES set.
+"""A writer in a process of its own: `python -m bench.writer RATE SECONDS BATCH`.
 
-Commits BATCH events at a time, RATE times a second (0: as fast as possible), and then prints a line for
-each commit: the last seq, and the monotonic clock right after the commit returned, which is the same clock
-in every process of the machine.
+TOCSIN_POSTGRES must be in the environment.
+
+Commits BATCH events at a time, RATE times a second (0: as fast as possible), and then prints a line
+for each commit: the last seq, and the monotonic clock right after the commit returned, which is the
+same clock in every process of the machine.
 """
 
 from __future__ import annotations

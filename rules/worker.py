@@ -1,7 +1,7 @@
-"""The worker: drains lanes, performs steps, accepts reports, ingests events and decides health, in one service.
+"""The worker: lanes, steps, reports, external events and health, in one service.
 
-Any number of workers run at once: they share the partitions of the lanes, and are competing consumers
-of everything else.
+Any number of workers run at once: they share the partitions of the lanes, and are competing
+consumers of everything else.
 
 On failure of one part, all parts are stopped and the service starts them again. The reason is
 recorded for `tocsin doctor`.

@@ -2,8 +2,8 @@
 
 Guarantee: `plan_changes` decides what changes, `preview` shows what follows from it and writes
 nothing, and `apply` makes the changes in one transaction, with the same decisions. That transaction
-also resolves, cancels or changes what older documents have started (alarms, runs, timers): nothing is
-left that no document would ever end, and nothing is started twice.
+also resolves, cancels or changes what older documents have started (alarms, runs, timers): nothing
+is left that no document would ever end, and nothing is started twice.
 """
 
 from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey

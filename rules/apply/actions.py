@@ -2,11 +2,12 @@
 
 Guarantee: a running run finishes with the document it was started with, whatever happens to that
 document. Runs of a removed or disabled action_rule that are only gathering or queued are cancelled,
-with the reason in their history. The timer is deleted first, so that either the clock starts the run
-or the apply cancels it, never both.
+with the reason in their history. The timer is deleted first, so that either the clock starts the
+run or the apply cancels it, never both.
 
-An event that was committed before the apply and is dispatched after it is still matched with the rules
-of its seq, and may start a run of a rule that is removed. That run is complete, and finishes too.
+An event that was committed before the apply and is dispatched after it is still matched with the
+rules of its seq, and may start a run of a rule that is removed. That run is complete, and finishes
+too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _UNSTARTED = ("gathering", "queued")
 
 
 class RunImpact(NamedTuple):
-    """The number of runs that a change cancels, and of those that finish with their old document."""
+    """The number of runs that are cancelled, and of those that finish with their old document."""
 
     cancelled: int
     finishing: int

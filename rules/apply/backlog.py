@@ -1,15 +1,15 @@
 """Processes overdue staleness checks before an apply blocks the lanes.
 
-Guarantee: an apply never has more than `MAX_OVERDUE` checks to realise in its own transaction, however
-far the clock or the stream is behind. The checks beyond that are realised first, with the rules that
-hold, one chunk at a time. Each chunk is a transaction of its own that blocks one partition, does what
-a worker does when a datapoint of the owner arrives, and commits. Staleness depends on arrivals alone,
-so it makes no difference which process realises it, or when. An apply that fails or is killed after
-some chunks has changed no rule, and the clock has less to do.
+Guarantee: an apply never has more than `MAX_OVERDUE` checks to realise in its own transaction,
+however far the clock or the stream is behind. The checks beyond that are realised first, with the
+rules that hold, one chunk at a time. Each chunk is a transaction of its own that blocks one
+partition, does what a worker does when a datapoint of the owner arrives, and commits. Staleness
+depends on arrivals alone, so it makes no difference which process realises it, or when. An apply
+that fails or is killed after some chunks has changed no rule, and the clock has less to do.
 
 A chunk is evaluated while the session is idle inside its transaction, which Postgres ends after a
-while. So its size is limited by the number of checks, not of owners. The checks of one owner are never
-divided.
+while. So its size is limited by the number of checks, not of owners. The checks of one owner are
+never divided.
 
 If the clock realises a check of a chunk first, the chunk is read again.
 """
@@ -78,7 +78,10 @@ def chunks(owners: Sequence[OverdueOwner]) -> Iterator[list[OverdueOwner]]:
 async def process_backlog(
     connection: Connection, impact: Impact, newest: int, progress: Progress | None = None
 ) -> None:
-    """Realise checks until an apply may block the lanes for the rest. `newest` is the apply before it."""
+    """Realise checks until an apply may block the lanes for the rest.
+
+    `newest` is the apply before it.
+    """
     total = 0
     for _ in range(_ROUNDS):
         backlog = await read_backlog(connection)

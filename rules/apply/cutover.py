@@ -3,10 +3,10 @@
 Guarantee: each datapoint is evaluated with the documents of exactly one apply, and
 `Cutovers.rules_seq` names that apply at any later time. An apply locks every partition
 (`lock_partitions`) before it changes anything that a worker reads, and records in the same
-transaction how far each partition has been read (`record_cutovers`). A batch locks its partition and
-commits only if the apply whose rules it used is still the newest one (`newest_rules`). So a batch
-either commits before the next apply and lies behind the recorded position, or it is evaluated again
-with the new documents. No batch mixes the documents of two applies.
+transaction how far each partition has been read (`record_cutovers`). A batch locks its partition
+and commits only if the apply whose rules it used is still the newest one (`newest_rules`). So a
+batch either commits before the next apply and lies behind the recorded position, or it is evaluated
+again with the new documents. No batch mixes the documents of two applies.
 
 Why the apply records the position and not the batch: the position is exact without a statement in
 every batch, and `watermark` tells which deadlines were decided when the apply changed the alarms.
@@ -17,8 +17,8 @@ takes `RuleBook.at(rules_seq + 1)`. At a cutover it realises the staleness that 
 
 The position of the record lane is recorded too. Its records are evaluated with the rules of their
 seq, but the apply changed the alarms over events at the position of the lane
-(`rules/replay/backtest/timelines.py`). So the batches of the record lane also commit only if no apply
-came between.
+(`rules/replay/backtest/timelines.py`). So the batches of the record lane also commit only if no
+apply came between.
 
 A partition that was created after an apply has no row for it. Its rules before its first row are
 those of the newest apply before that row.
@@ -38,7 +38,10 @@ _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 class Cutover(NamedTuple):
-    """The position of one partition at one apply: up to (watermark, seq) it was read with older rules."""
+    """The position of a partition at an apply.
+
+    Up to (watermark, seq) the partition was read with older rules.
+    """
 
     partition: int
     rules_seq: int
@@ -47,7 +50,10 @@ class Cutover(NamedTuple):
 
     @property
     def position(self) -> tuple[datetime, float]:
-        """Sorts before every later arrival. Nothing has been read of a stream that was just created: its seq is 0."""
+        """Sorts before every later arrival.
+
+        Nothing has been read of a stream that was just created: its seq is 0.
+        """
         return self.watermark or _BEGINNING, self.seq or math.inf
 
 
@@ -73,7 +79,10 @@ class Cutovers:
 
 
 async def lock_partitions(connection: Connection) -> Mapping[tuple[str, int], datetime | None]:
-    """Phase 0 of an apply: wait for the running batches; returns the watermark of every (lane, partition)."""
+    """Phase 0 of an apply: wait for the running batches and block new ones.
+
+    Returns the watermark of every (lane, partition).
+    """
     rows = await fetch_all(connection, "rules.apply/lock_partitions")
     return {(lane, partition): watermark for lane, partition, watermark in rows}
 

@@ -1,8 +1,8 @@
 """The differences between two documents, by key path. Pure.
 
 Guarantee: without differences the documents are equal. Each difference is as deep as possible, so
-that one changed word of a runbook is one line. Items of a list are matched by content first: an item
-that was inserted in the middle is one difference, not one per item behind it.
+that one changed word of a runbook is one line. Items of a list are matched by content first: an
+item that was inserted in the middle is one difference, not one per item behind it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ ABSENT: Any = object()
 
 class FieldDifference(NamedTuple):
     path: str
-    """Such as `payload.report` or `steps[2].webhook.url`. An index is that of the new list; of a removed
-    item, that of the old list."""
+    """Such as `payload.report` or `steps[2].webhook.url`.
+
+    An index is that of the new list; of a removed item, that of the old list.
+    """
     old: Any
     new: Any
 

@@ -1,7 +1,8 @@
 """The effect of a plan on alarms, series and systems that exist. Pure.
 
-Guarantee: the documents that would hold after the plan are compiled together, so a change that would
-break a rule which is applied already is rejected, and every rule whose states change is named.
+Guarantee: the documents that would hold after the plan are compiled together, so a change that
+would break a rule which is applied already is rejected, and every rule whose states change is
+named.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class Impact(NamedTuple):
 
 
 def assess(stored: Sequence[StoredDocument], plan: ApplyPlan) -> Impact:
-    """The effect of a plan; rejects a change that would break an event_rule which is applied already."""
+    """The effect of a plan.
+
+    A change that would break an event_rule which is applied already is rejected.
+    """
     changed = {change.kind for change in plan.effective}
     if not changed.intersection(_HEALTH_KINDS):
         return Impact({})

@@ -1,9 +1,9 @@
 """The limit on what an apply may change while the lanes are blocked.
 
-Guarantee: an apply that would block the lanes for long is rejected before it blocks them, unless the
-operator allows it. Alarms that end, continue under changed rules or open at once are written in the
-transaction of the apply, because a rule set holds as a whole or not at all. That takes about a third
-of a millisecond for each.
+Guarantee: an apply that would block the lanes for long is rejected before it blocks them, unless
+the operator allows it. Alarms that end, continue under changed rules or open at once are written in
+the transaction of the apply, because a rule set holds as a whole or not at all. That takes about a
+third of a millisecond for each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The changes that applying files would make: compares them with the stored documents. Pure.
 
-Guarantee: `preview` and `apply` use this one function, so the changes that are shown are the changes
-that are made. A document is compared as this version of Tocsin reads it: a new key with its default is
-no change. Documents are removed only with `prune`, and then all that are stored and not in the files.
+Guarantee: `preview` and `apply` use this one function, so the changes that are shown are the
+changes that are made. A document is compared as this version of Tocsin reads it: a new key with its
+default is no change. Documents are removed only with `prune`, and then all that are stored and not
+in the files.
 
 Kind and name identify a document. A document with a new name or a new kind is one removed and one
 added.
@@ -127,7 +128,8 @@ def _as_read_now(stored: StoredDocument) -> dict[str, Any]:
     try:
         return model.model_validate(content).model_dump(mode="json", by_alias=True)
     except ValidationError:
-        # An older Tocsin accepted a document that this one rejects: it differs from any document of a file.
+        # An older Tocsin accepted a document that this one rejects: it differs from any document of
+        # a file.
         return content
 
 

@@ -1,4 +1,4 @@
-"""The effects of a plan beyond the documents: fires that move, alarms that end, runs that are cancelled.
+"""The effects of a plan beyond the documents: changed fires, ended alarms, cancelled runs.
 
 Guarantee: it only reads, and uses the functions that an apply uses: `change_state` for alarms, the
 recurrence that would be armed for schedules. The result is true for the instant of the read.

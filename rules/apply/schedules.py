@@ -1,9 +1,9 @@
 """The effect of changed `schedule` documents on schedules.
 
-Guarantee: schedules are put, moved to another owner and cancelled in the transaction of the caller, in
-the order of owner and name, so that two applies cannot deadlock. A schedule that an operator took over
-(its source is no longer the rules) is left alone when its document is removed. `preview_fires` computes
-the next fires with the code that arms them.
+Guarantee: schedules are put, moved to another owner and cancelled in the transaction of the caller,
+in the order of owner and name, so that two applies cannot deadlock. A schedule that an operator
+took over (its source is no longer the rules) is left alone when its document is removed.
+`preview_fires` computes the next fires with the code that arms them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def _put(
 
 
 async def _cancel_former(connection: Connection, change: DocumentChange, actor: Actor) -> None:
-    """Owner and name identify a schedule: one whose owner changes is another schedule, and the former ends."""
+    """Cancel the schedule of the former owner: owner and name identify a schedule."""
     owner = _former_owner(change)
     if change.before is None or (change.after is not None and change.after["owner"] == owner):
         return

@@ -2,15 +2,15 @@
 
 Guarantee, in the transaction of the apply, which holds all partitions: first `realise_overdue`
 realises every staleness up to the watermark with the rules that held until now, so that their
-conclusions do not depend on how late the clock or the stream was. For members of systems it realises
-every sustain too, because the documents that decide their health are about to change. At the end
-`evaluate_stale_series` evaluates the series that are stale already with the rules that are new or
-changed, as of the watermark: `absent` over a stale series opens an alarm, with its `for` counted from
-the change.
+conclusions do not depend on how late the clock or the stream was. For members of systems it
+realises every sustain too, because the documents that decide their health are about to change. At
+the end `evaluate_stale_series` evaluates the series that are stale already with the rules that are
+new or changed, as of the watermark: `absent` over a stale series opens an alarm, with its `for`
+counted from the change.
 
 A replay does the same at the same position of the stream (`rules/apply/cutover.py`). Only the clock
-works at the same time, and it removes the timer first, as this module does: then `Conflict` is raised,
-and the apply starts again.
+works at the same time, and it removes the timer first, as this module does: then `Conflict` is
+raised, and the apply starts again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from rules.lanes.batch import Writes
 from tocsin.core.db import Connection, fetch_all
 from tocsin.core.records import NewRecords
 
-# A chunk is evaluated while the session is idle inside a transaction, which Postgres ends after a while.
+# A chunk is evaluated while the session is idle inside a transaction, which Postgres ends after a
+# while.
 _CHUNK = 250
 
 
@@ -57,7 +58,9 @@ class StaleSeries(NamedTuple):
 async def realise_overdue(
     connection: Connection, watermarks: Watermarks, impact: Impact
 ) -> tuple[NewRecords, list[Observation]]:
-    """Realise what is overdue with the rules that held; returns records to append, and observations of members.
+    """Realise overdue checks with the rules that held.
+
+    Returns the records to append, and the observations of members.
 
     `BacklogTooLarge` if that is too much to do while the lanes are blocked: see `backlog`.
     """

@@ -1,19 +1,20 @@
 """Replaces the systems and their members when documents change.
 
-Guarantee: first the health changes from before the apply are concluded, with the documents that held.
-No worker reads on while the partitions are locked, so all observations are there, and the waiting ones
-are taken in the order of their instants. Then every system has exactly the members of its document, in
-the present state of their series and alarms, and a changed health is recorded. A removed system gets a
-final health change, so that no alarm over its health is left behind.
+Guarantee: first the health changes from before the apply are concluded, with the documents that
+held. No worker reads on while the partitions are locked, so all observations are there, and the
+waiting ones are taken in the order of their instants. Then every system has exactly the members of
+its document, in the present state of their series and alarms, and a changed health is recorded. A
+removed system gets a final health change, so that no alarm over its health is left behind.
 
-The instant of the change is the watermark of the furthest partition (the instant of the apply, if no
-partition was read). Observations that are read later and have an earlier instant count from there. A
-replay does the same (`rules/replay/backtest/health.py`).
+The instant of the change is the watermark of the furthest partition (the instant of the apply, if
+no partition was read). Observations that are read later and have an earlier instant count from
+there. A replay does the same (`rules/replay/backtest/health.py`).
 
 Health is locked during all of this. The record log, for which the clock would wait, is locked only
-when the rows change: a session that appends records observations of the members that it sees. Nothing
-is missed: workers wait for their partitions, everything that the clock could record about a member was
-realised before, and what it may still record about an owner that becomes a member counts already.
+when the rows change: a session that appends records observations of the members that it sees.
+Nothing is missed: workers wait for their partitions, everything that the clock could record about a
+member was realised before, and what it may still record about an owner that becomes a member counts
+already.
 """
 
 from __future__ import annotations
@@ -127,7 +128,10 @@ async def _replace(
 
 
 async def _read_members(connection: Connection, members: Members, watermarks: Watermarks) -> MemberStates:
-    """The present state of all members. A sustain of an owner that becomes a member may be due and not fired yet."""
+    """The present state of all members.
+
+    A sustain of an owner that becomes a member may be due and not fired yet.
+    """
     row = await fetch_one(connection, "rules.apply/read_member_states", {"owners": sorted(members.owners)})
     assert row is not None
     states = member_states(row[0], ())

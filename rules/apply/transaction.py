@@ -1,15 +1,16 @@
-"""Stores new document versions, updates schedules, and ends or changes what replaced versions have started.
+"""The transaction of an apply: versions, schedules, and what old versions have started.
 
-Guarantees: all or nothing. Unchanged documents are left alone, so applying a file again does nothing,
-and a schedule that an operator paused stays paused until its document changes. New versions hold for
-the records after the `rules-applied` event of the same transaction, removed versions up to it. The
-events of alarms and runs that this transaction ends come before that event, so the rules that started
-them still see them. The events that new rules cause at once come after it. One apply runs at a time.
+Guarantees: all or nothing. Unchanged documents are left alone, so applying a file again does
+nothing, and a schedule that an operator paused stays paused until its document changes. New
+versions hold for the records after the `rules-applied` event of the same transaction, removed
+versions up to it. The events of alarms and runs that this transaction ends come before that event,
+so the rules that started them still see them. The events that new rules cause at once come after
+it. One apply runs at a time.
 
 The phases: first schedules with their ticks, because no transaction that holds a partition touches
-those. Then (0) the partitions, (1) timers, (2) states, alarms and runs, (3) one append, and the rows
-that only an apply writes. If the clock changed something in the meantime, `Conflict` is raised and
-everything is decided again.
+those. Then (0) the partitions, (1) timers, (2) states, alarms and runs, (3) one append, and the
+rows that only an apply writes. If the clock changed something in the meantime, `Conflict` is raised
+and everything is decided again.
 
 On failure nothing was applied, whatever was killed: the transaction is the only effect.
 """
@@ -65,7 +66,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Decisions that are made before the transaction, because they take long for thousands of documents."""
+    """Decisions that are made before the transaction, because they take long."""
 
     newest: int
     """The apply that the decisions are based on: after another one they are made again."""
@@ -84,9 +85,9 @@ async def apply(
 ) -> Applied:
     """Apply loaded documents.
 
-    `removing` are the documents that the operator agreed to remove. They must be all stored documents
-    that the files leave out; None removes nothing. `large` allows an apply that blocks the lanes for
-    long. `progress` is called while a backlog is processed.
+    `removing` are the documents that the operator agreed to remove. They must be all stored
+    documents that the files leave out; None removes nothing. `large` allows an apply that blocks
+    the lanes for long. `progress` is called while a backlog is processed.
     """
 
     async def once() -> Applied:
@@ -180,8 +181,8 @@ async def _record(
 ) -> int:
     """Append the records and write the versions; returns the seq of the `rules-applied` event.
 
-    The append locks the record log. The versions come after it: they are few cheap rows that no other
-    transaction writes. `events_after` is the number of events after `rules-applied`.
+    The append locks the record log. The versions come after it: they are few cheap rows that no
+    other transaction writes. `events_after` is the number of events after `rules-applied`.
     """
     last = await append_records(connection, records)
     assert last is not None

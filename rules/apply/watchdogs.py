@@ -1,8 +1,8 @@
 """Re-arms the watchdogs of series whose datapoint_type changes.
 
 Guarantee: after an apply a fresh series is watched exactly if its type has an interval, with the
-tolerance of that type. The watchdog of a series whose type was removed is deleted. A series that a new
-type covers is watched from its last arrival on. A deadline is never before the watermark of the
+tolerance of that type. The watchdog of a series whose type was removed is deleted. A series that a
+new type covers is watched from its last arrival on. A deadline is never before the watermark of the
 partition: a shorter tolerance counts from the change, and makes nothing stale in the past. A stale
 series stays stale until a datapoint arrives.
 

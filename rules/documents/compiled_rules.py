@@ -1,4 +1,6 @@
-"""Compiles a rule set: the one place that turns event_rules, datapoint_types and systems into rules that can run.
+"""Compiles a rule set: event_rules, datapoint_types and systems become rules that can run.
+
+No other module compiles rules.
 
 Guarantee: documents that are the same as in the rule set before are not compiled again.
 

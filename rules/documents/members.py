@@ -1,8 +1,8 @@
 """Members of systems, as series.
 
-Guarantee: a member that is named by its type stands for every series of its owner that has the type.
-Until the first of them sends a datapoint, the member has one row without a key, which counts as
-no data.
+Guarantee: a member that is named by its type stands for every series of its owner that has the
+type. Until the first of them sends a datapoint, the member has one row without a key, which counts
+as no data.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Members:
 
 
 def unseen_member(row: MemberRow) -> MemberRow:
-    """The row of a member that is named by its type, before any of its series has sent a datapoint."""
+    """The row of a member that is named by its type, before its first series."""
     return row._replace(key="", covered=False, holds=False)
 
 

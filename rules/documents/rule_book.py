@@ -85,7 +85,10 @@ class RuleBook(Generic[Compiled]):
         self._models: dict[tuple[str, str, int], BaseModel | None] = {}
 
     async def refresh(self, connection: Connection, oldest_seq: int) -> None:
-        """Read the applies since the last call. Call it before a batch that begins at `oldest_seq`."""
+        """Read the applies since the last call.
+
+        Call it before a batch that begins at `oldest_seq`.
+        """
         newest = await newest_rules(connection)
         if newest != self._newest or oldest_seq < self._oldest:
             await self._read(connection, newest, oldest_seq)
@@ -131,7 +134,7 @@ async def newest_rules(connection: Connection) -> int:
 
 
 async def applied_documents(connection: Connection, *kinds: type[BaseModel]) -> list[BaseModel]:
-    """The documents of some kinds that are in force, without those that `parse_document` rejects."""
+    """The documents in force of some kinds, without those that `parse_document` rejects."""
     rows = await fetch_all(connection, "rules.documents/list_newest_documents")
     wanted = {_KIND_OF[kind] for kind in kinds}
     models = (

@@ -1,7 +1,7 @@
 """The YAML text of documents, as a rule file holds them. Pure.
 
-Guarantee: loading the text gives the same documents, so `tocsin plan` of it shows no changes. Keys that
-have their default value are left out.
+Guarantee: loading the text gives the same documents, so `tocsin plan` of it shows no changes. Keys
+that have their default value are left out.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def assign(table: Sequence[PartitionRow], workers: Sequence[str], me: str) -> As
         free = [partition for partition in free if partition not in mine]
         due = fair_share(len(rows), len(workers), rank)
         release += [(lane, partition) for partition in mine[due:]]
-        # Each worker starts at another partition, so that workers do not all try to take the same one.
+        # Each worker starts at another partition, so that workers do not all try to take the same
+        # one.
         start = rank * len(free) // len(workers)
         take += [(lane, partition) for partition in (free[start:] + free[:start])[: max(0, due - len(mine))]]
     return Assignment(take, release)

@@ -1,9 +1,10 @@
 """A batch in phases: timers, then entities, then one append for all records.
 
 Guarantee: however many kinds of work join a batch, its transaction takes locks in the global order
-and appends once, at the end. Each kind of work locks its own rows in key order. The kinds come in the
-order of the entities that they lock (current_value, rule_state, alarm, action). Several kinds of work
-change actions, so the actions of all of them are locked together, in key order, before the first.
+and appends once, at the end. Each kind of work locks its own rows in key order. The kinds come in
+the order of the entities that they lock (current_value, rule_state, alarm, action). Several kinds
+of work change actions, so the actions of all of them are locked together, in key order, before the
+first.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Writes:
         """Write entities in key order, verified by version."""
 
     def records(self) -> NewRecords:
-        """The records to append; called after `entities`, so they may depend on which rows were changed."""
+        """The records to append; called after `entities`, whose result they may depend on."""
         return NewRecords()
 
     def committed(self) -> None:

@@ -1,8 +1,8 @@
 """The data lane: stores datapoints and hands them to the work that joins its batches.
 
-Guarantee: a batch is evaluated with the documents of one apply, the newest when it commits. If rules
-are applied between its planning and its first lock, it is planned again. Messages that are rejected
-become dead letters before the batch commits, and never block it.
+Guarantee: a batch is evaluated with the documents of one apply, the newest when it commits. If
+rules are applied between its planning and its first lock, it is planned again. Messages that are
+rejected become dead letters before the batch commits, and never block it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class DataBatch(NamedTuple):
     partition: int
     inputs: Sequence[Arrival | StalenessChange]
     rules_seq: int
-    """The apply whose documents are used: `RuleBook.refresh(connection, rules_seq + 1)`, then `.at(rules_seq + 1)`."""
+    """The apply whose documents are used.
+
+    `RuleBook.refresh(connection, rules_seq + 1)`, then `.at(rules_seq + 1)`.
+    """
     types: TypeIndex
 
 
@@ -126,7 +129,7 @@ class DataLane:
         return PhasedPlan([RulesUnchanged(rules_seq), datapoints, *works])
 
     async def _extend(self, days: set[date], connection: Connection) -> None:
-        """Create partitions for the days of arrival and the day after, so that midnight need not wait for them."""
+        """Create partitions for the days of arrival, and ahead for the day after."""
         wanted = days | {day + timedelta(days=1) for day in days}
         if wanted - self._days:
             bounds = {"first": min(wanted), "last": max(wanted)}
@@ -152,7 +155,7 @@ class DataLane:
 
 
 class ParsedBatch:
-    """The contents of messages: inputs for the rules, datapoints to store, and rejected messages."""
+    """The parsed messages: inputs for the rules, datapoints to store, rejected messages."""
 
     def __init__(self, types: TypeIndex, bounds: TimestampBounds) -> None:
         self.types = types
@@ -176,7 +179,7 @@ class ParsedBatch:
             self._reject(message, str(error), 1)
 
     def _add_calculated(self, message: LaneMessage, calculated: CalculatedDatapoint) -> None:
-        """The health of a system is stored as a datapoint; a staleness change is only an input for the rules."""
+        """Health is stored as a datapoint; a staleness change is only an input for the rules."""
         if calculated.kind != "health":
             self.inputs.append(StalenessChange(message.at, message.seq, calculated))
             return

@@ -1,14 +1,15 @@
 """The data stream: producers publish datapoints to it, and the server partitions it by owner.
 
 Guarantee: all messages of one owner, and the calculated datapoints about its series, are in one
-partition, in one order. The server transforms the subjects, so producers do not know the partitions.
+partition, in one order. The server transforms the subjects, so producers do not know the
+partitions.
 
-The staleness and health subjects of the record stream are sourced into the same partitions: the data
-lane has one order and one writer per partition. After a rebuild of the record stream, sourced
+The staleness and health subjects of the record stream are sourced into the same partitions: the
+data lane has one order and one writer per partition. After a rebuild of the record stream, sourced
 messages come again; their sequence in the record stream identifies them (`LaneMessage.source_seq`).
 
-On failure: a stream with another number of partitions, or another configuration, is rejected, and the
-error names it.
+On failure: a stream with another number of partitions, or another configuration, is rejected, and
+the error names it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tocsin.core.streams import ensure, find, stream_config
 
 def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
-    # `*` is the owner. A subject without a key behind it has no stream, and its publisher gets an error.
+    # `*` is the owner. A subject without a key behind it has no stream, and its publisher gets an
+    # error.
     partitioned = f"{prefix}.data.{{{{partition({settings.data_partitions},1)}}}}.{{{{wildcard(1)}}}}.>"
     return stream_config(
         settings.data_stream,
@@ -53,8 +55,10 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
 
 
 async def ensure_data_stream(js: JetStreamContext, settings: Settings, first_seq: int) -> None:
-    """Create the stream if it is missing, with sequences behind `first_seq`; add sources that an older version did
-    not have."""
+    """Create the stream if it is missing, or add the sources that an older one lacks.
+
+    The sequences of a new stream start at `first_seq`.
+    """
     wanted = data_stream_config(settings, first_seq)
     found = await find(js, settings.data_stream)
     if found is not None and _lacks_sources(found.config.sources or [], wanted.sources or []):
@@ -74,7 +78,7 @@ def _lacks_sources(found: Sequence[StreamSource], wanted: Sequence[StreamSource]
 
 
 def producer_subject(settings: Settings, subject: str) -> str:
-    """The subject that the producer used, from the one under which the server stored the message."""
+    """The subject of the producer, from the one under which the server stored the message."""
     owner_and_key = subject.removeprefix(f"{settings.subjects}.data.").partition(".")[2]
     return f"{settings.subjects}.datapoint.{owner_and_key}"
 

@@ -1,12 +1,12 @@
-"""Stores the datapoints of a batch: stages them with COPY, inserts them and updates the current values.
+"""Stores the datapoints of a batch and updates the current values.
 
-Guarantee: every datapoint is stored, late and out of order ones too. The current value of a series is
-the one with the newest `ts` (of equal ones, the later arrival). Its time of arrival is that of the
-latest datapoint, whatever the clock of the producer showed.
+Guarantee: every datapoint is stored, late and out of order ones too. The current value of a series
+is the one with the newest `ts` (of equal ones, the later arrival). Its time of arrival is that of
+the latest datapoint, whatever the clock of the producer showed.
 
-Why staged before the first lock: the server reads a COPY for as long as the client writes. A process
-that is frozen in the middle would keep every lock that it holds, and no timeout of the server ends
-that.
+Why staged before the first lock: the server reads a COPY for as long as the client writes. A
+process that is frozen in the middle would keep every lock that it holds, and no timeout of the
+server ends that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PlacedArrival(NamedTuple):
 
 
 async def prepare_staging(connection: Connection) -> None:
-    """Create the staging table, once per session, outside of a transaction that could be rolled back."""
+    """Create the staging table, once per session and outside of any transaction."""
     if connection not in _prepared:
         await connection.execute(statement("rules.lanes/create_staging"))
         _prepared.add(connection)
@@ -110,7 +110,8 @@ def staged_lines(datapoints: Sequence[PlacedArrival]) -> bytes:
 def _value(value: Value) -> str:
     if type(value) is float:
         text = repr(value)
-        # A large float must be read back as a float: without a point it would be an integer of any length.
+        # A large float must be read back as a float: without a point it would be an integer of any
+        # length.
         return text if "e+" not in text else f"{value:.1f}"
     return _json(value)
 

@@ -1,8 +1,8 @@
 """Dead letters: rejected messages, kept in a stream of their own with the reason.
 
-Guarantee: a dead letter is in the stream before the position moves behind the message, so no message
-disappears without a trace. After a crash it may be there twice; within the server's duplicate window,
-`identity` prevents that.
+Guarantee: a dead letter is in the stream before the position moves behind the message, so no
+message disappears without a trace. After a crash it may be there twice; within the server's
+duplicate window, `identity` prevents that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The loop over one partition: read, plan, commit, and report the watermark.
 
-Guarantee: a batch is one transaction, and its first lock is the row of the partition. If the plan is
-outdated, or the transaction loses a conflict, the same messages are planned again. A batch whose
+Guarantee: a batch is one transaction, and its first lock is the row of the partition. If the plan
+is outdated, or the transaction loses a conflict, the same messages are planned again. A batch whose
 error may come from a message is halved until one message is left. That message becomes a dead
 letter, and the partition continues behind it.
 

@@ -1,9 +1,9 @@
 """Ingests external events: appends each event of a producer to the record log, once.
 
 Guarantee: one key is one event, however often it is sent or delivered, to however many workers: the
-row of the key decides, in the transaction that appends. A batch is acknowledged after its commit; if
-a worker dies in between, the event is still appended once. A rejected event becomes a dead letter
-with the reason, and never blocks a batch.
+row of the key decides, in the transaction that appends. A batch is acknowledged after its commit;
+if a worker dies in between, the event is still appended once. A rejected event becomes a dead
+letter with the reason, and never blocks a batch.
 
 Why competing consumers and no lane: nothing depends on the order in which external events are
 appended. The record log gives them one.
@@ -129,7 +129,10 @@ async def append_external(
     events: Sequence[NewEvent],
     lineages: Mapping[UUID, Sequence[str]] | None = None,
 ) -> int:
-    """Append the events whose keys are new; returns their number. `lineages`: the rules that led to each event."""
+    """Append the events whose keys are new; returns their number.
+
+    `lineages`: the rules that led to each event.
+    """
     async with connection.transaction():
         columns = {"keys": list(keys), "event_ids": [event.id for event in events]}
         rows = await fetch_all(connection, "rules.lanes/insert_ingest_events", columns)
@@ -137,8 +140,8 @@ async def append_external(
         first = {event.id: event for event in reversed(events)}
         ingested = [event for event in events if event.id in new and first[event.id] is event]
         if ingested:
-            given = {event.id: (lineages or {}).get(event.id, ()) for event in ingested}
-            await insert_lineages(connection, {id: lineage for id, lineage in given.items() if lineage})
+            by_id = {event.id: (lineages or {}).get(event.id, ()) for event in ingested}
+            await insert_lineages(connection, {id: lineage for id, lineage in by_id.items() if lineage})
             await append_events(connection, ingested)
     return len(ingested)
 
@@ -161,7 +164,7 @@ def _lineage(message: Msg) -> tuple[str, ...]:
 
 
 def _correlation_id(message: Msg) -> UUID | None:
-    """The correlation that the producer passed on from a message of ours; None if the header is not an id."""
+    """The correlation id that the producer passed on; None if the header has none."""
     with suppress(ValueError):
         return UUID((message.headers or {}).get("Tocsin-Correlation-Id", ""))
     return None

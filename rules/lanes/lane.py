@@ -1,8 +1,8 @@
 """The interface of a lane, and of the plan for one batch.
 
-Guarantee: `Lane.plan` is called without any lock, and its `BatchPlan` inside one transaction: `stage`
-before the row of the partition is locked, `write` after. Everything that `write` does commits
-together with the new position of the partition.
+Guarantee: `Lane.plan` is called without any lock, and its `BatchPlan` inside one transaction:
+`stage` before the row of the partition is locked, `write` after. Everything that `write` does
+commits together with the new position of the partition.
 
 If something that was read for the plan has changed, `write` raises `Conflict`. The transaction is
 rolled back, and the same messages are planned again.
@@ -20,14 +20,17 @@ from tocsin.core.db import Connection
 
 
 class LaneMessage(NamedTuple):
-    """A message of a lane. `at` is when the server stored it, and never decreases within a partition."""
+    """A message of a lane.
+
+    `at` is when the server stored it, and never decreases within a partition.
+    """
 
     seq: int
     at: datetime
     subject: str
     data: bytes
     source_seq: int | None = None
-    """Its sequence in the stream that it was sourced from; None for one that was published to this stream."""
+    """Its sequence in the stream that it was sourced from; None if it was published here."""
 
 
 class BatchPlan(Protocol):
@@ -76,13 +79,15 @@ class Lane(Protocol):
     ) -> BatchPlan: ...
 
     def watermark_of(self, message: LaneMessage) -> datetime | None:
-        """The watermark after `message` was read, on the clock that the deadlines of this lane use."""
+        """The watermark after `message` was read, on the clock of the lane's deadlines."""
 
     async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
-        """The watermark while no message comes: everything that arrived up to then is at or before `position`.
+        """The watermark while no message comes.
 
-        `stored_at`: everything that the server of the stream stored up to then has been read; None if
-        that is not known.
+        Everything that arrived up to then is at or before `position`.
+
+        `stored_at`: everything that the server of the stream stored up to then has been read; None
+        if that is not known.
         """

@@ -1,8 +1,8 @@
 """Leases of partitions: rows with a holder and a deadline, on the clock of the database.
 
 Guarantee: a partition has one holder. The holder keeps it while it renews the lease (with every
-batch, and at least every quarter of the TTL). A holder that stops renewing loses it after the TTL. A
-worker that leaves releases it at once and wakes the others.
+batch, and at least every quarter of the TTL). A holder that stops renewing loses it after the TTL.
+A worker that leaves releases it at once and wakes the others.
 
 The row only decides which worker tries. Whether a batch may commit is decided inside its own
 transaction, by `Partition.move`.
@@ -41,7 +41,10 @@ class Leases:
         await self._connection.execute(statement("rules.lanes/listen"))
 
     async def renew(self, watermarks: Mapping[PartitionKey, datetime]) -> Assignment:
-        """Renew all leases and store the watermarks of idle partitions; returns what to take and release."""
+        """Renew all leases, and store the watermarks of idle partitions.
+
+        Returns the partitions to take and to release.
+        """
         parameters = {
             "holder": self.holder,
             "ttl_s": self._ttl_s,
@@ -85,7 +88,7 @@ class Leases:
         await self._connection.execute(statement("rules.lanes/remove_worker"), {"holder": self.holder})
 
     async def wait(self) -> None:
-        """Wait until the next renewal: sooner if a partition is released or the lease of another worker ends."""
+        """Wait until the next renewal, or until a partition becomes free."""
         timeout_s = min(_RENEWAL_S, self._ttl_s / 4, self._next_deadline_s + _AFTER_DEADLINE_S)
         async for _ in self._connection.notifies(timeout=timeout_s, stop_after=1):
             pass

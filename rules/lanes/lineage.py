@@ -27,8 +27,7 @@ def lineage_text(lineage: Sequence[str]) -> str:
 
 
 def parse_lineage(text: str) -> tuple[str, ...]:
-    """The lineage in a header of a foreign message. Parts that Tocsin cannot have written are left
-    out."""
+    """The lineage in a header, without parts that Tocsin cannot have written."""
     tokens = [part for part in text[:_MAX_TEXT_LENGTH].split(",") if part]
     return tuple(text_of(part) for part in tokens[:MAX_DEPTH] if _TOKEN.fullmatch(part))
 

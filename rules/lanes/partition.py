@@ -28,7 +28,10 @@ class PartitionPosition(NamedTuple):
     last_source_seq: int
     watermark: datetime | None
     incarnation: str | None
-    """The creation time of the stream, as its server reports it. Another stream has other sequences."""
+    """The creation time of the stream, as its server reports it.
+
+    Another stream has other sequences.
+    """
 
 
 class Partition:
@@ -44,7 +47,7 @@ class Partition:
         return self.key[1]
 
     def drop_repeated(self, messages: Sequence[LaneMessage]) -> list[LaneMessage]:
-        """Drop sourced messages that were read before: they come again when their stream was rebuilt."""
+        """Drop sourced messages that were read before their stream was rebuilt."""
         new: list[LaneMessage] = []
         last = self.position.last_source_seq
         for message in messages:

@@ -68,7 +68,7 @@ class Reader:
         return bool(self._waiting)
 
     async def next_batch(self) -> list[LaneMessage]:
-        """The messages that have come, in order, without a gap, and at most as many as fit in a transaction."""
+        """The next messages, in order and without a gap; as many as fit in a transaction."""
         if self._puller is None:
             return []
         await self._collect(0.0)
@@ -86,10 +86,12 @@ class Reader:
             await self.close()
 
     async def find_idle_instant(self) -> datetime | None:
-        """While no message comes: the instant up to which everything that the server stored has been returned.
+        """The instant up to which everything that the server stored has been returned.
 
-        None if it is not known. The instant is that of the check before, and the proof is of this check:
-        a message that was being stored during the first check is counted in the second.
+        Used while no message comes.
+
+        None if it is not known. The instant is that of the check before, and the proof is of this
+        check: a message that was being stored during the first check is counted in the second.
         """
         if self._puller is None or self._waiting:
             return None
@@ -99,7 +101,8 @@ class Reader:
             return None
         before, self._checked_at = self._checked_at, parse_instant(info["ts"])
         delivered = int(info["delivered"]["consumer_seq"])
-        # The server counts it as delivered but it never came, and no later message will reveal the gap.
+        # The server counts it as delivered but it never came, and no later message will reveal the
+        # gap.
         self._checks_with_missing = self._checks_with_missing + 1 if delivered > self._delivered else 0
         if self._checks_with_missing > 2:
             await self.close()
@@ -118,7 +121,7 @@ class Reader:
                 await self._bus.publish(f"$JS.API.CONSUMER.DELETE.{self._lane.stream}.{self._consumer}", b"")
 
     def _raise_floor(self, watermark: datetime | None) -> None:
-        """Unread messages arrived later, even if the server's clock went back or two messages share an instant."""
+        """Unread messages arrived later, even if the clock of the server went back."""
         if watermark is not None:
             self._not_before = max(self._not_before, watermark + MICROSECOND)
 
@@ -181,7 +184,7 @@ class Reader:
         )
 
     async def _find_start(self) -> tuple[dict[str, Any], str | None]:
-        """The start of the consumer; and the creation time of the stream, if it is another one than before."""
+        """The start of the consumer, and the creation time of the stream if it is new."""
         position = self._partition.position
         behind = {"deliver_policy": "by_start_sequence", "opt_start_seq": position.last_seq + 1}
         if self._lane.has_stable_sequences:

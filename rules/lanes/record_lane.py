@@ -1,4 +1,6 @@
-"""The record lane: one worker at a time reads the record stream in commit order; the others are hot standbys.
+"""The record lane: one worker at a time reads the record stream in commit order.
+
+The other workers are hot standbys.
 
 Guarantee: each event is evaluated once, in the order of `seq`, and what it starts commits with the
 position of the lane. The position is in Postgres and a `seq` never changes its meaning, so a stream
@@ -81,8 +83,10 @@ class RecordLane:
     async def idle_watermark(
         self, connection: Connection, position: int, stored_at: datetime | None
     ) -> datetime | None:
-        """Under the lock of the log no session is about to commit. If no record is behind `position`, everything
-        that was recorded up to now has been read."""
+        """Under the lock of the log no session is about to commit.
+
+        If no record is behind `position`, everything that was recorded up to now has been read.
+        """
         head, _ = await _read_head(connection)
         if head != position:
             return None

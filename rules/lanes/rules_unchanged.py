@@ -14,8 +14,10 @@ from tocsin.core.errors import Conflict
 
 
 class RulesUnchanged(Writes):
-    """`Conflict` if rules were applied since the batch was planned. From here on the lock of the partition
-    holds them."""
+    """`Conflict` if rules were applied since the batch was planned.
+
+    From here on the lock of the partition holds them.
+    """
 
     def __init__(self, rules_seq: int) -> None:
         self._rules_seq = rules_seq

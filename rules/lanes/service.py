@@ -1,7 +1,7 @@
 """The lanes of one worker: it takes its fair share of the partitions and drains them.
 
-Guarantee: it drains the partitions that it holds and no others. It releases a surplus partition after
-the running batch. When it ends it releases all of them and wakes the other workers.
+Guarantee: it drains the partitions that it holds and no others. It releases a surplus partition
+after the running batch. When it ends it releases all of them and wakes the other workers.
 
 On failure of one partition (an unreachable server) it releases all of them, and the service starts
 again. A worker without the failure continues in the meantime.
@@ -29,8 +29,8 @@ from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
-# Concurrent batches of a lane: while Postgres works on some, the worker plans others. Without a limit, transactions
-# would stay open for too long on a busy machine.
+# Concurrent batches of a lane: while Postgres works on some, the worker plans others. Without a
+# limit, transactions would stay open for too long on a busy machine.
 _CONCURRENT_BATCHES = 4
 
 

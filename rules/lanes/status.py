@@ -54,7 +54,10 @@ async def list_worker_problems(connection: Connection) -> list[WorkerProblem]:
 
 
 async def record_worker_problem(settings: Settings, error: TocsinError) -> None:
-    """Record why this process cannot work, for `tocsin doctor`. The row expires unless it is recorded again."""
+    """Record why this process cannot work, for `tocsin doctor`.
+
+    The row expires unless it is recorded again.
+    """
     parameters = {
         "holder": f"{socket.gethostname()}/{os.getpid()}",
         "expires_s": _EXPIRES_S,

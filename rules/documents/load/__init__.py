@@ -1,7 +1,8 @@
 """Loads rule files: reads, validates and checks them together.
 
-Guarantee: the documents that `load_files` returns can be applied. If anything is wrong, `RulesInvalid`
-lists every problem, one `file:line:column: message` per line, and no document is returned.
+Guarantee: the documents that `load_files` returns can be applied. If anything is wrong,
+`RulesInvalid` lists every problem, one `file:line:column: message` per line, and no document is
+returned.
 """
 
 from rules.documents.load.loader import Document, Loaded, load_files, load_text

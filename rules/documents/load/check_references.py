@@ -1,11 +1,11 @@
 """Checks across documents: names, references, recurrences, conditions and templates.
 
-Guarantee: documents that pass can be applied. Names are unique per kind, every action that is referred
-to exists, every recurrence fires, every condition and template compiles, and the schedules in conditions
-exist.
+Guarantee: documents that pass can be applied. Names are unique per kind, every action that is
+referred to exists, every recurrence fires, every condition and template compiles, and the schedules
+in conditions exist.
 
-Schedule names are checked only if some are known: a file of rules alone, checked without its database,
-does not show which schedules exist.
+Schedule names are checked only if some are known: a file of rules alone, checked without its
+database, does not show which schedules exist.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

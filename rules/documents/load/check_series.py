@@ -1,8 +1,8 @@
 """Checks of rules over series: types, channels and conditions.
 
-Guarantee: the conditions of an event_rule that passes are valid for the declared types of its series. The
-channels and types that documents refer to exist, no two types claim the same key, and a rule that waits
-for missing data has a series that is watched.
+Guarantee: the conditions of an event_rule that passes are valid for the declared types of its
+series. The channels and types that documents refer to exist, no two types claim the same key, and a
+rule that waits for missing data has a series that is watched.
 
 Whether a series is watched is checked only if some types are known: a file of rules alone, checked
 without its database, does not show which types exist.
@@ -29,7 +29,7 @@ class _SeriesContext(NamedTuple):
     names: Names
     types: TypeIndex
     is_complete: bool
-    """False if a file was cut short by a syntax error: it may contain the documents that seem to be missing."""
+    """False if a syntax error cut a file short: it may contain the missing documents."""
 
 
 def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseModel]) -> Iterable[RuleProblem]:
@@ -68,7 +68,7 @@ def _broken_rule_problems(
     kept: Sequence[BaseModel],
     types: TypeIndex,
 ) -> Iterable[RuleProblem]:
-    """A type that changes the kind of its values must not break a rule that is applied and not in these files."""
+    """A new type must not break a rule that is applied and not in these files."""
     before = TypeIndex(model for model in applied if isinstance(model, DatapointTypeDocument))
     for rule in kept:
         if not isinstance(rule, EventRuleDocument) or rule.datapoint is None:

@@ -1,8 +1,8 @@
 """Checks the steps of an action, beyond the shape of each step.
 
-Guarantee: an action that passes can be run. It compiles to a program, no two steps share a name, its
-timezones and channels exist, and its conditions compile and refer only to answers of earlier steps.
-Each problem has its position.
+Guarantee: an action that passes can be run. It compiles to a program, no two steps share a name,
+its timezones and channels exist, and its conditions compile and refer only to answers of earlier
+steps. Each problem has its position.
 """
 
 from __future__ import annotations

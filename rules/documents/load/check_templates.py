@@ -1,7 +1,7 @@
 """Checks the templates of a document.
 
-Guarantee: every text that the schema marks as a template is checked, at any depth of the document, and a
-problem has the line and column of the exact character in the file.
+Guarantee: every text that the schema marks as a template is checked, at any depth of the document,
+and a problem has the line and column of the exact character in the file.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 @cache
 def _fields_of(model: type[BaseModel]) -> list[tuple[str, str, TemplateMark | None]]:
-    """The fields that are templates, or models that may have some: (name, key in the file, mark)."""
+    """The fields that are or contain templates: (name, key in the file, mark)."""
     fields = []
     for name, field in model.model_fields.items():
         # Also inside `TextTemplate | None`, where pydantic leaves the mark in the annotation.

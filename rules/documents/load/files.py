@@ -1,8 +1,8 @@
 """Reads the texts of rule files from paths.
 
-Guarantee: a directory stands for its `*.yaml` and `*.yml` files, sorted by name. A file that is named
-twice is read once. A file that cannot be used becomes a problem with its name, and the others are still
-read.
+Guarantee: a directory stands for its `*.yaml` and `*.yml` files, sorted by name. A file that is
+named twice is read once. A file that cannot be used becomes a problem with its name, and the others
+are still read.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,10 @@
 Guarantee: `load_files` returns documents that can be applied, or raises `RulesInvalid` with every
 problem of every file.
 
-A file may refer to an action or a schedule that was applied earlier: `known` has these names by kind.
-Without it, everything that is referred to must be among the files. `applied` has the datapoint_types
-that define the values of series, and the event_rules that a new type must not break.
+A file may refer to an action or a schedule that was applied earlier: `known` has these names by
+kind. Without it, everything that is referred to must be among the files. `applied` has the
+datapoint_types that define the values of series, and the event_rules that a new type must not
+break.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,8 +51,10 @@ def load_files(
     applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
 ) -> Loaded:
-    """`anchor` is the instant at which new schedules would be created. It decides only whether a recurrence
-    that counts from its creation ever fires."""
+    """`anchor` is the instant at which new schedules would be created.
+
+    It decides only whether a recurrence that counts from its creation ever fires.
+    """
     sources, problems = read_files(paths)
     return _load(sources, problems, known or {}, applied, anchor)
 

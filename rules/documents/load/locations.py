@@ -1,7 +1,8 @@
 """Converts a position inside a text of a rule file to the position in the file.
 
-Guarantee: for a literal block (`|`), and for plain and quoted texts on one line, the result is the exact
-character. For folded and multi-line texts, whose characters YAML moves, it is the start of the value.
+Guarantee: for a literal block (`|`), and for plain and quoted texts on one line, the result is the
+exact character. For folded and multi-line texts, whose characters YAML moves, it is the start of
+the value.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,10 @@ _LONG_ESCAPES = {"x": 4, "u": 6, "U": 10}
 
 
 def position_in_file(lines: list[str], node: YamlNode, line: int, column: int) -> tuple[int, int]:
-    """`line` and `column` are inside the text of the node, the result is inside the file. All count from 1."""
+    """`line` and `column` are inside the text of the node, the result is inside the file.
+
+    All count from 1.
+    """
     start = (node.line + 1, node.column + 1)
     text = str(node.value)
     if node.style == "|":
@@ -35,7 +39,8 @@ def _in_literal_block(
     for number, content in enumerate(text.split("\n"), start=1):
         index = node.line + number
         if content.strip() and index < len(lines):
-            # A literal block keeps each line to its end, so everything before the content is the indent.
+            # A literal block keeps each line to its end, so everything before the content is the
+            # indent.
             indent = len(lines[index]) - len(content)
             return node.line + line + 1, indent + column
     return None

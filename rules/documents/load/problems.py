@@ -1,7 +1,7 @@
 """The problems of a set of rule files, each with its position.
 
-Guarantee: the text of `RulesInvalid` is one `file:line:column: message` per line, in the order of the
-files and of the lines, so that an editor can jump to each.
+Guarantee: the text of `RulesInvalid` is one `file:line:column: message` per line, in the order of
+the files and of the lines, so that an editor can jump to each.
 """
 
 import difflib

@@ -1,8 +1,9 @@
 """The recurrence of a schedule document.
 
 Guarantee: the same document, anchor and identity always give the same recurrence. `starts_at` and
-`ends_at` written as wall times are read in the timezone of the schedule (in a gap: its end; in a fold:
-the first pass for `starts_at`, the second for `ends_at`, so that no fire inside the bounds is lost).
+`ends_at` written as wall times are read in the timezone of the schedule (in a gap: its end; in a
+fold: the first pass for `starts_at`, the second for `ends_at`, so that no fire inside the bounds is
+lost).
 
 On failure: `ScheduleInvalid`, which names the key of the document with the error.
 """
@@ -27,7 +28,7 @@ class ScheduleInvalid(InvalidInput):
 
 
 def recurrence_of(schedule: ScheduleDocument, *, anchor: datetime | None, hash_id: str) -> Recurrence:
-    """`anchor` is the instant at which the schedule was created; `hash_id` decides the value of `H`."""
+    """`anchor`: when the schedule was created; `hash_id` decides the value of `H`."""
     recurrence_key = next(key for key in RECURRENCE_KEYS if getattr(schedule, key) is not None)
     try:
         zone(schedule.tz)

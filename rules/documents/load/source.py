@@ -1,7 +1,7 @@
 """Reads the documents of a set of files, as far as each can be read.
 
-Guarantee: an invalid document affects only itself. The others are validated, and its name still counts
-as declared, so that one mistake is not reported again by every document that refers to it.
+Guarantee: an invalid document affects only itself. The others are validated, and its name still
+counts as declared, so that one mistake is not reported again by every document that refers to it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ class SourceDocument(NamedTuple):
         return RuleProblem(self.file, node.line + 1, node.column + 1, message)
 
     def problems_inside(self, path: Path, errors: Iterable[tuple[int, int, str]]) -> Iterator[RuleProblem]:
-        """The problems of a text, such as a condition: (line, column, message), relative to the text."""
+        """The problems of a text, from (line, column, message) relative to the text."""
         node = self.body.at(path)
         where = f"'{'.'.join(str(step) for step in path)}' of {self.title}"
         for line, column, message in errors:

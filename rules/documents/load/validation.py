@@ -33,7 +33,10 @@ RENAMED_KEYS: Mapping[str, str] = {
     "most": "count",
     "retries": "retry",
 }
-"""Former names of keys, for the hint about an unknown key. An entry counts where the new key is accepted."""
+"""Former names of keys, for the hint about an unknown key.
+
+An entry counts where the new key is accepted.
+"""
 
 
 class Validated(NamedTuple):

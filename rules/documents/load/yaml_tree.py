@@ -1,12 +1,13 @@
 """Reads the YAML of rule files: plain data, and the position of every key and value.
 
-Guarantee: text and numbers are what they look like. Only `true` and `false` are booleans, so `on` stays a
-text; `09:30` and `2026-01-01` stay texts; there are no tags and no merge keys. Duplicate keys, keys that
-are not text, an alias inside its own anchor, aliases that multiply, nesting beyond 64 and characters that
-cannot be stored are errors with their position. The time is linear in the length of the file.
+Guarantee: text and numbers are what they look like. Only `true` and `false` are booleans, so `on`
+stays a text; `09:30` and `2026-01-01` stay texts; there are no tags and no merge keys. Duplicate
+keys, keys that are not text, an alias inside its own anchor, aliases that multiply, nesting beyond
+64 and characters that cannot be stored are errors with their position. The time is linear in the
+length of the file.
 
-Why events and not PyYAML's nodes: PyYAML composes nodes by recursion in C, and a file of 100,000 brackets
-ends the process. Here the depth is the length of a list, and limited.
+Why events and not PyYAML's nodes: PyYAML composes nodes by recursion in C, and a file of 100,000
+brackets ends the process. Here the depth is the length of a list, and limited.
 
 On failure: `YamlInvalid`, with one problem: the text after a syntax error cannot be trusted.
 """
