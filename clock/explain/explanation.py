@@ -34,17 +34,14 @@ from timers.recurrence.recurrence import as_utc
 from timers.recurrence.zones import zone
 from tocsin.core.instant import parse_instant
 
-OUTCOMES = (
-    *("fired", "late", "spread", "moved", "missed", "paused", "cancelled", "edited"),
-    *("parked", "pending", "ended", "not-an-occurrence", "unrecorded"),
-)
 _ON_TIME = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
 class Explanation:
     outcome: str
-    """One of OUTCOMES."""
+    """`fired`, `late`, `spread`, `moved`, `missed`, `paused`, `cancelled`, `edited`, `parked`,
+    `pending`, `ended`, `not-an-occurrence` or `unrecorded`."""
     sentence: str
     facts: dict[str, object] = field(default_factory=dict)
 

@@ -15,7 +15,6 @@ ENDED = ("completed", *DEAD, "cancelled", "skipped")
 RUN_STATES = (*ACTIVE, *ENDED)
 ACTIVE_STEP = ("due", "waiting")
 """A step in one of these states is not finished; in any other state its attempt has ended."""
-STEP_STATES = (*ACTIVE_STEP, *ENDED)
 
 _ENDING_EVENTS = {
     event_type("resolved"): "the alarm resolved",

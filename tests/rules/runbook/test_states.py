@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from rules.runbook.states import RUN_STATES, STEP_STATES, ending_reason, ends_with_alarm
+from rules.runbook.states import ACTIVE_STEP, ENDED, RUN_STATES, ending_reason, ends_with_alarm
 from schemas.documents.rule_test import Expected
 from schemas.wire.step import ActionStep
 from tests.paths import ROOT
@@ -18,7 +18,7 @@ def test_rule_tests_expect_any_state_of_a_run() -> None:
 
 
 def test_a_step_message_has_any_state_of_a_step() -> None:
-    assert set(get_args(ActionStep.model_fields["state"].annotation)) == set(STEP_STATES)
+    assert set(get_args(ActionStep.model_fields["state"].annotation)) == {*ACTIVE_STEP, *ENDED}
 
 
 def test_the_schema_accepts_the_states_of_a_run() -> None:
