@@ -283,7 +283,7 @@ async def test_a_publisher_that_stops_tells_it_once_however_often_it_is_started(
         await eventually(has_stopped_often, "both publishers stop again and again")
         assert await said(connection) == [("cdc-stopped", "diverged")]
         report = await read_report(connection)
-        assert (report.problem, "`tocsin cdc adopt`" in (report.detail or "")) == ("diverged", True)
+        assert (report.problem, "`tocsin cdc adopt`" in (report.remedy or "")) == ("diverged", True)
         assert await last_sequence(settings) == 8
         async with connected(settings) as bus:
             loss = await find_loss(bus.jetstream(), settings, LogReader(connection))

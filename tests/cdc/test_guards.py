@@ -253,7 +253,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_says_wh
         done = await prune(service, owned)
         assert (done.tables, done.rows) == ([], {"action_limit": 1})
         assert {one.why for one in done.left} == {
-            "only the owner of the schema may drop it: run `tocsin prune` as that role"
+            "only the owner of the schema can drop it: run `tocsin prune` with that role"
         }
         assert len((await prune(house, owned)).tables) == 6
     finally:

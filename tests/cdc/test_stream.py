@@ -89,7 +89,7 @@ async def test_what_nats_cannot_make_is_said_with_its_reason(
     settings: Settings, js: JetStreamContext
 ) -> None:
     clustered = settings.model_copy(update={"stream_replicas": 3})
-    with pytest.raises(StreamRefused, match=r"refuses to make the stream .*replicas > 1 not supported"):
+    with pytest.raises(StreamRefused, match=r"rejects the stream .*replicas > 1 not supported"):
         await ensure_stream(js, clustered, horizon=1)
 
 

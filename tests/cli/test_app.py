@@ -67,8 +67,8 @@ def test_without_a_named_postgres_there_is_one_line_that_says_how_to_name_it(
     alone: CommandLine, words: list[str]
 ) -> None:
     assert alone(*words, exit_code=2).err == (
-        "tocsin: no postgres is named: set TOCSIN_POSTGRES, for example "
-        "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which brings its own\n"
+        "tocsin: TOCSIN_POSTGRES is not set: set it, for example to "
+        "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server\n"
     )
 
 
@@ -147,12 +147,12 @@ def test_commands_find_the_servers_of_an_up_in_the_same_directory_or_the_one_tha
         alone.environment["TOCSIN_POSTGRES"] = f"postgresql:///other?host={tmp_path}"
         assert f"{tmp_path}:5432/other" in alone("schedules", exit_code=2).err
         alone.environment |= {"TOCSIN_POSTGRES": None, "TOCSIN_DATA": str(tmp_path)}
-        assert "no postgres is named" in alone("schedules", exit_code=2).err
+        assert "TOCSIN_POSTGRES is not set" in alone("schedules", exit_code=2).err
         alone.environment["TOCSIN_DATA"] = str(tmp_path / ".tocsin")
         assert alone("schedules").out.startswith("no schedules: ")
-    assert "no postgres is named" in alone("schedules", exit_code=2).err
+    assert "TOCSIN_POSTGRES is not set" in alone("schedules", exit_code=2).err
     (tmp_path / ".tocsin" / "addresses.json").write_text("{")
-    assert "no postgres is named" in alone("schedules", exit_code=2).err
+    assert "TOCSIN_POSTGRES is not set" in alone("schedules", exit_code=2).err
 
 
 def test_a_closed_output_is_not_a_traceback(settings: Settings) -> None:

@@ -114,7 +114,7 @@ async def test_what_was_taken_is_given_back_even_if_nats_is_slow_to_end_the_subs
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(settings, ledger, 1)
-    monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 60.0)
+    monkeypatch.setattr("tocsin.core.service._CANCEL_AGAIN_S", 60.0)
     drain, next_batch = Puller.drain, Puller.next_batch
     has_arrived, may_drain = asyncio.Event(), asyncio.Event()
 
@@ -125,7 +125,7 @@ async def test_what_was_taken_is_given_back_even_if_nats_is_slow_to_end_the_subs
     async def arrive_and_wait(
         puller: Puller, timeout_s: float = 1.0, at_most: int | None = None
     ) -> list[Msg]:
-        await puller._ask()
+        await puller._request_batch()
         await puller._arrival.wait()
         has_arrived.set()
         await asyncio.Event().wait()

@@ -220,7 +220,7 @@ async def test_an_unmigrated_database_is_refused_and_waited_for(
 async def test_a_term_ends_although_its_pruning_swallows_a_cancellation(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 0.01)
+    monkeypatch.setattr("tocsin.core.service._CANCEL_AGAIN_S", 0.01)
     async with hold_lease(settings, "clock") as lease, asyncio.timeout(30):
 
         async def resign_and_prune(_: Settings) -> None:

@@ -145,7 +145,7 @@ async def test_the_end_of_an_older_request_does_not_end_the_newer(
     puller = await open_puller(bus, 5)
     await puller.next_batch(timeout_s=0.01)
     monkeypatch.setattr("tocsin.core.pull._EXPIRES_S", 60.0)
-    puller._asked_s = -1e9  # as if it had been lost
+    puller._requested_s = -1e9  # as if it had been lost
     await puller.next_batch(timeout_s=0.01)
     assert puller._request == 2
     let_in.set()
@@ -167,7 +167,7 @@ async def test_a_restart_of_nats_is_survived_and_asked_over_at_once(
     puller = await open_puller(bus, 100)
     await send(bus, "a")
     assert await pull(puller, 1) == ["a"]
-    asked_s = puller._asked_s
+    asked_s = puller._requested_s
     own_nats.kill()
     own_nats.start()
 
@@ -182,7 +182,7 @@ async def test_a_restart_of_nats_is_survived_and_asked_over_at_once(
         return "b" in [message.data.decode() for message in await puller.next_batch()]
 
     await eventually(arrives, "the message comes")
-    assert puller._asked_s > asked_s
+    assert puller._requested_s > asked_s
 
 
 @pytest.mark.parametrize("gone", ["consumer", "stream"])

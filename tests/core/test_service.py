@@ -166,7 +166,7 @@ async def test_whoever_is_cancelled_while_stopping_is_really_cancelled() -> None
 async def test_a_task_that_swallows_a_cancellation_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(service_module, "_ASK_AGAIN_S", 0.01)
+    monkeypatch.setattr(service_module, "_CANCEL_AGAIN_S", 0.01)
     service = Service("deaf", swallow_one_cancellation)
     task = asyncio.create_task(swallow_one_cancellation())
     service.start()
@@ -219,7 +219,7 @@ async def test_a_service_is_not_started_twice_and_may_be_started_again() -> None
     scripted = Scripted()
     service = Service("one", scripted.run)
     async with running(service):
-        with pytest.raises(RuntimeError, match="the service 'one' runs already"):
+        with pytest.raises(RuntimeError, match="the service 'one' is running already"):
             service.start()
     async with running(service), asyncio.timeout(30):
         await scripted.settled.wait()
@@ -250,7 +250,7 @@ async def test_a_service_has_a_problem_until_its_loops_go_round_and_again_when_o
 ) -> None:
     scripted = Scripted(Unreachable("postgres is away"))
     service = Service("scripted", scripted.run)
-    assert problem(service) == "it does not run"
+    assert problem(service) == "it is not running"
     async with running(service), asyncio.timeout(30):
         assert problem(service) == "it is starting"
         await scripted.settled.wait()
@@ -261,9 +261,9 @@ async def test_a_service_has_a_problem_until_its_loops_go_round_and_again_when_o
         assert problem(service) == "nats is away"
         service.beat("ingest", "", 60.0)
         assert problem(service) is None
-        monkeypatch.setattr(service_module, "_SILENT_S", 0.0)
+        monkeypatch.setattr(service_module, "_LONGEST_BEAT_S", 0.0)
         said = problem(service) or ""
-        assert re.fullmatch(r"lanes has been silent for \d+ s", said), "the other said that it rests"
+        assert re.fullmatch(r"lanes has not run for \d+ s", said), "the other said that it rests"
 
 
 async def test_a_loop_beats_for_the_service_that_it_runs_in() -> None:

@@ -1,9 +1,12 @@
-"""Settings: every knob from `TOCSIN_*`, a bad value refused by name."""
+"""Settings: read from `TOCSIN_*`, a bad value rejected by name."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.paths import ROOT
 from tocsin.core.errors import InvalidInput
 from tocsin.core.settings import Settings, read_settings
 
@@ -14,7 +17,7 @@ def _no_variables_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"TOCSIN_{name.upper()}", raising=False)
 
 
-def test_a_variable_sets_its_knob(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_sets_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOCSIN_LEASE_TTL_S", "3.5")
     monkeypatch.setenv("TOCSIN_NAMESPACE", "plant-7")
     settings = read_settings()
@@ -26,13 +29,13 @@ def test_a_variable_sets_its_knob(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_an_argument_goes_before_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argument_overrides_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOCSIN_TICK_MS", "50")
     assert read_settings(tick_ms=5).tick_ms == 5
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("LEASE_TTL_S", "0.5", "write a number from 1 to 60 (seconds until"),
         ("LEASE_TTL_S", "nan", "write a number from 1 to 60"),
@@ -47,22 +50,24 @@ def test_an_argument_goes_before_a_variable(monkeypatch: pytest.MonkeyPatch) -> 
         ("STREAM_MAX_AGE_H", "inf", "write a number from 1 to 876,000 ("),
     ],
 )
-def test_a_bad_value_is_refused_by_the_name_of_its_variable(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+def test_a_bad_value_is_rejected_with_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(f"TOCSIN_{name}", value)
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as rejected:
         read_settings()
-    assert str(refused.value).startswith(f"TOCSIN_{name}={value!r}")
-    assert said in str(refused.value)
+    assert str(rejected.value).startswith(f"TOCSIN_{name}={value!r}")
+    assert message in str(rejected.value)
 
 
-def test_all_bad_values_are_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_bad_values_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOCSIN_TICK_MS", "0")
     monkeypatch.setenv("TOCSIN_FIRE_BATCH", "0")
     with pytest.raises(InvalidInput, match=r"TOCSIN_TICK_MS='0'.*; TOCSIN_FIRE_BATCH='0'"):
         read_settings()
 
 
-def test_every_knob_has_its_reason() -> None:
-    assert [name for name, field in Settings.model_fields.items() if not field.description] == ["log_level"]
+def test_the_docs_describe_every_setting_as_the_code_does() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    rows = re.findall(r"^\| `TOCSIN_(\w+)` \| [^|]*\| (.*) \|$", page, re.MULTILINE)
+    assert dict(rows) == {name.upper(): field.description for name, field in Settings.model_fields.items()}

@@ -232,7 +232,7 @@ async def test_what_is_forbidden_is_in_the_log_of_the_service(server: GuardedNat
         await bus.publish("tocsin.v1.event.x", b"")
 
         async def is_said() -> bool:
-            return any(line["event"].startswith("nats forbids it") for line in logs)
+            return any(line["event"].startswith("nats permission missing") for line in logs)
 
         await eventually(is_said, "the log says so")
         await bus.close()

@@ -215,10 +215,10 @@ async def test_a_service_that_fails_or_hangs_is_not_healthy(
     exposition = Exposition(settings, [hanging], [])
     async with running(hanging), served(exposition) as port:
         await eventually(lambda: healthy(exposition), "it is healthy")
-        monkeypatch.setattr("tocsin.core.service._SILENT_S", 0.0)
+        monkeypatch.setattr("tocsin.core.service._LONGEST_BEAT_S", 0.0)
         status, reason = await ask(port, "/healthz")
         assert status == 503
-        assert re.fullmatch(r"clock: loop has been silent for \d+ s\n", reason)
+        assert re.fullmatch(r"clock: loop has not run for \d+ s\n", reason)
 
 
 async def _has_failed(service: Service) -> bool:

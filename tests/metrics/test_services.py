@@ -208,7 +208,7 @@ async def test_while_postgres_is_gone_metrics_are_served_without_the_database(tm
 def test_an_invalid_address_is_rejected_before_anything_runs(tocsin: CommandLine) -> None:
     tocsin.environment["TOCSIN_METRICS"] = "9464"
     assert tocsin("run", "clock", exit_code=1).err == (
-        "tocsin: TOCSIN_METRICS='9464' is no address to listen on: write host:port, such as 127.0.0.1:9464 or "
+        "tocsin: TOCSIN_METRICS='9464' is not an address to listen on: write host:port, such as 127.0.0.1:9464 or "
         "[::1]:9464\n"
     )
 

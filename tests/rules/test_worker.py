@@ -132,7 +132,7 @@ async def test_two_workers_share_the_work(settings: Settings, connection: Connec
 async def test_a_worker_that_stops_releases_its_partitions_even_if_it_has_to_wait(
     settings: Settings, connection: Connection, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.core.service._ASK_AGAIN_S", 60.0)
+    monkeypatch.setattr("tocsin.core.service._CANCEL_AGAIN_S", 60.0)
     worker, locking = Service("worker", Worker(settings).run), await sessions("locking")
 
     async def waits_for_the_lock() -> bool:

@@ -1,8 +1,8 @@
-"""Which internal places may be reached: `TOCSIN_EGRESS_ALLOW`, read.
+"""Internal addresses that deliveries may reach: the parsed value of `TOCSIN_EGRESS_ALLOW`.
 
-Guarantee: an entry is a host name, an address or a network, each with an optional port; anything else is
-refused at start-up. A name is trusted wherever it resolves to; an address or a network is trusted by whatever
-name it was found.
+Guarantee: an entry is a host name, an address or a network, each with an optional port. Any other
+entry is rejected at start-up. A name is trusted wherever it resolves to; an address or a network is
+trusted whatever name resolved to it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXAMPLES = (
 @dataclass(frozen=True)
 class AllowList:
     text: str = ""
-    """As it was written, to be read again by another process."""
+    """The original text, which another process parses again."""
     hosts: frozenset[tuple[str, int | None]] = frozenset()
     networks: tuple[tuple[IPv4Network | IPv6Network, int | None], ...] = ()
 
@@ -31,20 +31,20 @@ class AllowList:
     def parse(cls, text: str) -> AllowList:
         hosts: set[tuple[str, int | None]] = set()
         networks: list[tuple[IPv4Network | IPv6Network, int | None]] = []
-        for entry in filter(None, (one.strip() for one in text.split(","))):
+        for entry in filter(None, (part.strip() for part in text.split(","))):
             network = _network(entry)
-            found = _ENTRY.fullmatch(entry)
-            port = int(found["port"]) if found and found["port"] else None
+            match = _ENTRY.fullmatch(entry)
+            port = int(match["port"]) if match and match["port"] else None
             if network is not None:
                 networks.append((network, None))
-            elif not found or (port is not None and not 1 <= port <= 65_535):
-                raise InvalidInput(f"{entry!r} cannot be allowed: {_EXAMPLES}")
-            elif (of_entry := _network(found["v6"] or found["host"])) is not None:
+            elif not match or (port is not None and not 1 <= port <= 65_535):
+                raise InvalidInput(f"{entry!r} cannot be allowed", remedy=_EXAMPLES)
+            elif (of_entry := _network(match["v6"] or match["host"])) is not None:
                 networks.append((of_entry, port))
-            elif found["host"] and _HOST.fullmatch(found["host"]) and not _all_numeric(found["host"]):
-                hosts.add((found["host"].lower().rstrip("."), port))
+            elif match["host"] and _HOST.fullmatch(match["host"]) and not _all_numeric(match["host"]):
+                hosts.add((match["host"].lower().rstrip("."), port))
             else:
-                raise InvalidInput(f"{entry!r} cannot be allowed: {_EXAMPLES}")
+                raise InvalidInput(f"{entry!r} cannot be allowed", remedy=_EXAMPLES)
         return cls(text, frozenset(hosts), tuple(networks))
 
     def allows(self, host: str, address: IPv4Address | IPv6Address, port: int) -> bool:
@@ -66,5 +66,5 @@ def _network(text: str) -> IPv4Network | IPv6Network | None:
 
 
 def _all_numeric(host: str) -> bool:
-    """`10.1` or `10.0.0.256`: an address with a mistake in it, not a name."""
+    """Whether `host` is a mistyped address such as `10.1` or `10.0.0.256`, not a name."""
     return all(part.isdigit() for part in host.rstrip(".").split("."))

@@ -1,6 +1,7 @@
 """The audit trail: who changed what, through what, and when.
 
-Guarantee: `record_audit` runs in the caller's transaction, so a change and its audit row commit together.
+Guarantee: `record_audit` runs in the caller's transaction, so a change and its audit row commit
+together.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""NATS: a connection that starts fast, fails readably, and afterwards reconnects for ever.
+"""NATS connections: they start fast, fail with a clear error, and then reconnect forever.
 
-The first attempt is a TCP probe of ours, because nats-py answers a refused first attempt with a sleep of
-two seconds, sixty times. Once connected, the client reconnects without limit: an outage of NATS is
-ordinary, and every caller has its own timeout.
-A cancellation that arrives together with an answer ends the call (see `tocsin.core.cancellation`).
-On failure: `Unreachable` names the address and the variable that sets it, `Refused` a server that is too old.
+The first attempt is our own TCP probe, because nats-py answers a rejected first attempt with a
+sleep of two seconds, sixty times. Once connected, the client reconnects without limit: an outage of
+NATS is ordinary, and every caller has its own time limit. A cancellation that arrives together with
+an answer ends the call (see `tocsin.core.cancellation`).
+
+On failure: `Unreachable` names the address and the variable that sets it, `Refused` a server that
+is too old.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
-# The first with a time to live for each message, which the leases are made of.
+# The first version with a time to live per message, which the leases need.
 MINIMUM_VERSION = (2, 11)
 _PROBE_S = 2.0
 _CONNECT_S = 5.0
 
 
 class CancellableClient(Client):
-    """nats-py's client, whose waits cannot swallow a cancellation. JetStream requests use `request` as well."""
+    """nats-py's client whose waits cannot swallow a cancellation.
+
+    JetStream uses `request` as well.
+    """
 
     async def request(self, *arguments: Any, **options: Any) -> Msg:
         return await cancellable(super().request(*arguments, **options))
@@ -47,12 +52,15 @@ class CancellableClient(Client):
 async def connect_bus(
     settings: Settings, name: str, on_error: Callable[[Exception], None] | None = None
 ) -> Client:
-    """`on_error` hears what happens to the connection, such as a missing permission; by default it is logged."""
+    """Connect.
+
+    Errors of the connection, such as a missing permission, go to `on_error` or to the log.
+    """
     if not settings.nats:
         raise Unreachable(
-            "no nats is named",
-            remedy="set TOCSIN_NATS, for example nats://localhost:4222, "
-            "or run `tocsin up`, which brings its own",
+            "TOCSIN_NATS is not set",
+            remedy="set it, for example to nats://localhost:4222, "
+            "or run `tocsin up`, which starts its own server",
         )
     urls = [url.strip() for url in settings.nats.split(",") if url.strip()]
     await _probe(urls)
@@ -72,7 +80,7 @@ async def connect_bus(
         name=f"tocsin {name}",
         allow_reconnect=True,
         max_reconnect_attempts=-1,
-        reconnect_time_wait=0.1,  # type: ignore[arg-type] # seconds, which it passes to `asyncio.sleep`
+        reconnect_time_wait=0.1,  # type: ignore[arg-type] # passed to `asyncio.sleep`
         connect_timeout=2,
         ping_interval=5,
         max_outstanding_pings=2,
@@ -85,7 +93,7 @@ async def connect_bus(
         async with asyncio.timeout(_CONNECT_S):
             await cancellable(connecting, undo=disconnect)
     except (NatsError, OSError, TimeoutError) as error:
-        # A timeout says less than what the server answered, such as a refused password.
+        # The error of the server, such as a wrong password, says more than a timeout.
         raise _unreachable(urls, last_error[0] if last_error else error) from None
     await refuse_old_nats(client, MINIMUM_VERSION)
     return client
@@ -95,7 +103,10 @@ async def connect_bus(
 async def open_bus(
     settings: Settings, name: str, on_error: Callable[[Exception], None] | None = None
 ) -> AsyncIterator[Client]:
-    """A connection for the length of the block. Raises what `connect_bus` raises; a failing close is ignored."""
+    """A connection for the length of the block.
+
+    Raises what `connect_bus` raises; a failing close is ignored.
+    """
     client = await connect_bus(settings, name, on_error)
     try:
         yield client
@@ -105,16 +116,19 @@ async def open_bus(
 
 
 async def refuse_old_nats(client: Client, minimum: tuple[int, int]) -> None:
-    found = client.connected_server_version
-    if (found.major, found.minor) < minimum:
+    version = client.connected_server_version
+    if (version.major, version.minor) < minimum:
         await client.close()
-        version = f"{found.major}.{found.minor}.{found.patch}"
-        raise Refused(f"nats {version} is too old", remedy=f"tocsin needs {minimum[0]}.{minimum[1]} or newer")
+        shown = f"{version.major}.{version.minor}.{version.patch}"
+        raise Refused(f"nats {shown} is too old", remedy=f"tocsin needs {minimum[0]}.{minimum[1]} or newer")
 
 
 def _credentials(urls: list[str]) -> dict[str, Any]:
-    """User and password of the first URL that has them, decoded. nats-py would send them as they are written, and
-    none at all to a server that it was told of by another one."""
+    """User and password of the first URL that has them, decoded.
+
+    nats-py would send them as they are written, and would send none to a server that another server
+    announced.
+    """
     for url in urls:
         parts = urlsplit(url)
         if parts.username is not None and parts.password is not None:
@@ -123,15 +137,18 @@ def _credentials(urls: list[str]) -> dict[str, Any]:
 
 
 def is_forbidden(error: Exception) -> bool:
-    """NATS says apart from a request that it may not be made; the request itself is only never answered."""
+    """Whether an error is a missing permission.
+
+    NATS reports it apart from the request, which gets no answer.
+    """
     return "permissions violation" in str(error).lower()
 
 
 def _log_error(error: Exception) -> None:
     if is_forbidden(error):
-        _log.error("nats forbids it: give this user the permission", error=error)
+        _log.error("nats permission missing", error=error)
     else:
-        _log.debug("nats connection", error=error)
+        _log.debug("nats connection error", error=error)
 
 
 async def _probe(urls: list[str]) -> None:
@@ -140,7 +157,7 @@ async def _probe(urls: list[str]) -> None:
         parts = urlsplit(url if "//" in url else f"nats://{url}")
         try:
             if not parts.hostname:
-                raise ValueError(f"{parts.geturl().rpartition('@')[2]!r} names no host")
+                raise ValueError(f"{parts.geturl().rpartition('@')[2]!r} has no host")
             async with asyncio.timeout(_PROBE_S):
                 reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 4222)
                 banner = await reader.readline()
@@ -149,7 +166,7 @@ async def _probe(urls: list[str]) -> None:
                     await writer.wait_closed()
             if banner.startswith(b"INFO "):
                 return
-            failure = OSError("what answers there is not nats")
+            failure = OSError("the server there is not nats")
         except (OSError, TimeoutError, ValueError) as error:
             failure = error
     raise _unreachable(urls, failure)

@@ -1,11 +1,12 @@
 """Cancellation that arrives together with the answer of a library.
 
-Guarantee: `cancellable` raises `CancelledError` when its task was cancelled while it waited, also if the library
-returned a result or raised an error of its own.
+Guarantee: `cancellable` raises `CancelledError` when its task was cancelled while it waited, also
+if the library returned a result or raised an error of its own.
 
-Why: nats-py, psycopg_pool and aiosmtplib wait with `asyncio.wait_for`. In Python 3.11 that returns the result of a
-future that is done and drops a cancellation of the same iteration of the event loop. A task that is cancelled once
-would then run on, and a time limit (`asyncio.timeout`, which cancels) would not hold.
+Why: nats-py, psycopg_pool and aiosmtplib wait with `asyncio.wait_for`. In Python 3.11 that returns
+the result of a future that is done and drops a cancellation of the same iteration of the event
+loop. A task that is cancelled once would then run on, and a time limit (`asyncio.timeout`, which
+cancels) would not hold.
 """
 
 from __future__ import annotations

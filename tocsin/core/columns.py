@@ -1,7 +1,8 @@
 """Columns of a batch as array literals.
 
-Why: psycopg adapts a list element by element in Python, about 5 microseconds each, which made the arrays of a batch
-cost more than the batch itself. Joined text costs a twentieth, and Postgres reads it in C.
+Why: psycopg adapts a list element by element in Python, about 5 microseconds each, which made the
+arrays of a batch cost more than the batch itself. Joined text costs a twentieth, and Postgres
+parses it in C.
 
 Guarantee: any text survives `texts`.
 """
@@ -18,7 +19,7 @@ def numbers(values: Iterable[int | None]) -> str:
 
 
 def plain_texts(values: Iterable[str]) -> str:
-    """For texts that hold neither quotes nor backslashes: uuids, ctids, words of ours."""
+    """An array of texts without quotes and backslashes, such as uuids, ctids and keywords."""
     joined = '","'.join(values)
     return '{"' + joined + '"}' if joined else "{}"
 
@@ -28,11 +29,14 @@ def texts(values: Iterable[str | None]) -> str:
 
 
 def column(values: Iterable[object]) -> str:
-    """Any column: instants, uuids, numbers and texts as Postgres reads them, maps and lists as JSON."""
-    return texts([None if value is None else _plain(value) for value in values])
+    """An array of any values.
+
+    Instants, uuids, numbers and texts as Postgres reads them, maps and lists as JSON.
+    """
+    return texts([None if value is None else _as_text(value) for value in values])
 
 
-def _plain(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, datetime):

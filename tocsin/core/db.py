@@ -1,10 +1,13 @@
-"""Postgres: named statements, sessions that cannot freeze the house, and the one retry.
+"""Postgres: named statements, sessions with safe limits, and the one retry.
 
-Guarantees: every statement lives in a `.sql` file and is named `room/verb_noun`; every session of ours
-gives up its locks when its process freezes (`idle_in_transaction_session_timeout`) and never waits for ever, for a
-lock (`lock_timeout`) or for a machine that is gone (`tcp_user_timeout`, keepalives); an unreachable or too
-old server is one clear sentence.
-On failure: deadlocks and serialization failures are retried in `retrying`, everything else is raised.
+Guarantees:
+- Every statement is in a `.sql` file and is named `package/verb_noun`.
+- Every session releases its locks when its process freezes (`idle_in_transaction_session_timeout`),
+  and never waits forever for a lock (`lock_timeout`) or for a machine that is gone
+  (`tcp_user_timeout`, keepalives).
+- An unreachable or too old server is one clear error.
+
+On failure: `retrying` retries deadlocks and serialization failures; everything else is raised.
 """
 
 from __future__ import annotations
@@ -36,9 +39,12 @@ _RETRIES = 10
 
 @cache
 def statement(name: str) -> bytes:
-    """The SQL of `room/verb_noun`, without its comments (a `%` in prose would read as a parameter)."""
-    room, _, rest = name.partition("/")
-    path = files(room) / "sql" / f"{rest}.sql"
+    """The SQL of `package/verb_noun`, without its comments.
+
+    A `%` in a comment would be read as a parameter.
+    """
+    package, _, file = name.partition("/")
+    path = files(package) / "sql" / f"{file}.sql"
     lines = path.read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().encode()
 
@@ -78,7 +84,7 @@ async def fetch_all(connection: Connection, name: str, parameters: Parameters = 
 
 
 async def connect(settings: Settings, name: str) -> Connection:
-    """A session in autocommit mode. Raises `Unreachable` or `Refused` with a sentence for the operator."""
+    """A session in autocommit mode. Raises `Unreachable` or `Refused`."""
     conninfo = _conninfo(settings)
     try:
         connection = await psycopg.AsyncConnection.connect(
@@ -90,7 +96,7 @@ async def connect(settings: Settings, name: str) -> Connection:
             remedy="start it, or set TOCSIN_POSTGRES to a reachable server",
         ) from None
     except (psycopg.ProgrammingError, UnicodeError):
-        # What libpq says about it quotes parts of the string, and any part may be of the password.
+        # The message of libpq quotes parts of the string, and any part may belong to the password.
         raise Unreachable(
             f"TOCSIN_POSTGRES={shown_address(conninfo)!r} is not a connection string",
             remedy="write postgresql://user@host:5432/database",
@@ -119,7 +125,7 @@ async def refuse_old_server(connection: Connection, minimum: int = MINIMUM_VERSI
 
 
 class CancellablePool(AsyncConnectionPool[Connection]):
-    """psycopg's pool, whose wait for a session cannot swallow a cancellation (see `tocsin.core.cancellation`)."""
+    """psycopg's pool whose wait for a session cannot swallow a cancellation."""
 
     async def getconn(self, timeout: float | None = None) -> Connection:
         return await cancellable(super().getconn(timeout), undo=self.putconn)
@@ -130,7 +136,7 @@ class CancellablePool(AsyncConnectionPool[Connection]):
 
 @asynccontextmanager
 async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncConnectionPool[Connection]]:
-    """At most `size` sessions. The first is opened by `connect`, so that its failure is readable."""
+    """A pool of at most `size` sessions. `connect` opens the first one, for a clear error."""
     probe = await connect(settings, name)
     await probe.close()
     async with CancellablePool(
@@ -145,10 +151,11 @@ async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncC
 
 
 async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a whole transaction again when Postgres says that it lost to another one (40001, 40P01)."""
+    """Run a whole transaction, again if it lost to another one (40001, 40P01)."""
     for attempt in range(_RETRIES):
         try:
-            # Cancelled while Postgres rejects the statement, psycopg raises the error and not the cancellation.
+            # If cancelled while Postgres rejects the statement, psycopg raises the error, not the
+            # cancellation.
             return await cancellable(work())
         except LOST_RACE:
             if attempt == _RETRIES - 1:
@@ -158,10 +165,11 @@ async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
 
 
 def _session(settings: Settings, name: str) -> dict[str, Any]:
-    """Half the lease TTL is the longest that a frozen process of ours may keep its locks.
+    """Parameters of a session. A frozen process keeps its locks for at most half the lease TTL.
 
-    Whatever the server's defaults are: read committed, because `tocsin.append` must see what the last holder of the log
-    did; and a commit that waits for the disk, because what was published must not be taken back by a crash.
+    The defaults of the server do not matter: read committed, because `tocsin.append` must see what
+    the last holder of the log committed; and a commit that waits for the disk, because a crash must
+    not lose what was published.
     """
     frozen_ms = int(settings.lease_ttl_s * 500)
     options = {
@@ -176,8 +184,9 @@ def _session(settings: Settings, name: str) -> dict[str, Any]:
         "application_name": f"tocsin {name}",
         "connect_timeout": 5,
         "tcp_user_timeout": int(settings.lease_ttl_s * 1000),
-        # Whoever only waits for an answer has sent nothing that could time out: without these, the answer of a
-        # machine that is gone is waited for for two hours (measured with them: 2.1 s at a TTL of 2 s).
+        # A client that waits for an answer has sent nothing that could time out. Without keepalives
+        # it would wait two hours for a machine that is gone (measured with them: 2.1 s at a TTL of
+        # 2 s).
         "keepalives_idle": max(1, int(settings.lease_ttl_s)),
         "keepalives_interval": 1,
         "options": " ".join(
@@ -187,7 +196,7 @@ def _session(settings: Settings, name: str) -> dict[str, Any]:
 
 
 def _own_options(settings: Settings) -> str:
-    """What the operator's connection string says, kept before ours."""
+    """The options of the operator's connection string, placed before ours."""
     try:
         return str(conninfo_to_dict(settings.postgres).get("options", ""))
     except psycopg.ProgrammingError:
@@ -197,15 +206,15 @@ def _own_options(settings: Settings) -> str:
 def _conninfo(settings: Settings) -> str:
     if not settings.postgres:
         raise Unreachable(
-            "no postgres is named",
-            remedy="set TOCSIN_POSTGRES, for example "
-            "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which brings its own",
+            "TOCSIN_POSTGRES is not set",
+            remedy="set it, for example to "
+            "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server",
         )
     return settings.postgres
 
 
 def shown_address(conninfo: str) -> str:
-    """The address without its password, even where the string is too broken to tell what that is."""
+    """The address without its password, even if the string is too broken to parse."""
     try:
         parts = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
@@ -218,7 +227,10 @@ def shown_address(conninfo: str) -> str:
 
 
 def shown_reason(conninfo: str, error: BaseException) -> str:
-    """In brackets, or empty: a password with an unescaped '/' is read as a port or a name, and quoted in the reason."""
+    """The reason in brackets, or nothing.
+
+    A password with an unescaped '/' is parsed as a port or a name, and the reason would quote it.
+    """
     if shown_address(conninfo).startswith("***@"):
         return ""
     return f" ({str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__})"

@@ -1,8 +1,8 @@
 """Errors that Tocsin raises on purpose.
 
-Guarantee: what a person can cause or fix arrives as a `TocsinError`. Its message is one lower-case sentence that shows
-the offending value and its place; `remedy` tells what to do. Any other exception is a defect and keeps its traceback.
-The command line prints both and exits with `exit_code`.
+Guarantee: what a person can cause or fix arrives as a `TocsinError`. Its message is one lower-case
+sentence that shows the offending value and its place; `remedy` says what to do. Any other exception
+is a defect and keeps its traceback. The command line prints both and exits with `exit_code`.
 """
 
 from __future__ import annotations

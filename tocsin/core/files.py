@@ -1,10 +1,11 @@
-"""Files that a command leaves behind.
+"""Files that a command writes.
 
-Guarantee: under its name there is the whole of it or what was there before, whatever ends the writing: it is written
-beside, and takes the name when it is whole. What is no ordinary file (a pipe, a device) is written to as it is.
+Guarantee: the file under its name is complete, or it is the one that was there before, whatever
+ends the writing: it is written under another name and renamed when it is complete. A path that is
+not a regular file (a pipe, a device) is written directly.
 
-On failure to write, `InvalidInput` with the reason: the place is what a person gave us. That a server went away
-meanwhile is an error of another kind, and stays what it is.
+On failure to write: `InvalidInput` with the reason, because the path comes from the user. An outage
+of a server in the meantime is another kind of error and is not changed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from tocsin.core.errors import InvalidInput
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Where to write what shall be at `path` when the block has ended."""
+    """Yield the path to write to. Its file is renamed to `path` when the block has ended."""
     try:
         if path.exists() and not path.is_file():
             yield path
         else:
-            with _beside(path.resolve()) as being_written:
-                yield being_written
+            with _temporary(path.resolve()) as temporary:
+                yield temporary
     except (ConnectionError, TimeoutError):
         raise
     except OSError as error:
@@ -36,12 +37,12 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    being_written = path.with_name(f".{path.name}.{os.getpid()}.part")
+def _temporary(path: Path) -> Iterator[Path]:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield being_written
+        yield temporary
         if path.exists():
-            shutil.copymode(path, being_written)
-        being_written.replace(path)
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
     finally:
-        being_written.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

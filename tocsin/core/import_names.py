@@ -1,12 +1,12 @@
-"""Refuses to run beside another distribution that claims one of our import names.
+"""Refuses to run if another installed distribution claims one of our import names.
 
-Guarantee: after `refuse_shadowed_names`, `import clock` and its siblings mean our packages, as far as the
-metadata of the installed distributions can tell.
+Guarantee: after `refuse_shadowed_names`, `import clock` and the others import our packages, as far
+as the metadata of the installed distributions can tell.
 
-Why: the rooms of the house have plain names (`clock`, `rules`, `schemas`). Two distributions that install
-the same top-level name overwrite each other's files, and what runs then is nobody's program. It reads the
-metadata of every distribution, 0.1 s or more, so only what runs for long asks for it (`up`, `run`,
-`doctor`).
+Why: our packages have plain names (`clock`, `rules`, `schemas`). Two distributions that install the
+same top-level name overwrite each other's files, and the result is neither of the two programs. The
+check reads the metadata of every distribution, 0.1 s or more, so only long-running commands do it
+(`up`, `run`, `doctor`).
 
 On failure: `Refused`, with the name and the distributions that claim it.
 """
@@ -23,7 +23,7 @@ IMPORT_NAMES = ("tocsin", "clock", "timers", "cdc", "rules", "schemas", "migrati
 
 
 def refuse_shadowed_names(claims: Mapping[str, Sequence[str]] | None = None) -> None:
-    """`claims` is which distributions provide each import name; by default, what is installed here."""
+    """`claims` maps each import name to its distributions; by default, those installed here."""
     claims = packages_distributions() if claims is None else claims
     for name in IMPORT_NAMES:
         others = sorted({other for other in claims.get(name, ()) if other.lower() != OURS})

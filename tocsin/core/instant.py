@@ -1,6 +1,7 @@
 """Instants: aware datetimes as text, as whole microseconds, and checked.
 
-Guarantee: `instant_of(microseconds_of(x)) == x` and `parse_instant(instant_text(x)) == x` for every aware instant.
+Guarantee: `instant_of(microseconds_of(x)) == x` and `parse_instant(instant_text(x)) == x` for every
+aware instant.
 """
 
 from __future__ import annotations
@@ -25,12 +26,18 @@ def instant_of(microseconds: int) -> datetime:
 
 @lru_cache(maxsize=4096)
 def instant_text(instant: datetime) -> str:
-    """`2026-03-10T14:00:00Z`, with microseconds if there are any. Cached: records of one commit share an instant."""
+    """`2026-03-10T14:00:00Z`, with microseconds if there are any.
+
+    Cached: records of one commit share an instant.
+    """
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def parse_instant(text: str) -> datetime:
-    """An instant in UTC from a text that Tocsin, Postgres or NATS wrote. Nanoseconds are cut to microseconds."""
+    """An instant in UTC from a text that Tocsin, Postgres or NATS wrote.
+
+    Nanoseconds are cut to microseconds.
+    """
     return datetime.fromisoformat(text).astimezone(UTC)
 
 

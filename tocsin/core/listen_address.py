@@ -1,6 +1,7 @@
-"""Where to listen: `host:port`, read.
+"""An address to listen on: `host:port`.
 
-Guarantee: what is read is a host or an address, and a port; anything else is refused at start-up.
+Guarantee: the parsed value is a host or an address, and a port. Any other text is rejected at
+start-up.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ class ListenAddress:
     text: str
     host: str
     port: int
-    """0: any that is free."""
+    """0 means any free port."""
 
     @classmethod
     def parse(cls, text: str) -> ListenAddress:
-        found = _ADDRESS.fullmatch(text)
-        if not found or int(found["port"]) > 65_535:
+        match = _ADDRESS.fullmatch(text)
+        if not match or int(match["port"]) > 65_535:
             raise InvalidInput(
-                f"{text!r} is no address to listen on",
+                f"{text!r} is not an address to listen on",
                 remedy="write host:port, such as 127.0.0.1:9464 or [::1]:9464",
             )
-        return cls(text, found["v6"] or found["host"], int(found["port"]))
+        return cls(text, match["v6"] or match["host"], int(match["port"]))
 
     @property
     def shown_host(self) -> str:

@@ -1,9 +1,9 @@
 """Logs: a line for people on a terminal, a JSON object per line for machines.
 
-Guarantees: logs go to stderr unless a file is given, so that stdout holds the answer of a command and
-nothing else. What libraries log takes the same form. In JSON every value is plain: text, number, boolean,
-null, list or object. An exception is `Type: message`, an instant is ISO 8601 in UTC, a duration is its
-seconds, bytes are text.
+Guarantees: logs go to stderr unless a file is given, so that stdout holds the answer of a command
+and nothing else. What libraries log takes the same form. In JSON every value is plain: text,
+number, boolean, null, list or object. An exception is `Type: message`, an instant is ISO 8601 in
+UTC, a duration is its seconds, bytes are text.
 
 Log fields use the words of the glossary (`schedule`, `timer`, `epoch`, `seq`).
 """
@@ -14,12 +14,13 @@ import logging
 import math
 import sys
 from collections.abc import Mapping, MutableMapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import Enum
 from typing import Any, TextIO
 
 import structlog
 
+from tocsin.core.instant import instant_text
 from tocsin.core.settings import Settings
 
 _LEVELS = {
@@ -112,7 +113,7 @@ def _text_or_seconds(value: Any) -> str | float:
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return instant_text(value)
     if isinstance(value, date):  # a datetime without an offset too
         return value.isoformat()
     if isinstance(value, timedelta):

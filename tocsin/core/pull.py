@@ -1,17 +1,17 @@
-"""Pulling from a JetStream consumer without waiting for a full batch.
+"""Pulls from a JetStream consumer without waiting for a full batch.
 
-Guarantee: `next_batch` returns as soon as one message is there, with everything that has arrived by then,
-and an empty list when nothing came in time. nats-py's own `fetch` of several messages waits for all of them
-or its time-out, which would add that time-out to every reaction.
+Guarantee: `next_batch` returns as soon as one message has arrived, with all that have arrived by
+then, and an empty list if none came in time. nats-py's own `fetch` of several messages waits for
+all of them or its timeout, which would add that timeout to every reaction.
 
-Why each request has a reply subject of its own: the server ends every request with a status. One that
-belongs to an older request must not end the newer one, or requests would multiply.
+Why each request has its own reply subject: the server ends every request with a status. The status
+of an older request must not end the newer one, or requests would multiply.
 
-Why a queue of our own: `next_msg` waits with `asyncio.wait_for`, which in Python 3.11 swallows a cancellation
-that meets a message. A worker that is stopped at that moment would run on for ever.
+Why a queue of our own: `next_msg` waits with `asyncio.wait_for`, which in Python 3.11 swallows a
+cancellation that coincides with a message. A worker that is stopped at that moment would never end.
 
-On failure: a request that was lost with its connection is repeated after the reconnect. A consumer that is
-gone (its stream was made anew) is `ConsumerGone`; make it again.
+On failure: a request that was lost with its connection is repeated after the reconnect. A missing
+consumer (its stream was created again) raises `ConsumerGone`; the caller creates it again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DRAIN_S = 2.0
 
 
 class ConsumerGone(TocsinError):
-    """The consumer or its stream does not exist any more."""
+    """The consumer or its stream no longer exists."""
 
 
 class Puller:
@@ -48,7 +48,7 @@ class Puller:
         self._inbox = inbox
         self._batch = batch
         self._outstanding = 0
-        self._asked_s = 0.0
+        self._requested_s = 0.0
         self._request = 0
         self._connection = 0
         self._max_bytes = 0
@@ -56,11 +56,15 @@ class Puller:
 
     @classmethod
     async def open(cls, bus: Client, stream: str, consumer: str, batch: int, max_bytes: int = 0) -> Puller:
-        """`max_bytes` of one request, if not 0: more than the largest message, or that one never comes."""
+        """Open a puller.
+
+        `max_bytes` limits a request, unless it is 0; it must exceed the largest message.
+        """
         inbox = bus.new_inbox()
         puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
         puller._max_bytes = max_bytes
-        # No limit of bytes: the request bounds what can come, and beyond a limit nats-py drops messages.
+        # No limit of bytes: the request bounds what can arrive, and nats-py drops messages beyond a
+        # limit.
         puller._subscription = await bus.subscribe(f"{inbox}.*", cb=puller._receive, pending_bytes_limit=-1)
         return puller
 
@@ -70,8 +74,11 @@ class Puller:
                 await self._subscription.unsubscribe()
 
     async def drain(self) -> list[Msg]:
-        """Close it; what was delivered and not taken, also what was still on its way: an acknowledging consumer would
-        miss that for the length of its ack wait."""
+        """Close, and return the messages that were delivered and not taken.
+
+        This includes messages in transit: a consumer with acknowledgements would miss them for the
+        length of its ack wait.
+        """
         if self._subscription is not None and self._bus.is_connected:
             with suppress(NatsError, OSError, TimeoutError):
                 async with asyncio.timeout(_DRAIN_S):
@@ -80,36 +87,37 @@ class Puller:
         return [message for message in self._arrived if "Status" not in (message.headers or {})]
 
     async def next_batch(self, timeout_s: float = 1.0, at_most: int | None = None) -> list[Msg]:
-        """`at_most` is for a caller that has less room than for a whole batch."""
+        """The next messages. `at_most` is for a caller that can take less than a batch."""
         batch = min(at_most or self._batch, self._batch)
-        await self._ask(batch)
+        await self._request_batch(batch)
         self._arrival.clear()
         if not self._arrived:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._arrival.wait()
-        found: list[Msg] = []
-        while self._arrived and len(found) < batch:
+        messages: list[Msg] = []
+        while self._arrived and len(messages) < batch:
             message = self._arrived.popleft()
-            if self._is_record(message):
-                found.append(message)
-        return found
+            if self._is_message(message):
+                messages.append(message)
+        return messages
 
     async def _receive(self, message: Msg) -> None:
         self._arrived.append(message)
         self._arrival.set()
 
-    async def _ask(self, at_most: int = 0) -> None:
-        """Keep one request with the server, by default for a whole batch."""
+    async def _request_batch(self, at_most: int = 0) -> None:
+        """Keep one request open at the server, by default for a whole batch."""
         batch = at_most or self._batch
         is_lost = (
-            time.monotonic() - self._asked_s > _LOST_S or self._bus.stats["reconnects"] != self._connection
+            time.monotonic() - self._requested_s > _LOST_S
+            or self._bus.stats["reconnects"] != self._connection
         )
         if self._outstanding > 0 and not is_lost:
             return
         self._request += 1
         self._outstanding = batch
-        self._asked_s = time.monotonic()
+        self._requested_s = time.monotonic()
         self._connection = self._bus.stats["reconnects"]
         request = {"batch": batch, "expires": int(_EXPIRES_S * 1e9)}
         if self._max_bytes:
@@ -117,7 +125,7 @@ class Puller:
         reply = f"{self._inbox}.{self._request}"
         await self._bus.publish(self._subject, json.dumps(request).encode(), reply=reply)
 
-    def _is_record(self, message: Msg) -> bool:
+    def _is_message(self, message: Msg) -> bool:
         status = (message.headers or {}).get("Status") if not message.data else None
         if status is None:
             self._outstanding -= 1

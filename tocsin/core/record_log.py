@@ -1,6 +1,6 @@
-"""The Python face of `tocsin.append`: records of our own short transactions.
+"""Appends records through `tocsin.append`, in our own short transactions.
 
-The last thing a transaction does: the log stays locked until it commits.
+Appending is the last statement of a transaction, because the log stays locked until it commits.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ _CALCULATED = ("id", "owner", "key", "ts", "kind", "correlation_id")
 async def append_events(
     connection: Connection, events: Sequence[NewEvent], *, epoch: int | None = None
 ) -> int:
-    """The seq of the last one. With `epoch`, also the proof that we still lead."""
+    """Append events and return the seq of the last one.
+
+    With `epoch`, proves that this clock still leads.
+    """
     columns = {**_columns(events, _EVENT), "payload": column(event.payload for event in events)}
     return int(await fetch_value(connection, "tocsin.core/append_events", {**columns, "epoch": epoch}))
 
 
 async def append_records(connection: Connection, records: NewRecords) -> int | None:
-    """All of them at once; the seq of the last one. The log is not touched when there are none."""
+    """Append all records and return the seq of the last one.
+
+    Without records the log is not locked.
+    """
     if not (records.events or records.steps or records.calculated or records.observations):
         return None
     parameters = {
@@ -38,7 +44,7 @@ async def append_records(connection: Connection, records: NewRecords) -> int | N
         **_columns(records.steps, _STEP, "step_"),
         "step_result": column(step.result for step in records.steps),
         **_columns(records.calculated, _CALCULATED, "calculated_"),
-        "calculated_payload": column(one.payload for one in records.calculated),
+        "calculated_payload": column(datapoint.payload for datapoint in records.calculated),
         "observations": None if records.observations is None else json.dumps(list(records.observations)),
     }
     return int(await fetch_value(connection, "tocsin.core/append_records", parameters))

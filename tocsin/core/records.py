@@ -1,6 +1,7 @@
-"""What a transaction appends to the record log, as data: events, steps and calculated datapoints.
+"""New records as data: events, steps and calculated datapoints.
 
-Apart from the appending itself (`tocsin.core.record_log`), so that what decides about records needs no database driver.
+`tocsin.core.record_log` appends them. This module is separate so that code which decides about
+records needs no database driver.
 """
 
 from __future__ import annotations
@@ -56,13 +57,14 @@ class NewCalculated:
 
 @dataclass(frozen=True)
 class NewRecords:
-    """What one transaction appends: events first, then steps, then calculated datapoints, each in their order."""
+    """The records of one transaction, appended in this order: events, steps, calculated datapoints."""
 
     events: Sequence[NewEvent] = ()
     steps: Sequence[NewStep] = ()
     calculated: Sequence[NewCalculated] = ()
     observations: Sequence[Mapping[str, Any]] | None = None
-    """Observations of members (`rules.health.observations`) as JSON; None: those that follow from the records."""
+    """Observations of members (`rules.health.observations`) as JSON; None: those that follow from the
+    records."""
 
     @classmethod
     def joined(cls, parts: Iterable[NewRecords]) -> NewRecords:
@@ -70,7 +72,7 @@ class NewRecords:
         return cls(
             [event for part in parts for event in part.events],
             [step for part in parts for step in part.steps],
-            [one for part in parts for one in part.calculated],
+            [datapoint for part in parts for datapoint in part.calculated],
             None
             if all(part.observations is None for part in parts)
             else [observation for part in parts for observation in part.observations or ()],

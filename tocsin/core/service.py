@@ -1,11 +1,11 @@
-"""A service: one coroutine that runs until it is stopped, and is started again when it crashes.
+"""A service: one coroutine that runs until it is stopped, and is restarted when it crashes.
 
-Guarantees: `stop` returns only when the coroutine has ended; a crash is logged once and followed by a
-restart after a back-off that doubles from 0.1 s to 5 s and begins anew after a healthy half minute;
-cancellation is never mistaken for a crash. `Unreachable` is an ordinary state of the world, so it is
-logged as a wait, without a traceback. `problem` says what is wrong with it now.
+Guarantees: `stop` returns only when the coroutine has ended. A crash is logged once and followed by
+a restart after a backoff that doubles from 0.1 s to 5 s and is reset after half a minute without a
+crash. Cancellation is never mistaken for a crash. An outage of a server is ordinary, so it is
+logged as a wait, without a traceback. `problem` returns what is wrong with the service now.
 
-Why loops say that they live (`beat`): a task that is still there may wait for ever for an answer.
+Why loops report that they run (`beat`): a task that exists may wait forever for an answer.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ _log = structlog.get_logger()
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 5.0
 _HEALTHY_S = 30.0
-# When a task that was cancelled is cancelled again. Longer than a cleanup takes: a second cancellation ends that too.
-_ASK_AGAIN_S = 2.0
-# No loop of ours is away for so long with work of its own: transactions are cut to parts of a lease.
-_SILENT_S = 15.0
-# What a restart of Postgres or NATS looks like from inside a service, or to have been frozen inside a transaction.
-_ORDINARY = (
+# When a cancelled task is cancelled again. Longer than a cleanup takes: a second cancellation would
+# end that too.
+_CANCEL_AGAIN_S = 2.0
+# No loop works for so long without a beat: transactions are cut to parts of a lease.
+_LONGEST_BEAT_S = 15.0
+# Errors that a restart of Postgres or NATS causes inside a service, or a process that was frozen in
+# a transaction.
+_OUTAGES = (
     TocsinError,
     *OUTAGE,
     NatsError,
@@ -57,25 +59,25 @@ class Service:
 
     @property
     def problem(self) -> str | None:
-        """None while all of its loops go round and have what they need."""
+        """The problem of the service; None while all of its loops run and reach their servers."""
         if not self.running:
-            return "it does not run"
+            return "it is not running"
         if not self._beats:
             return self.last_error or "it is starting"
-        for loop, (expected_s, trouble) in self._beats.items():
-            silent_s = time.monotonic() - expected_s
-            if silent_s > _SILENT_S:
-                return f"{loop} has been silent for {silent_s:.0f} s"
-            if trouble:
-                return trouble
+        for loop, (expected_s, waiting_for) in self._beats.items():
+            overdue_s = time.monotonic() - expected_s
+            if overdue_s > _LONGEST_BEAT_S:
+                return f"{loop} has not run for {overdue_s:.0f} s"
+            if waiting_for:
+                return waiting_for
         return None
 
-    def beat(self, loop: str, trouble: str, rest_s: float) -> None:
-        self._beats[loop] = (time.monotonic() + rest_s, trouble)
+    def beat(self, loop: str, waiting_for: str, rest_s: float) -> None:
+        self._beats[loop] = (time.monotonic() + rest_s, waiting_for)
 
     def start(self) -> None:
         if self.running:
-            raise RuntimeError(f"the service {self.name!r} runs already")
+            raise RuntimeError(f"the service {self.name!r} is running already")
         self._stopping = False
         self._task = asyncio.create_task(self._supervise(), name=self.name)
 
@@ -83,12 +85,13 @@ class Service:
         if self._task is None:
             return
         self._stopping = True
-        # Not `await self._task`: that would swallow the cancellation of the caller. Cancelled again after a while,
-        # because a library or a handler may have swallowed it (see `tocsin.core.cancellation`).
+        # Not `await self._task`: that would swallow the cancellation of the caller. Cancelled again
+        # after a while, because a library or a handler may have swallowed it (see
+        # `tocsin.core.cancellation`).
         pending = {self._task}
         while pending:
             self._task.cancel()
-            _, pending = await asyncio.wait(pending, timeout=_ASK_AGAIN_S)
+            _, pending = await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
         self._task = None
 
     async def _supervise(self) -> None:
@@ -102,17 +105,16 @@ class Service:
             except asyncio.CancelledError as error:
                 if self._is_cancelled():
                     raise
-                _log.exception(
-                    "service crashed: it was cancelled from inside", service=self.name, error=error
-                )
-            except _ORDINARY as error:
+                _log.exception("service crashed: cancelled from inside", service=self.name, error=error)
+            except _OUTAGES as error:
                 self.last_error = _sentence(error)
                 _log.warning("service waits", service=self.name, error=error)
             except Exception as error:
                 self.last_error = _sentence(error)
                 _log.exception("service crashed", service=self.name, error=error)
             if self._is_cancelled():
-                # Its cleanup failed on the way out: that must not look like a crash to start again from.
+                # The cleanup failed during the stop: that must not look like a crash and restart
+                # the service.
                 return
             self.restarts += 1
             self._beats.clear()
@@ -129,14 +131,15 @@ class Service:
 _current: ContextVar[Service | None] = ContextVar("service", default=None)
 
 
-def beat(loop: str, trouble: str = "", rest_s: float = 0.0) -> None:
-    """A loop of the service that we run in went round; outside of a service, nothing.
+def beat(loop: str, waiting_for: str = "", rest_s: float = 0.0) -> None:
+    """Report that a loop of the current service runs. Outside of a service, do nothing.
 
-    `trouble` is what it waits for, `rest_s` how long it may rest now when there is nothing to do.
+    `waiting_for` is the error that the loop waits out. `rest_s` is how long it may rest now if
+    there is nothing to do.
     """
     service = _current.get()
     if service is not None:
-        service.beat(loop, trouble, rest_s)
+        service.beat(loop, waiting_for, rest_s)
 
 
 def _sentence(error: Exception) -> str:
@@ -145,13 +148,13 @@ def _sentence(error: Exception) -> str:
 
 
 async def _pause(delay_s: float) -> None:
-    """Apart, so that a test can look at the back-off without living through it."""
+    """Sleep. A function of its own, so that a test can replace it."""
     await asyncio.sleep(delay_s)
 
 
 @asynccontextmanager
 async def running(*services: Service) -> AsyncIterator[None]:
-    """All of them for the length of the block; stopped together, also when the block fails."""
+    """Run the services for the length of the block, and stop them together."""
     try:
         for service in services:
             service.start()
@@ -161,27 +164,27 @@ async def running(*services: Service) -> AsyncIterator[None]:
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait for their end, also if the caller is cancelled meanwhile: nothing else waits for them.
+    """Cancel tasks and wait for their end, also if the caller is cancelled meanwhile.
 
-    A task that has not ended after a while is cancelled again: a library or a handler may have swallowed the first
-    cancellation (see `tocsin.core.cancellation`).
+    A task that has not ended after a while is cancelled again, because a library or a handler may
+    have swallowed the first cancellation (see `tocsin.core.cancellation`).
     """
     all_tasks = list(tasks)
     pending = {task for task in all_tasks if not task.done()}
     cancelled: asyncio.CancelledError | None = None
-    ask_at_s = 0.0
+    cancel_at_s = 0.0
     while pending:
-        if time.monotonic() >= ask_at_s:
-            ask_at_s = time.monotonic() + _ASK_AGAIN_S
+        if time.monotonic() >= cancel_at_s:
+            cancel_at_s = time.monotonic() + _CANCEL_AGAIN_S
             for task in pending:
                 task.cancel()
         try:
-            _, pending = await asyncio.wait(pending, timeout=max(0.0, ask_at_s - time.monotonic()))
+            _, pending = await asyncio.wait(pending, timeout=max(0.0, cancel_at_s - time.monotonic()))
         except asyncio.CancelledError as error:
             cancelled = error
             pending = {task for task in pending if not task.done()}
     for task in all_tasks:
         if not task.cancelled():
-            task.exception()  # looked at, or asyncio reports it as never retrieved
+            task.exception()  # retrieved, or asyncio logs it
     if cancelled is not None:
         raise cancelled

@@ -1,7 +1,8 @@
-"""Every knob of Tocsin, read from `TOCSIN_*` variables, each with its unit, default and reason.
+"""All settings of Tocsin, read from `TOCSIN_*` variables, each with its unit, default and meaning.
 
-Guarantee: a value out of range is refused at start-up by name (see `read_settings`), never found out by
-a service that misbehaves an hour later. The unit is part of the name (`_s`, `_ms`, `_h`).
+Guarantee: a value out of range is rejected at start-up by name (see `read_settings`), and not found
+out by a service that misbehaves an hour later. The unit is part of the name (`_s`, `_ms`, `_h`,
+`_d`). docs/operating.md has the same descriptions.
 """
 
 from __future__ import annotations
@@ -44,136 +45,143 @@ class Settings(BaseSettings):
 
     postgres: str = Field(
         default="",
-        description="libpq URL or key=value string of the database; `tocsin up` brings its own",
+        description="libpq URL or key=value string of the database. `tocsin up` starts its own server.",
     )
     nats: str = Field(
         default="",
-        description="NATS URL, several with commas, a password percent-encoded; `tocsin up` brings its own",
+        description="NATS URL, or several separated by commas. Percent-encode the password. `tocsin up` starts its "
+        "own server.",
     )
     nats_inbox: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
         default="_INBOX",
-        description="first tokens of reply subjects: one of its own per user, so that no other user reads answers",
+        description="Prefix of reply subjects. Use one per NATS user, so that no other user can read the replies.",
     )
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] = Field(
         default="tocsin",
-        description="first token of every subject, name of the stream and the lease bucket: one per shard",
+        description="First token of every subject, and name of the record stream and of the buckets: one per instance",
     )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto",
-        description="auto: console on a terminal, JSON lines elsewhere",
+        description="`console`, `json`, or `auto`: console on a terminal, JSON lines elsewhere",
     )
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="`debug`, `info`, `warning` or `error`",
+    )
     metrics: Annotated[str, AfterValidator(_listen_address)] = Field(
         default="",
-        description="host:port where services answer /metrics and /healthz, such as 127.0.0.1:9464; empty: nowhere",
+        description="host:port of `/metrics` and `/healthz`, for example `127.0.0.1:9464`. Empty: none.",
     )
 
     lease_ttl_s: Annotated[float, Field(ge=1.0, le=60.0)] = Field(
         default=2.0,
-        description="seconds until a silent leader is replaced; NATS expires keys no faster than 1 s",
+        description="Seconds until a leader that does not renew its lease is replaced. NATS expires keys no faster "
+        "than 1 s.",
     )
     tick_ms: Annotated[float, Field(ge=1.0, le=1000.0)] = Field(
         default=20.0,
-        description="longest sleep of the clock in ms: a timer armed for the near future is seen this late",
+        description="Longest sleep of the clock in ms. A timer that is armed for the near future may be noticed this "
+        "late.",
     )
     fire_batch: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=1000,
-        description="most timers of one kind fired in one transaction: larger batches hold the log longer",
+        description="Largest number of timers of one kind in one transaction. Larger batches hold the lock of the log "
+        "longer.",
     )
     max_failures: Annotated[int, Field(ge=1, le=100)] = Field(
         default=5,
-        description="a timer that fails alone this often is parked for a person to look at",
+        description="Failures of a single timer after which it is parked",
     )
     cdc_chunk: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=500,
-        description="messages per acknowledged chunk; one acknowledgement proves the whole chunk",
+        description="Messages per acknowledged chunk. One acknowledgement confirms the whole chunk.",
     )
     cdc_in_flight: Annotated[int, Field(ge=1, le=4000)] = Field(
         default=4000,
-        description="most unacknowledged messages; the server's own queue holds 10,000",
+        description="Largest number of unacknowledged messages. The queue of the server holds 10,000.",
     )
     cdc_poll_ms: Annotated[float, Field(ge=10.0, le=60_000.0)] = Field(
         default=200.0,
-        description="longest wait of the publisher in ms when no NOTIFY arrives (a pooler may swallow it)",
+        description="Longest wait of the publisher in ms if no NOTIFY arrives, for example behind a pooler",
     )
     cdc_audit_s: Annotated[float, Field(ge=0.05, le=3600.0)] = Field(
         default=10.0,
-        description="seconds between two comparisons of the log with a sample of the stream",
+        description="Seconds between two audits of the stream against the log",
     )
     stream_max_age_h: Annotated[float, Field(ge=1.0, le=876_000.0)] = Field(
         default=168.0,
-        description="hours that JetStream keeps messages; the table keeps them independently",
+        description="Hours that JetStream keeps records. The database keeps them independently.",
     )
     stream_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
         default=1,
-        description="replicas of the stream and the lease bucket: 3 on a cluster",
+        description="Replicas of the streams and of the lease bucket: 3 on a cluster",
     )
     worker_batch: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=200,
-        description="messages a worker fetches at once",
+        description="Messages that a worker fetches at once",
     )
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=32,
-        description="steps of actions that a worker performs at once: a slow one holds up no other",
+        description="Steps that a worker performs concurrently",
     )
     worker_ack_wait_s: Annotated[float, Field(ge=1.0, le=3600.0)] = Field(
         default=30.0,
-        description="seconds until a message of a silent worker is given to another one",
+        description="Seconds until a message of a worker that does not respond is given to another",
     )
     egress_allow: Annotated[str, AfterValidator(_allow_list)] = Field(
         default="",
-        description="internal hosts, host:port and networks that deliveries may reach, with commas; "
-        "all other private, loopback, link-local and metadata addresses are refused",
+        description="Internal hosts, host:port and networks that deliveries may reach, separated by commas",
     )
     egress_ca: str = Field(
         default="",
-        description="file with certificates of authorities (PEM) that deliveries trust beside the system's",
+        description="PEM file with certificate authorities that deliveries trust in addition to those of the system",
     )
 
     data_partitions: Annotated[int, Field(ge=1, le=256)] = Field(
         default=8,
-        description="partitions of the data lane, fixed when it is first used: at most as many workers share it",
+        description="Partitions of the data lane, fixed when it is first used. At most this many workers share it.",
     )
     data_max_age_h: Annotated[float, Field(ge=1.0, le=876_000.0)] = Field(
         default=72.0,
-        description="hours that JetStream keeps datapoints: the longest outage of all workers without a loss",
+        description="Hours that JetStream keeps datapoints: the longest outage of all workers without a loss",
     )
     datapoint_retention_d: Annotated[float, Field(ge=1.0, le=36_500.0)] = Field(
         default=30.0,
-        description="days that datapoints are kept; one whose ts is older when it arrives is set aside",
+        description="Days that datapoints are kept. Datapoints with an older `ts` are rejected.",
     )
     record_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
         default=90.0,
-        description="days that the record log is kept, and what hangs on it; how far back a backtest can reach",
+        description="Days that the record log is kept, and the rows that belong to it. A backtest reaches this far "
+        "back.",
     )
     keep_events_per_rule: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         default=100,
-        description="newest events of each rule that outlive the log's retention",
+        description="Newest events of each rule that outlive the log",
     )
     dead_action_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
         default=30.0,
-        description="days that an action that failed can be tried again, at least: the log is kept for it",
+        description="Days that a dead run can be retried, at least",
     )
     event_key_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
         default=30.0,
-        description="days that the id of an event handed in is known, at least; while the log has it, in any case",
+        description="Days that the id of an external event is known, at least",
     )
     audit_retention_d: Annotated[float, Field(ge=0.0, le=36_500.0)] = Field(
         default=730.0,
-        description="days that acts of people and services are kept",
+        description="Days that audit entries are kept",
     )
     series_retention_d: Annotated[float, Field(ge=1.0, le=36_500.0)] = Field(
         default=365.0,
-        description="days of silence after which a series is forgotten; not before its datapoints and records are",
+        description="Days without data after which a series is removed",
     )
     datapoint_future_s: Annotated[float, Field(ge=0.0, le=86_400.0)] = Field(
         default=300.0,
-        description="seconds that the ts of a datapoint may lie after its arrival; beyond, it is set aside",
+        description="Seconds that `ts` may lie after the arrival. Later datapoints are rejected.",
     )
 
     severities: str = Field(
         default="info,warning,average,high,critical,disaster",
-        description="severity levels from the lowest; add new ones at the end, records keep their number",
+        description="Severity levels from the lowest. Add new levels at the end: records store the number.",
     )
 
     @property
@@ -202,7 +210,7 @@ class Settings(BaseSettings):
 
     @property
     def subjects(self) -> str:
-        """The prefix of every subject; `v1` is the version promised in docs/consuming.md."""
+        """The prefix of every subject. `v1` is the version that docs/consuming.md promises."""
         return f"{self.namespace}.v1"
 
 
@@ -210,20 +218,20 @@ def read_settings(**overrides: object) -> Settings:
     try:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as invalid:
-        raise InvalidInput("; ".join(_sentence(one) for one in invalid.errors(include_url=False))) from None
+        raise InvalidInput(
+            "; ".join(_sentence(error) for error in invalid.errors(include_url=False))
+        ) from None
 
 
-def _sentence(problem: ErrorDetails) -> str:
-    name, value = str(problem["loc"][0]), problem["input"]
-    message = (
-        problem["msg"].removeprefix("Value error, ") if problem["type"] == "value_error" else _write(name)
-    )
+def _sentence(error: ErrorDetails) -> str:
+    name, value = str(error["loc"][0]), error["input"]
+    message = error["msg"].removeprefix("Value error, ") if error["type"] == "value_error" else _write(name)
     separator = "" if message.startswith(f"{value!r} ") else f"{value!r}: "
     return f"TOCSIN_{name.upper()}={separator}{message}"
 
 
 def _write(name: str) -> str:
-    """What is accepted, from the field itself."""
+    """The accepted values, from the field itself."""
     field = Settings.model_fields[name]
     if get_origin(field.annotation) is Literal:
         return f"write one of {', '.join(get_args(field.annotation))}"
@@ -231,5 +239,7 @@ def _write(name: str) -> str:
         return f"write {_TEXTS[name]}"
     least = next(bound.ge for bound in field.metadata if hasattr(bound, "ge"))
     most = next(bound.le for bound in field.metadata if hasattr(bound, "le"))
+    description = str(field.description)
+    description = description[0].lower() + description[1:].rstrip(".")
     number = "a whole number" if field.annotation is int else "a number"
-    return f"write {number} from {least:,.12g} to {most:,.12g} ({field.description})"
+    return f"write {number} from {least:,.12g} to {most:,.12g} ({description})"

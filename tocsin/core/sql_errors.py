@@ -1,8 +1,8 @@
-"""Classes of Postgres errors, defined once for the clock, the publisher, the workers and the client.
+"""Classes of Postgres errors, one definition for the clock, the workers and the client.
 
-An error belongs to exactly one `Fault`. Callers decide what a fault means to them: a transaction that lost a race is
-started again, an outage restarts the service, and a batch that fails because of one of its rows is halved until the
-row is known.
+An error belongs to exactly one `Fault`. Callers decide what a fault means to them: a transaction
+that lost a race is started again, an outage restarts the service, and a batch that fails because of
+one of its rows is halved until the row is known.
 """
 
 from __future__ import annotations
@@ -55,10 +55,16 @@ def fault_of(error: psycopg.Error) -> Fault:
 
 
 def lacks_partition(error: psycopg.Error) -> bool:
-    """Whether no partition takes a row: Postgres reports it as a CHECK violation without a constraint name."""
+    """Whether no partition takes a row:
+
+    Postgres reports it as a CHECK violation without a constraint name.
+    """
     return isinstance(error, pg_errors.CheckViolation) and error.diag.constraint_name is None
 
 
 def readable(error: psycopg.Error) -> Exception:
-    """`InvalidInput` if a function of the schema rejected its arguments (TS002), otherwise the error itself."""
+    """The error to raise: `InvalidInput` if a function of the schema rejected its arguments.
+
+    Any other error is returned as it is.
+    """
     return InvalidInput(str(error.diag.message_primary)) if error.sqlstate == INVALID else error

@@ -1,9 +1,11 @@
-"""Streams of ours: made if they are missing, refused by name if somebody configured them otherwise.
+"""Streams of Tocsin: created if they are missing, rejected if they are configured differently.
 
-Guarantee: after `ensure` the stream has the wanted configuration in everything that decides what it takes, keeps and
-forbids. What only an operator can judge (age, replicas, storage) may differ.
+Guarantee: after `ensure` the stream has the wanted configuration in every setting that decides what
+it accepts, keeps and forbids. Settings that are the operator's choice (age, replicas, storage) may
+differ.
 
-On failure: `Refused`, or what the caller makes of it, names the setting, what it is and what it must be.
+On failure: `Refused`, or the subclass that the caller gives, names the setting, its value and the
+required value.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _log = structlog.get_logger()
 _NAME_IN_USE = 10058
 _PATIENCE_S = 10.0
 _POLL_S = 0.1
-# What must be as we made it, or guarantees do not hold.
+# Settings that the guarantees depend on.
 _ESSENTIAL = (
     "subjects",
     "retention",
@@ -48,9 +50,9 @@ _ESSENTIAL = (
 
 
 def stream_config(name: str, subjects: Sequence[str], replicas: int, **options: Any) -> StreamConfig:
-    """Configuration of a stream: on disk, without limits, its messages dropped by nothing but an age in `options`.
+    """Configuration of a stream: on disk, without limits.
 
-    `options` are fields of `StreamConfig`.
+    `options` are further fields of `StreamConfig`, such as `max_age`.
     """
     defaults: dict[str, Any] = {
         "retention": RetentionPolicy.LIMITS,
@@ -66,13 +68,16 @@ def stream_config(name: str, subjects: Sequence[str], replicas: int, **options: 
 
 
 async def ensure(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused] = Refused) -> StreamInfo:
-    info = await find(js, str(wanted.name)) or await _make(js, wanted, refusal)
-    _refuse_other_config(info, wanted, refusal)
+    info = await find(js, str(wanted.name)) or await _create(js, wanted, refusal)
+    _check_config(info, wanted, refusal)
     return info
 
 
 async def find(js: JetStreamContext, name: str, subjects: str | None = None) -> StreamInfo | None:
-    """None if there is none. With `subjects`, also how many messages each subject that matches has."""
+    """The stream, or None.
+
+    With `subjects`, its state also counts the messages of each matching subject.
+    """
     try:
         return await js.stream_info(name, subjects_filter=subjects)
     except NotFoundError:
@@ -92,34 +97,34 @@ async def wait_until_stream_exists(js: JetStreamContext, name: str) -> None:
         await asyncio.sleep(_POLL_S)
 
 
-async def _make(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused]) -> StreamInfo:
+async def _create(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refused]) -> StreamInfo:
     name = str(wanted.name)
     try:
         info = await js.add_stream(wanted)
-    except ServiceUnavailableError:  # no leader yet: it is waited for
+    except ServiceUnavailableError:  # no leader yet: the caller waits
         raise
     except APIError as error:
-        if error.err_code == _NAME_IN_USE:  # somebody made it between our look and our request
+        if error.err_code == _NAME_IN_USE:  # another process created it between our two requests
             return await js.stream_info(name)
         raise refusal(
-            f"nats refuses to make the stream {name!r} ({error.description})",
-            remedy="remove what stands in the way, or set TOCSIN_NAMESPACE to a name of its own",
+            f"nats rejects the stream {name!r} ({error.description})",
+            remedy="fix what nats reports, or set TOCSIN_NAMESPACE to another name",
         ) from None
-    _log.info("stream made", stream=name, first_seq=wanted.first_seq or 1)
+    _log.info("stream created", stream=name, first_seq=wanted.first_seq or 1)
     return info
 
 
-def _refuse_other_config(info: StreamInfo, wanted: StreamConfig, refusal: type[Refused]) -> None:
+def _check_config(info: StreamInfo, wanted: StreamConfig, refusal: type[Refused]) -> None:
     for name in _ESSENTIAL:
-        found, expected = getattr(info.config, name), getattr(wanted, name)
+        actual, expected = getattr(info.config, name), getattr(wanted, name)
         if name == "subjects":
-            found, expected = sorted(found or []), sorted(expected or [])
-        if found != expected and not (not found and not expected):
+            actual, expected = sorted(actual or []), sorted(expected or [])
+        if actual != expected and not (not actual and not expected):
             raise refusal(
-                f"the stream {wanted.name!r} has {name}={_plain(found)}, tocsin needs {_plain(expected)}",
-                remedy="correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to a name of its own",
+                f"the stream {wanted.name!r} has {name}={_shown(actual)}, tocsin needs {_shown(expected)}",
+                remedy="correct it with `nats stream edit`, or set TOCSIN_NAMESPACE to another name",
             )
 
 
-def _plain(value: object) -> str:
+def _shown(value: object) -> str:
     return repr(getattr(value, "value", value))

@@ -330,7 +330,7 @@ def test_a_rebuild_that_could_not_be_completed_removes_nothing(
 
 @pytest.mark.parametrize("command", ["status", "verify", "rebuild", "adopt"])
 def test_servers_that_are_away_are_named(alone: CommandLine, tocsin: CommandLine, command: str) -> None:
-    assert alone("cdc", command, exit_code=2).err.startswith("tocsin: no postgres is named: ")
+    assert alone("cdc", command, exit_code=2).err.startswith("tocsin: TOCSIN_POSTGRES is not set: ")
     tocsin.environment["TOCSIN_NATS"] = "nats://127.0.0.1:1"
     assert tocsin("cdc", command, exit_code=2).err.startswith(
         "tocsin: cannot reach nats at nats://127.0.0.1:1 "

@@ -134,7 +134,7 @@ def test_up_fires_refuses_a_second_stops_and_continues(
         assert up.errors() == "starting postgres and nats in '.tocsin' ...\nstopped\n"
         assert "\x1b" not in "".join(up.seen)
         assert users_of(directory / ".tocsin") == {}
-        assert "no postgres is named" in alone("events", exit_code=2).err
+        assert "TOCSIN_POSTGRES is not set" in alone("events", exit_code=2).err
 
     last = int(fired[2])
     with _up("--rules", "rules.yaml", cwd=directory) as up:
@@ -228,7 +228,7 @@ def test_a_missing_rule_file_or_a_bad_setting_is_reported_before_any_server_star
     assert missing.err == "missing.yaml:1:1: the file does not exist\n"
     alone.environment["TOCSIN_METRICS"] = "localhost"
     assert alone("up", "--data", str(tmp_path / "data"), exit_code=1).err.startswith(
-        "tocsin: TOCSIN_METRICS='localhost' is no address to listen on: "
+        "tocsin: TOCSIN_METRICS='localhost' is not an address to listen on: "
     )
     assert not (tmp_path / "data").exists()
 

@@ -150,7 +150,7 @@ async def test_messages_lost_in_transit_are_read_again(
     async def have_arrived() -> bool:
         return len(puller._arrived) >= 3
 
-    await puller._ask()
+    await puller._request_batch()
     await eventually(have_arrived, "three messages arrive")
     del puller._arrived[1]  # the connection died between the two
     assert await reading.bodies(3) == [b"b", b"c", b"d"]
@@ -168,7 +168,7 @@ async def test_a_lost_last_message_is_noticed_while_no_other_comes(
     async def has_arrived() -> bool:
         return len(puller._arrived) >= 1
 
-    await puller._ask()
+    await puller._request_batch()
     await eventually(has_arrived, "it arrives")
     puller._arrived.clear()
     read: list[bytes] = []
