@@ -71,7 +71,7 @@ def test_a_threshold_must_hold_for_ten_minutes() -> None:
     assert hot.log == []
     hot.at("10m")
     assert hot.log == ["10m opened dsp-hot"]
-    assert hot.said() == ["plant-7: the signal processor is at 70 °C"]
+    assert hot.messages() == ["plant-7: the signal processor is at 70 °C"]
 
 
 def test_a_threshold_that_is_crossed_for_a_moment_opens_nothing() -> None:

@@ -1,4 +1,4 @@
-"""A worker's half of a batch, by hand: inputs are judged and written in one transaction, as a lane would."""
+"""A worker's half of a batch, by hand: inputs are write_batch and written in one transaction, as a lane would."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def arrival(seconds: float, value: float, owner: str = "plant-7", key: str = KEY
     return Arrival(at(seconds), int(seconds * 1000), owner, key, value, at(seconds), {})
 
 
-async def judged(
+async def write_batch(
     connection: Connection,
     rules: CompiledRules,
     arrivals: Sequence[Arrival],
@@ -66,7 +66,7 @@ async def judged(
     raise AssertionError("overtaken for ever")
 
 
-async def edges(connection: Connection) -> list[tuple[str, float]]:
+async def event_times(connection: Connection) -> list[tuple[str, float]]:
     rows = await all_rows(connection, "select type, ts from tocsin.event order by seq")
     return [(row["type"], (row["ts"] - at(0)).total_seconds()) for row in rows]
 

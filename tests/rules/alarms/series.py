@@ -45,10 +45,10 @@ class Live:
             (self.partitions,),
         )
 
-    async def take(
+    async def receive(
         self, inputs: Sequence[Arrival | StalenessChange], meanwhile: Meanwhile | None = None
     ) -> int:
-        """How often the batch had to be judged."""
+        """How often the batch had to be write_batch."""
         arrivals = [one for one in inputs if isinstance(one, Arrival)]
         first = inputs[0]
         partition = self.partition_of(first.owner if isinstance(first, Arrival) else first.calculated.owner)
@@ -87,16 +87,16 @@ class Live:
         """A new leader each time: its scan begins at the beginning of time."""
         await drain(await begin_term(self._clock, "test"), at(seconds))
 
-    async def hear(self, seconds: float, owner: str = "plant-7") -> None:
-        """The clock's verdicts come back through the stream."""
+    async def receive_staleness(self, seconds: float, owner: str = "plant-7") -> None:
+        """The clock's freshness_changes come back through the stream."""
         rows = await all_rows(
             self.worker,
             "select * from tocsin.datapoint_calculated where kind = 'stale' and owner = %s order by seq",
             (owner,),
         )
-        verdicts = [StalenessChange(at(seconds), 0, _calculated(row)) for row in rows]
-        if verdicts:
-            await self.take(verdicts)
+        freshness_changes = [StalenessChange(at(seconds), 0, _calculated(row)) for row in rows]
+        if freshness_changes:
+            await self.receive(freshness_changes)
 
 
 def _calculated(row: dict[str, Any]) -> CalculatedDatapoint:
@@ -105,7 +105,7 @@ def _calculated(row: dict[str, Any]) -> CalculatedDatapoint:
     )
 
 
-async def verdicts(connection: Connection) -> list[tuple[str, str, float]]:
+async def freshness_changes(connection: Connection) -> list[tuple[str, str, float]]:
     rows = await all_rows(
         connection, "select key, kind, ts from tocsin.datapoint_calculated order by ts, seq"
     )

@@ -14,7 +14,15 @@ from rules.engine import BLANK, Open, Resolve, RuleState, advance, step
 from tests.clock.alarms import read_until
 from tests.clock.clock_setup import at, drain
 from tests.records import events
-from tests.rules.alarms.alarm_batches import HOT, alarms, arrival, compiled, edges, judged, virtual_now
+from tests.rules.alarms.alarm_batches import (
+    HOT,
+    alarms,
+    arrival,
+    compiled,
+    event_times,
+    virtual_now,
+    write_batch,
+)
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.waiting import eventually
@@ -59,7 +67,7 @@ async def timers(connection: Connection) -> list[tuple[str, float]]:
 
 
 async def test_a_condition_that_begins_is_a_pending_alarm_with_a_timer(connection: Connection) -> None:
-    await judged(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
     (row,) = await alarms(connection)
     assert (row["state"], row["event_rule"], row["owner"], row["since"]) == (
         "pending",
@@ -69,13 +77,13 @@ async def test_a_condition_that_begins_is_a_pending_alarm_with_a_timer(connectio
     )
     assert row["correlation_id"] == row["id"]
     assert await timers(connection) == [("open", 11)]
-    assert await edges(connection) == []
+    assert await event_times(connection) == []
 
 
 async def test_an_alarm_that_opens_and_clears_in_one_batch_has_one_timer_left(connection: Connection) -> None:
-    await judged(connection, FLAPPY, [arrival(1, 71.2)])
-    await judged(connection, FLAPPY, [arrival(10, 50.0)])
-    assert await edges(connection) == [("alarm-opened", 6)]
+    await write_batch(connection, FLAPPY, [arrival(1, 71.2)])
+    await write_batch(connection, FLAPPY, [arrival(10, 50.0)])
+    assert await event_times(connection) == [("alarm-opened", 6)]
     assert await timers(connection) == [("clear", 13)]
 
 
@@ -85,7 +93,7 @@ async def test_the_clock_leaves_a_state_as_the_engine_would(connection: Connecti
         return RuleState.from_json(row["state"])
 
     for seconds, value in ((1, 71.2), (10, 50.0)):
-        await judged(connection, FLAPPY, [arrival(seconds, value)])
+        await write_batch(connection, FLAPPY, [arrival(seconds, value)])
         before = await state()
         await read_until(connection, at(seconds + 8))
         await drain(clock, at(seconds + 8))
@@ -95,20 +103,20 @@ async def test_the_clock_leaves_a_state_as_the_engine_would(connection: Connecti
 
 
 async def test_what_clears_before_its_for_leaves_no_trace(connection: Connection) -> None:
-    await judged(connection, RULES, [arrival(1, 71.2)])
-    await judged(connection, RULES, [arrival(2, 60)])
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(2, 60)])
     assert await alarms(connection) == []
     assert await timers(connection) == []
-    await judged(connection, RULES, [arrival(3, 71.2), arrival(4, 60)])
-    assert (await alarms(connection), await timers(connection), await edges(connection)) == ([], [], [])
+    await write_batch(connection, RULES, [arrival(3, 71.2), arrival(4, 60)])
+    assert (await alarms(connection), await timers(connection), await event_times(connection)) == ([], [], [])
 
 
 async def test_the_clock_opens_and_the_worker_resolves(connection: Connection, clock: Term) -> None:
-    await judged(connection, RULES, [arrival(1, 71.2)])
-    await judged(connection, RULES, [arrival(11, 72)])
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(11, 72)])
     await drain(clock, at(20))
-    await judged(connection, RULES, [arrival(21, 59)])
-    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 21)]
+    await write_batch(connection, RULES, [arrival(21, 59)])
+    assert await event_times(connection) == [("alarm-opened", 11), ("alarm-resolved", 21)]
     (row,) = await alarms(connection)
     assert (row["state"], row["opened_at"], row["resolved_at"], row["resolved_reason"]) == (
         "resolved",
@@ -124,20 +132,20 @@ async def test_the_clock_opens_and_the_worker_resolves(connection: Connection, c
 
 async def test_a_deadline_before_an_input_is_realised_first_by_the_worker(connection: Connection) -> None:
     """The clock was away: what would have opened has opened, at its time, and is then resolved."""
-    await judged(connection, RULES, [arrival(1, 71.2)])
-    await judged(connection, RULES, [arrival(30, 59)])
-    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 30)]
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(30, 59)])
+    assert await event_times(connection) == [("alarm-opened", 11), ("alarm-resolved", 30)]
     assert await timers(connection) == []
 
 
 async def test_several_alarms_of_one_batch_are_held_one_after_the_other(connection: Connection) -> None:
-    await judged(
+    await write_batch(
         connection,
         RULES,
         [arrival(1, 70), arrival(20, 50), arrival(21, 70), arrival(40, 50), arrival(41, 70)],
     )
     assert [row["state"] for row in await alarms(connection)] == ["resolved", "resolved", "pending"]
-    assert await edges(connection) == [
+    assert await event_times(connection) == [
         ("alarm-opened", 11),
         ("alarm-resolved", 20),
         ("alarm-opened", 31),
@@ -146,40 +154,40 @@ async def test_several_alarms_of_one_batch_are_held_one_after_the_other(connecti
 
 
 async def test_a_snooze_ends_with_its_alarm(connection: Connection, clock: Term) -> None:
-    await judged(connection, RULES, [arrival(1, 70), arrival(15, 70)])
+    await write_batch(connection, RULES, [arrival(1, 70), arrival(15, 70)])
     (row,) = await alarms(connection)
     await connection.execute("select tocsin.arm('for-sustain', %s, 'snooze', %s)", (str(row["id"]), at(99)))
-    await judged(connection, RULES, [arrival(16, 50)])
+    await write_batch(connection, RULES, [arrival(16, 50)])
     assert await timers(connection) == []
 
 
 async def test_the_clock_that_was_first_makes_the_worker_judge_again(
     connection: Connection, clock: Term
 ) -> None:
-    await judged(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
     await read_until(connection, at(60))
 
     async def clock_first() -> None:
         await drain(clock, at(12))
 
-    assert await judged(connection, RULES, [arrival(12, 59)], before_write=clock_first) == 2
-    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
+    assert await write_batch(connection, RULES, [arrival(12, 59)], before_write=clock_first) == 2
+    assert await event_times(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
 
 
 async def test_the_worker_that_was_first_leaves_the_clock_nothing(
     connection: Connection, clock: Term
 ) -> None:
-    await judged(connection, RULES, [arrival(1, 71.2)])
-    await judged(connection, RULES, [arrival(5, 59)])
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(5, 59)])
     await read_until(connection, at(60))
     assert sum(batch.fires for batch in await drain(clock, at(30))) == 0
-    assert await edges(connection) == []
+    assert await event_times(connection) == []
 
 
 async def test_a_fire_in_progress_makes_the_worker_wait_and_judge_again(
     connection: Connection, sessions: Sessions, watch: Connection
 ) -> None:
-    await judged(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
     await read_until(connection, at(60))
     session = await sessions("clock")
     await virtual_now(session, at(0))
@@ -187,13 +195,13 @@ async def test_a_fire_in_progress_makes_the_worker_wait_and_judge_again(
 
     async def meanwhile(point: str) -> None:
         if point == "appended":
-            worker.append(asyncio.create_task(judged(connection, RULES, [arrival(12, 59)])))
+            worker.append(asyncio.create_task(write_batch(connection, RULES, [arrival(12, 59)])))
             await eventually(lambda: _waits(watch), "the worker waits for the timer")
 
     term = await begin_term(session, "test", hook=meanwhile)
     await drain(term, at(11.5))
     assert await worker[0] == 2
-    assert await edges(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
+    assert await event_times(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
 
 
 async def _waits(watch: Connection) -> bool:
@@ -211,9 +219,9 @@ async def test_two_batches_from_one_state_have_one_winner(connection: Connection
     await virtual_now(other, at(0))
 
     async def other_first() -> None:
-        await judged(other, RULES, [arrival(1, 71.2)])
+        await write_batch(other, RULES, [arrival(1, 71.2)])
 
-    assert await judged(connection, RULES, [arrival(1, 71.2)], before_write=other_first) == 2
+    assert await write_batch(connection, RULES, [arrival(1, 71.2)], before_write=other_first) == 2
     assert len(await alarms(connection)) == 1
 
 
@@ -259,17 +267,19 @@ async def test_live_and_pure_agree_whoever_realises_the_deadlines(
             now += gap
             batch.append((now, value, key))
         heard += batch
-        await judged(connection, FLAPPY, [arrival(seconds, value, key=key) for seconds, value, key in batch])
+        await write_batch(
+            connection, FLAPPY, [arrival(seconds, value, key=key) for seconds, value, key in batch]
+        )
         if clock_runs:
             await drain(clock, at(now))
     await read_until(connection, at(now + 60))
     await drain(clock, at(now + 60))
-    assert await edges(connection) == pure(heard, now + 60)
+    assert await event_times(connection) == pure(heard, now + 60)
 
 
 async def test_a_message_that_cannot_be_filled_is_logged(connection: Connection) -> None:
     rules = compiled(HOT.replace("severity", "message: '{{ labels.zone }}'\n  severity"))
     with capture_logs() as logs:
-        await judged(connection, rules, [arrival(1, 70)])
+        await write_batch(connection, rules, [arrival(1, 70)])
     (entry,) = [entry for entry in logs if entry["event"] == "message cannot be filled"]
     assert (entry["rule"], entry["owner"]) == ("dsp-hot", "plant-7")

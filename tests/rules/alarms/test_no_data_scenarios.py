@@ -1,7 +1,7 @@
 """What producers and outages do in earnest, in virtual time: silence is said once, at its deadline, and only if it was.
 
 Each scenario is lived through with a clock that looks after every arrival, with one that looks once in the end, and
-with none and everything read in one batch: the verdicts are the same.
+with none and everything read in one batch: the freshness_changes are the same.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pytest
 
 from rules.engine import Arrival
 from tests.clock.clock_setup import at
-from tests.rules.alarms.alarm_batches import edges
-from tests.rules.alarms.series import Live, verdicts
+from tests.rules.alarms.alarm_batches import event_times
+from tests.rules.alarms.series import Live, freshness_changes
 from tests.rules.apply.apply_setup import put
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
@@ -59,20 +59,20 @@ async def live_through(live: Live, arrivals: Sequence[Arrival], looks: Looks, un
     """Everything that had arrived by `until` has been read by then."""
     if looks == "never":
         # Without a clock it is the next arrival of the owner that finds a silence.
-        await live.take([*arrivals, *(datapoint(until, key="other", owner=owner) for owner in OWNERS)])
+        await live.receive([*arrivals, *(datapoint(until, key="other", owner=owner) for owner in OWNERS)])
         return
     for one in arrivals:
-        await live.take([one])
+        await live.receive([one])
         if looks == "after every arrival":
             await live.run_clock((one.at - at(0)).total_seconds())
     await live.read_until(at(until))
     await live.run_clock(until)
     for owner in OWNERS:
-        await live.hear(until, owner)
+        await live.receive_staleness(until, owner)
 
 
 async def alarm_edges(connection: Connection) -> list[tuple[str, float]]:
-    return [(edge, seconds) for edge, seconds in await edges(connection) if edge.startswith("alarm-")]
+    return [(edge, seconds) for edge, seconds in await event_times(connection) if edge.startswith("alarm-")]
 
 
 async def test_a_cadence_that_jitters_is_no_silence(connection: Connection, live: Live, looks: Looks) -> None:
@@ -80,7 +80,7 @@ async def test_a_cadence_that_jitters_is_no_silence(connection: Connection, live
     arrivals = [datapoint(number * MINUTE + chance.uniform(0, 89)) for number in range(1, 40)]
     arrivals.sort(key=lambda one: one.at)
     await live_through(live, arrivals, looks, 40 * MINUTE)
-    assert await verdicts(connection) == []
+    assert await freshness_changes(connection) == []
     assert await alarm_edges(connection) == []
 
 
@@ -90,7 +90,7 @@ async def test_one_late_datapoint_is_a_silence_from_the_deadline_on(
 ) -> None:
     await live_through(live, [datapoint(60), datapoint(60 + late_s)], looks, 60 + late_s + 1)
     said = [("dsp.a", "stale", 60 + STALE_AFTER), ("dsp.a", "fresh", 60 + late_s)]
-    assert await verdicts(connection) == (said if is_silence else [])
+    assert await freshness_changes(connection) == (said if is_silence else [])
 
 
 async def test_a_burst_that_was_lost_is_one_silence_with_one_alarm(
@@ -99,7 +99,7 @@ async def test_a_burst_that_was_lost_is_one_silence_with_one_alarm(
     arrivals = [datapoint(minute * MINUTE) for minute in (1, 2, 3, 10, 11, 12)]
     await live_through(live, arrivals, looks, 12 * MINUTE + 1)
     begun = 3 * MINUTE + STALE_AFTER
-    assert await verdicts(connection) == [("dsp.a", "stale", begun), ("dsp.a", "fresh", 10 * MINUTE)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", begun), ("dsp.a", "fresh", 10 * MINUTE)]
     assert await alarm_edges(connection) == [("alarm-opened", begun), ("alarm-resolved", 10 * MINUTE)]
 
 
@@ -109,7 +109,7 @@ async def test_a_producer_that_restarts_and_sends_what_it_had_kept_was_silent_no
     """What it measured meanwhile is stored, and the newest of it is the value; nobody had it at the time."""
     kept = [datapoint(601 - n / 10, value=n, ts=60 + n * MINUTE) for n in (9, 5, 3)]
     await live_through(live, [datapoint(60), *kept], looks, 1000)
-    assert await verdicts(connection) == [
+    assert await freshness_changes(connection) == [
         ("dsp.a", "stale", 60 + STALE_AFTER),
         ("dsp.a", "fresh", 600.1),
         ("dsp.a", "stale", 600.7 + STALE_AFTER),
@@ -127,10 +127,10 @@ async def test_a_producer_with_a_wrong_clock_is_neither_always_stale_nor_never(
 ) -> None:
     arrivals = [datapoint(n * MINUTE, ts=n * MINUTE + skew_s) for n in range(1, 6)]
     await live_through(live, arrivals, looks, 5 * MINUTE + STALE_AFTER - 1)
-    assert await verdicts(connection) == []
+    assert await freshness_changes(connection) == []
     await live_through(live, [datapoint(10 * MINUTE, ts=10 * MINUTE + skew_s)], looks, 10 * MINUTE + 1)
     said = [("dsp.a", "stale", 5 * MINUTE + STALE_AFTER), ("dsp.a", "fresh", 10 * MINUTE)]
-    assert await verdicts(connection) == said
+    assert await freshness_changes(connection) == said
 
 
 async def test_a_datapoint_from_the_future_keeps_its_value_and_nothing_alive(
@@ -140,24 +140,24 @@ async def test_a_datapoint_from_the_future_keeps_its_value_and_nothing_alive(
     await live_through(live, [ahead, datapoint(120, value=1)], looks, 120 + STALE_AFTER + 1)
     row = await one_row(connection, "select value from tocsin.current_value where key = 'dsp.a'")
     assert row["value"] == 99, "the newest ts"
-    assert await verdicts(connection) == [("dsp.a", "stale", 120 + STALE_AFTER)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 120 + STALE_AFTER)]
 
 
 async def test_an_hour_in_which_nothing_was_read_makes_nobody_silent(
     connection: Connection, live: Live, looks: Looks
 ) -> None:
     """The workers were down and the clock was not. One series had really stopped, ten minutes into it."""
-    await live.take([datapoint(60), datapoint(60, owner="plant-8")])
+    await live.receive([datapoint(60), datapoint(60, owner="plant-8")])
     if looks != "never":
         for minute in range(2, 60, 5):
             await live.run_clock(minute * MINUTE)
-    assert await verdicts(connection) == []
+    assert await freshness_changes(connection) == []
     waiting = [datapoint(n * MINUTE) for n in range(2, 61)]
     waiting += [datapoint(n * MINUTE + 1, owner="plant-8") for n in range(2, 11)]
     waiting.sort(key=lambda one: one.at)
     await live_through(live, waiting, looks, HOUR + 1)
     stopped = 10 * MINUTE + 1 + STALE_AFTER
-    assert await verdicts(connection) == [("dsp.a", "stale", stopped)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", stopped)]
     assert await alarm_edges(connection) == [("alarm-opened", stopped)]
     (row,) = await all_rows(connection, "select owner from tocsin.alarm")
     assert row["owner"] == "plant-8"

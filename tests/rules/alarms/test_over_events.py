@@ -14,7 +14,7 @@ from rules.lanes.record_lane import RecordLane
 from schemas.wire.event import Event
 from tests.clock.clock_setup import at, drain
 from tests.records import events
-from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, judged, virtual_now
+from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, virtual_now, write_batch
 from tests.rules.apply.apply_setup import event_bodies, note, put
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -229,6 +229,6 @@ async def test_the_record_lane_leaves_alarms_over_series_to_their_own(connection
     await put(connection, LINK + series + "  enabled: false\n")
     await put(connection, LINK + series)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
-    await judged(connection, compiled(series), [arrival(9, 71.2)])
+    await write_batch(connection, compiled(series), [arrival(9, 71.2)])
     await hear(connection, EventAlarms())
     assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("hot", "open")]

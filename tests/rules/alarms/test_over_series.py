@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rules.engine import Arrival, Open
 from tests.clock.clock_setup import at
-from tests.rules.alarms.alarm_batches import alarms, arrival, edges, virtual_now
-from tests.rules.alarms.series import Live, verdicts
+from tests.rules.alarms.alarm_batches import alarms, arrival, event_times, virtual_now
+from tests.rules.alarms.series import Live, freshness_changes
 from tests.rules.apply.apply_setup import put
 from tests.rules.engine.scenario import T0, Scenario
 from tests.sessions import Sessions
@@ -63,16 +63,16 @@ async def test_the_first_arrival_arms_one_watchdog_and_later_ones_touch_it_not(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1), dsp(2)])
+    await live.receive([dsp(1), dsp(2)])
     assert await watchdogs(connection) == [("dsp.a", 12)]
-    await live.take([dsp(3)])
-    await live.take([dsp(4)])
+    await live.receive([dsp(3)])
+    await live.receive([dsp(4)])
     assert await watchdogs(connection) == [("dsp.a", 12)]
 
 
 async def test_an_undeclared_series_is_stored_and_never_watched(connection: Connection, live: Live) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1, key="other")])
+    await live.receive([dsp(1, key="other")])
     assert await watchdogs(connection) == []
     assert await freshness(connection, "other") == ("fresh", True)
 
@@ -81,21 +81,21 @@ async def test_the_clock_calls_it_stale_and_the_next_arrival_fresh_again(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(12))
     await live.run_clock(12)
     assert await freshness(connection) == ("stale", False)
-    await live.take([dsp(20)])
+    await live.receive([dsp(20)])
     assert await freshness(connection) == ("fresh", False)
-    assert await verdicts(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 20)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 20)]
     assert await watchdogs(connection) == [("dsp.a", 30)]
 
 
 async def test_without_a_clock_the_worker_says_the_same(connection: Connection, live: Live) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1)])
-    await live.take([dsp(20)])
-    assert await verdicts(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 20)]
+    await live.receive([dsp(1)])
+    await live.receive([dsp(20)])
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 20)]
     assert await watchdogs(connection) == [("dsp.a", 30)]
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated order by seq")
     assert rows[0]["payload"]["age_s"] == 10
@@ -105,8 +105,8 @@ async def test_a_batch_after_an_outage_of_ours_holds_every_silence_that_was_real
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1), dsp(5), dsp(30), dsp(35), dsp(60)])
-    assert await verdicts(connection) == [
+    await live.receive([dsp(1), dsp(5), dsp(30), dsp(35), dsp(60)])
+    assert await freshness_changes(connection) == [
         ("dsp.a", "stale", 15),
         ("dsp.a", "fresh", 30),
         ("dsp.a", "stale", 45),
@@ -119,28 +119,32 @@ async def test_the_clock_that_was_first_makes_the_worker_judge_again(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE + ABSENT)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
 
     async def clock_first() -> None:
         await live.read_until(at(12))
         await live.run_clock(12)
 
-    assert await live.take([dsp(20)], meanwhile=clock_first) == 2
-    assert await verdicts(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 20)]
-    assert await edges(connection) == [("rules-applied", 0), ("alarm-opened", 16), ("alarm-resolved", 20)]
+    assert await live.receive([dsp(20)], meanwhile=clock_first) == 2
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 20)]
+    assert await event_times(connection) == [
+        ("rules-applied", 0),
+        ("alarm-opened", 16),
+        ("alarm-resolved", 20),
+    ]
 
 
 async def test_silence_opens_an_alarm_through_the_clocks_own_verdict(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE + ABSENT)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(100))
     await live.run_clock(12)
     assert await alarms(connection) == []
-    await live.hear(12)
+    await live.receive_staleness(12)
     assert [row["state"] for row in await alarms(connection)] == ["pending"]
-    await live.hear(13)
+    await live.receive_staleness(13)
     assert len(await alarms(connection)) == 1
     await live.run_clock(16)
     (row,) = await alarms(connection)
@@ -152,22 +156,22 @@ async def test_the_silence_of_another_series_of_the_owner_is_heard_first(
 ) -> None:
     """Whoever arrives: the rules hear of one owner in the order of instants."""
     await put(connection, TYPE + ABSENT)
-    await live.take([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
-    await live.take([dsp(13, key="dsp.b")])
-    assert await verdicts(connection) == [("dsp.a", "stale", 11)]
+    await live.receive([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
+    await live.receive([dsp(13, key="dsp.b")])
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11)]
     assert [row["since"] for row in await alarms(connection)] == [at(11)]
     assert await watchdogs(connection) == [("dsp.b", 15)]
 
 
 async def test_a_verdict_that_was_heard_already_is_dropped(connection: Connection, live: Live) -> None:
     await put(connection, TYPE + ABSENT)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(12))
     await live.run_clock(12)
-    await live.take([dsp(13)])
-    before = await edges(connection), await verdicts(connection)
-    await live.hear(14)
-    assert (await edges(connection), await verdicts(connection)) == before
+    await live.receive([dsp(13)])
+    before = await event_times(connection), await freshness_changes(connection)
+    await live.receive_staleness(14)
+    assert (await event_times(connection), await freshness_changes(connection)) == before
 
 
 WITHOUT = TYPE.replace("  interval: 4s\n", "")
@@ -178,20 +182,20 @@ async def test_an_apply_gives_watchdogs_their_new_tolerance_at_once(
 ) -> None:
     """A series that is silent has no arrival to set it right."""
     await put(connection, TYPE)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await put(connection, TYPE.replace("2.5", "5"))
     assert await watchdogs(connection) == [("dsp.a", 21)]
-    await live.take([dsp(2)])
+    await live.receive([dsp(2)])
     assert await watchdogs(connection) == [("dsp.a", 21)]
     await put(connection, WITHOUT)
     assert await watchdogs(connection) == []
-    await live.take([dsp(3)])
+    await live.receive([dsp(3)])
     assert await watchdogs(connection) == []
     await put(connection, TYPE)
     assert await watchdogs(connection) == [("dsp.a", 13)]
     await live.read_until(at(20))
     await live.run_clock(20)
-    assert await verdicts(connection) == [("dsp.a", "stale", 13)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 13)]
 
 
 @pytest.mark.parametrize("after", [WITHOUT, TYPE.replace("2.5", "50")], ids=["gone", "longer"])
@@ -199,16 +203,16 @@ async def test_a_silence_that_was_decided_before_the_apply_is_still_said(
     connection: Connection, live: Live, after: str
 ) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(11))
     await put(connection, after)
     await live.run_clock(12)
-    assert await verdicts(connection) == [("dsp.a", "stale", 11)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11)]
 
 
 async def test_a_more_specific_type_takes_its_series_over(connection: Connection, live: Live) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1), dsp(2, key="dsp.b")])
+    await live.receive([dsp(1), dsp(2, key="dsp.b")])
     own = TYPE.replace("load", "own").replace("dsp.*", "dsp.b").replace("4s", "8s")
     await put(connection, TYPE + "---" + own)
     assert await watchdogs(connection) == [("dsp.a", 11), ("dsp.b", 22)]
@@ -218,7 +222,7 @@ async def test_a_stale_series_is_not_watched_whatever_its_type_becomes(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(20))
     await live.run_clock(20)
     await put(connection, TYPE.replace("2.5", "5"))
@@ -231,9 +235,9 @@ async def test_the_silence_of_another_series_is_heard_first_also_long_after_the_
     """A backlog is drained an hour late: the watchdog fires late, and is for an instant long before."""
     await virtual_now(connection, at(3600))
     await put(connection, TYPE + ABSENT)
-    await live.take([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
-    await live.take([dsp(13, key="dsp.b")])
-    assert await verdicts(connection) == [("dsp.a", "stale", 11)]
+    await live.receive([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
+    await live.receive([dsp(13, key="dsp.b")])
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11)]
     assert [row["since"] for row in await alarms(connection)] == [at(11)]
 
 
@@ -278,7 +282,7 @@ def pure(heard: list[tuple[float, float, str]], until: float) -> list[tuple[str,
     scenario.wait_until(T0 + timedelta(seconds=until))
     return sorted(
         (one.alarm.rule, "opened" if isinstance(one, Open) else "resolved", (one.at - T0).total_seconds())
-        for one in scenario.edges()
+        for one in scenario.transitions()
     )
 
 
@@ -301,15 +305,15 @@ async def test_live_and_pure_agree_whoever_realises_what(
             now += gap
             batch.append((now, value, key))
         heard += batch
-        await live.take([dsp(began + seconds, value, key, owner) for seconds, value, key in batch])
+        await live.receive([dsp(began + seconds, value, key, owner) for seconds, value, key in batch])
         if "clock" in then:
             await live.run_clock(began + now)
         if "hear" in then:
-            await live.hear(began + now, owner)
+            await live.receive_staleness(began + now, owner)
     await live.read_until(at(began + now + 100))
     for _ in range(4):
         await live.run_clock(began + now + 100)
-        await live.hear(began + now + 100, owner)
+        await live.receive_staleness(began + now + 100, owner)
     rows = await all_rows(
         connection,
         "select rule, type, ts from tocsin.event where alarm_id is not null and owner = %s",

@@ -42,7 +42,7 @@ async def live(connection: Connection, sessions: Sessions) -> Live:
     found = Live(connection, await sessions("clock"))
     await found.begin()
     await put(connection, DOCUMENTS)
-    await found.take([arrival(1, 5, key="dsp.a"), arrival(2, 6, key="other")])
+    await found.receive([arrival(1, 5, key="dsp.a"), arrival(2, 6, key="other")])
     return found
 
 
@@ -97,7 +97,7 @@ async def test_what_is_expected_and_never_spoke_is_unknown_and_has_no_timer(
 
 
 async def test_the_first_datapoint_makes_it_known(connection: Connection, live: Live) -> None:
-    await live.take(
+    await live.receive(
         [arrival(3, 1, owner="plant-8", key="dsp.z"), arrival(4, 1, owner="plant-9", key="pump.speed")]
     )
     assert shown(await list_unknown(connection), "owner", "key") == [

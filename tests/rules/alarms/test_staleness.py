@@ -33,12 +33,12 @@ async def test_the_calculated_datapoint_is_the_pure_one(
 ) -> None:
     await put(connection, TYPE)
     labels, produced_at = {"zone": "hall 3"}, at(0) - timedelta(microseconds=1)
-    await live.take([Arrival(ARRIVED_AT, 1, "plant-7", "dsp.a", value, produced_at, labels)])
+    await live.receive([Arrival(ARRIVED_AT, 1, "plant-7", "dsp.a", value, produced_at, labels)])
     if by_clock:
         await live.read_until(at(12))
         await live.run_clock(12)
     else:
-        await live.take([Arrival(at(20), 2, "plant-7", "dsp.b", 1, at(20), {})])
+        await live.receive([Arrival(at(20), 2, "plant-7", "dsp.b", 1, at(20), {})])
     deadline = ARRIVED_AT + timedelta(seconds=10)
     pure = stale_datapoint(WentStale(deadline, "plant-7", "dsp.a", ARRIVED_AT, value, produced_at, labels))
     row = await one_row(

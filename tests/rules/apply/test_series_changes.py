@@ -14,7 +14,7 @@ from rules.apply import Applied
 from rules.engine import Arrival, Open
 from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, edges
-from tests.rules.alarms.series import Live, verdicts
+from tests.rules.alarms.series import Live, freshness_changes
 from tests.rules.apply.apply_setup import ACTOR, apply_only
 from tests.rules.apply.watched_series import OTHER, QUIET, watched
 from tests.rules.engine.scenario import T0, Scenario
@@ -49,20 +49,20 @@ def dsp(seconds: float, value: float = 1, key: str = "dsp.a", owner: str = "plan
 
 
 async def test_a_new_type_watches_the_existing_series(connection: Connection, live: Live) -> None:
-    await live.take([dsp(1), dsp(2, key="dsp.b"), dsp(3, key="other")])
+    await live.receive([dsp(1), dsp(2, key="dsp.b"), dsp(3, key="other")])
     await only(connection, watched("1m"))
     assert await watchdogs(connection) == [("dsp.a", 151), ("dsp.b", 152)]
 
 
 async def test_a_changed_tolerance_re_arms_in_both_directions(connection: Connection, live: Live) -> None:
     await only(connection, watched())
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await only(connection, watched("1m"))
     assert await watchdogs(connection) == [("dsp.a", 151)]
     await only(connection, watched("2s"))
     assert await watchdogs(connection) == [("dsp.a", 6)]
-    await live.take([dsp(7)])
-    assert await verdicts(connection) == [("dsp.a", "stale", 6), ("dsp.a", "fresh", 7)]
+    await live.receive([dsp(7)])
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 6), ("dsp.a", "fresh", 7)]
 
 
 async def test_a_shorter_tolerance_counts_from_the_change_and_never_in_the_past(
@@ -70,11 +70,11 @@ async def test_a_shorter_tolerance_counts_from_the_change_and_never_in_the_past(
 ) -> None:
     """The clock realises it for one owner, an arrival for the other."""
     await only(connection, watched("1m"))
-    await live.take([dsp(1), dsp(1, owner="plant-8")])
+    await live.receive([dsp(1), dsp(1, owner="plant-8")])
     await live.read_until(at(20))
     await only(connection, watched("4s"))
     assert await watchdogs(connection) == [("dsp.a", 20), ("dsp.a", 20)]
-    await live.take([dsp(30)])
+    await live.receive([dsp(30)])
     await live.run_clock(30)
     rows = await all_rows(
         connection, "select owner, ts, payload from tocsin.datapoint_calculated where kind = 'stale'"
@@ -86,10 +86,10 @@ async def test_a_shorter_tolerance_counts_from_the_change_and_never_in_the_past(
 async def test_a_passed_deadline_counts_with_the_old_tolerance(connection: Connection, live: Live) -> None:
     """The clock is late: the deadline is before the watermark, so the apply realises it."""
     await only(connection, watched("4s") + QUIET)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(20))
     await only(connection, watched("1m") + QUIET)
-    assert await verdicts(connection) == [("dsp.a", "stale", 11)]
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11)]
     assert await watchdogs(connection) == []
     assert [(row["state"], row["opened_at"]) for row in await alarms(connection)] == [("open", at(11))]
 
@@ -98,11 +98,11 @@ async def test_a_staleness_that_was_not_handled_yet_is_handled_by_the_old_rules(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + QUIET)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(20))
     await live.run_clock(20)
     await only(connection, watched() + OTHER)
-    assert await edges(connection) == [
+    assert await event_times(connection) == [
         ("rules-applied", 0),
         ("alarm-opened", 11),
         ("alarm-resolved", 11),
@@ -114,20 +114,20 @@ async def test_a_removed_type_disarms_and_a_stale_series_stays_stale_until_data_
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + OTHER)
-    await live.take([dsp(1), dsp(15, key="dsp.b")])
+    await live.receive([dsp(1), dsp(15, key="dsp.b")])
     await only(connection, OTHER)
     assert await watchdogs(connection) == []
     rows = await all_rows(connection, "select freshness from tocsin.current_value order by key")
     assert [row["freshness"] for row in rows] == ["stale", "fresh"]
-    await live.take([dsp(100), dsp(100, key="dsp.b")])
-    assert await verdicts(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 100)]
+    await live.receive([dsp(100), dsp(100, key="dsp.b")])
+    assert await freshness_changes(connection) == [("dsp.a", "stale", 11), ("dsp.a", "fresh", 100)]
     assert await watchdogs(connection) == []
 
 
 async def test_the_more_specific_type_applies_while_it_exists(connection: Connection, live: Live) -> None:
     general = watched("4s")
     await only(connection, general)
-    await live.take([dsp(1), dsp(1, key="dsp.b")])
+    await live.receive([dsp(1), dsp(1, key="dsp.b")])
     await only(connection, general + watched("1m", key="dsp.b", name="slow"))
     assert await watchdogs(connection) == [("dsp.a", 11), ("dsp.b", 151)]
     await only(connection, general)
@@ -138,7 +138,7 @@ async def test_a_rule_that_is_added_over_a_stale_series_opens_from_the_change_on
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + OTHER)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(60))
     await live.run_clock(60)
     await only(connection, watched() + OTHER + QUIET + "  for: 10s\n")
@@ -147,7 +147,7 @@ async def test_a_rule_that_is_added_over_a_stale_series_opens_from_the_change_on
     await live.run_clock(100)
     (row,) = await alarms(connection)
     assert (row["state"], row["opened_at"]) == ("open", at(70))
-    await live.take([dsp(110)])
+    await live.receive([dsp(110)])
     assert [row["state"] for row in await alarms(connection)] == ["resolved"]
 
 
@@ -155,7 +155,7 @@ async def test_an_alarm_that_a_new_rule_opens_at_once_is_seen_by_the_rules_of_th
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched() + OTHER)
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(60))
     applied = await only(connection, watched() + OTHER + QUIET)
     (event,) = await all_rows(connection, "select seq, ts from tocsin.event where type = 'alarm-opened'")
@@ -170,7 +170,7 @@ async def test_a_type_that_gets_on_stale_alarm_opens_alarms_for_series_that_are_
     connection: Connection, live: Live
 ) -> None:
     await only(connection, watched())
-    await live.take([dsp(1)])
+    await live.receive([dsp(1)])
     await live.read_until(at(60))
     await only(connection, watched(extra="  on_stale: alarm\n"))
     assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("stale:load", "open")]
@@ -217,7 +217,7 @@ async def test_live_and_pure_agree_through_changes_of_rules(
         scenario.wait_until(T0 + timedelta(seconds=now))
         if what == "send":
             scenario.send(1, key=text)
-            await live.take([dsp(began + now, 1, text, owner)])
+            await live.receive([dsp(began + now, 1, text, owner)])
             continue
         await live.read_until(at(began + now))
         if what == "apply":
@@ -226,9 +226,9 @@ async def test_live_and_pure_agree_through_changes_of_rules(
         for _ in range({"clock": 1, "end": 4}.get(what, 0)):
             await live.run_clock(began + now)
             if what == "end":
-                await live.hear(began + now, owner)
+                await live.receive_staleness(began + now, owner)
         if what == "hear":
-            await live.hear(began + now, owner)
+            await live.receive_staleness(began + now, owner)
     rows = await all_rows(
         connection,
         "select rule, type, ts from tocsin.event where alarm_id is not null and owner = %s",
@@ -237,7 +237,7 @@ async def test_live_and_pure_agree_through_changes_of_rules(
     found = sorted((row["rule"], row["type"][6:], (row["ts"] - at(began)).total_seconds()) for row in rows)
     expected = sorted(
         (one.alarm.rule, "opened" if isinstance(one, Open) else "resolved", (one.at - T0).total_seconds())
-        for one in scenario.edges()
+        for one in scenario.transitions()
     )
     assert found == expected
 
@@ -247,7 +247,7 @@ async def test_a_rule_that_comes_back_during_one_staleness_opens_another_alarm(
 ) -> None:
     """Nothing is read in between, so the staleness is evaluated as of the same instant each time."""
     await only(connection, watched())
-    await live.take([dsp(1), dsp(30, key="other")])
+    await live.receive([dsp(1), dsp(30, key="other")])
     for seconds in (40, 50):
         await only(connection, watched() + QUIET, seconds)
         await only(connection, watched(), seconds + 5)

@@ -139,12 +139,13 @@ class Scenario:
             self._step(rule, EventSeen(self.now, {**facts, **fields}))
         return self
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [
-            e.alarm.payload["message"] if isinstance(e, Open) else e.payload["message"] for e in self.edges()
+            e.alarm.payload["message"] if isinstance(e, Open) else e.payload["message"]
+            for e in self.transitions()
         ]
 
-    def edges(self) -> list[Open | Resolve]:
+    def transitions(self) -> list[Open | Resolve]:
         return [effect for effect in self.effects if isinstance(effect, Open | Resolve)]
 
     def _deadline(self, last: Arrival) -> datetime | None:

@@ -131,7 +131,7 @@ def test_a_window_is_judged_when_a_datapoint_arrives() -> None:
 
 def test_the_value_of_the_alarm_is_that_of_the_window() -> None:
     scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: avg}")).send(4).send(8)
-    assert scenario.edges()[0].payload["value"] == 6.0
+    assert scenario.transitions()[0].payload["value"] == 6.0
 
 
 def test_a_rule_that_does_not_look_back_remembers_nothing() -> None:

@@ -63,7 +63,7 @@ def test_an_alarm_whose_series_the_rule_no_longer_covers_is_resolved_with_the_re
     scenario = Scenario(rule("above: 65", datapoint="dsp.*")).send(70)
     scenario.at("1m").apply(rule("above: 65", datapoint="dsp.pressure"))
     assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot"]
-    assert scenario.edges()[-1].payload["reason"] == "rule-changed"
+    assert scenario.transitions()[-1].payload["reason"] == "rule-changed"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_alarm_of_a_rule_that_is_gone_is_resolved_with_the_reason(without: s
     scenario = Scenario(rule("above: 65", "keep_firing_for: 1h") + other).send(70).at("1m").send(60).at("2m")
     scenario.apply(without + other)
     assert scenario.log == ["0s opened dsp-hot", "2m resolved dsp-hot"]
-    assert scenario.edges()[-1].payload["reason"] == "rule-removed"
+    assert scenario.transitions()[-1].payload["reason"] == "rule-removed"
     assert scenario.timers == {}
 
 

@@ -26,12 +26,12 @@ TYPE = "datapoint_type: {name: t, key: '**', unit: °C, interval: 2m}\n"
 )
 def test_an_opened_alarm_says(lines: list[str], message: str) -> None:
     scenario = Scenario(TYPE + rule(*lines)).send(71.2).at("1h")
-    assert scenario.said() == [f"dsp-hot: dsp.temperature of plant-7 {message}"]
+    assert scenario.messages() == [f"dsp-hot: dsp.temperature of plant-7 {message}"]
 
 
 def test_a_rate_says_what_rose() -> None:
     scenario = Scenario(TYPE + rule("rate_increase: 0.5")).send(1).at("1s").send(3)
-    assert scenario.said() == [
+    assert scenario.messages() == [
         "dsp-hot: dsp.temperature of plant-7 is rising by more than 0.5 a second (3 °C at 2026-03-04T10:00:01Z)"
     ]
 
@@ -41,9 +41,10 @@ def test_a_resolved_alarm_says() -> None:
         Scenario(TYPE + rule("above: 65", "no_data: resolve")).send(70).at("1m").send(64).send(70).at("1h")
     )
     assert (
-        scenario.said()[1] == "dsp-hot: dsp.temperature of plant-7 is clear (64 °C at 2026-03-04T10:01:00Z)"
+        scenario.messages()[1]
+        == "dsp-hot: dsp.temperature of plant-7 is clear (64 °C at 2026-03-04T10:01:00Z)"
     )
-    assert scenario.said()[3] == (
+    assert scenario.messages()[3] == (
         "dsp-hot: dsp.temperature of plant-7 is stale and counts as clear"
         " (last 70 °C, stale since 2026-03-04T10:06:00Z)"
     )
@@ -51,7 +52,7 @@ def test_a_resolved_alarm_says() -> None:
 
 def test_the_payloads_of_both_edges_are_complete() -> None:
     scenario = Scenario(TYPE + rule("above: 65", "for: 1m")).send(70, zone="a").at("2m").send(60, zone="a")
-    opened, resolved = scenario.edges()
+    opened, resolved = scenario.transitions()
     facts = {"key": "dsp.temperature", "unit": "°C", "threshold": "above 65", "labels": {"zone": "a"}}
     assert opened.payload.items() >= {**facts, "value": 70, "since": "2026-03-04T10:00:00Z"}.items()
     assert (
@@ -69,30 +70,30 @@ def test_the_payloads_of_both_edges_are_complete() -> None:
 def test_the_author_may_word_the_message() -> None:
     template = 'message: "[{{ severity }}] {{ owner }}: {{ value | round }} {{ unit }} in {{ labels.zone }}"'
     scenario = Scenario(TYPE + rule("above: 65", template)).send(71.2, zone="hall 3")
-    assert scenario.said() == ["[warning] plant-7: 71 °C in hall 3"]
+    assert scenario.messages() == ["[warning] plant-7: 71 °C in hall 3"]
 
 
 def test_a_message_that_cannot_be_filled_is_replaced_by_the_default_and_reported() -> None:
     scenario = Scenario(TYPE + rule("above: 65", "message: '{{ labels.zone }}'")).send(71.2)
-    assert scenario.said()[0].startswith("dsp-hot: dsp.temperature of plant-7 is above 65")
+    assert scenario.messages()[0].startswith("dsp-hot: dsp.temperature of plant-7 is above 65")
     (failed,) = [effect for effect in scenario.effects if isinstance(effect, MessageFailed)]
     assert "zone" in failed.error
 
 
 def test_a_long_text_is_shown_in_part() -> None:
     scenario = Scenario(rule("fire: 'size(value) > 10'")).send("x" * 5000)
-    assert len(scenario.said()[0]) < 250
-    assert scenario.edges()[0].payload["value"] == "x" * 5000
+    assert len(scenario.messages()[0]) < 250
+    assert scenario.transitions()[0].payload["value"] == "x" * 5000
 
 
 def test_ids_are_those_of_what_happened_and_the_same_in_every_run() -> None:
     def edges() -> list[str]:
         scenario = Scenario(watched() + rule("above: 65", "for: 1m")).send(70).at("2m").send(60)
-        return [str(effect.alarm.id) for effect in scenario.edges()]
+        return [str(effect.alarm.id) for effect in scenario.transitions()]
 
     assert edges() == edges()
     assert edges()[0] == "5e93c686-4d34-530f-bc7b-20706dcc911a"
     scenario = Scenario(rule("above: 65")).send(70)
-    (opened,) = scenario.edges()
+    (opened,) = scenario.transitions()
     ids = {transition_event_id(opened.alarm.id, name, opened.at) for name in ("opened", "resolved")}
     assert len(ids) == 2

@@ -85,7 +85,7 @@ def test_no_data_alarm_holds_an_alarm_that_was_about_to_resolve() -> None:
 def test_no_data_resolve_ends_the_alarm() -> None:
     scenario = Scenario(watched() + rule("above: 65", "no_data: resolve")).send(70).at("1h")
     assert scenario.log == ["0s opened dsp-hot", "5m resolved dsp-hot"]
-    assert scenario.edges()[-1].payload["reason"] == "no-data"
+    assert scenario.transitions()[-1].payload["reason"] == "no-data"
 
 
 def test_no_data_resolve_waits_for_no_data_for() -> None:
@@ -142,7 +142,7 @@ def test_on_stale_alarm_of_a_type_is_a_rule_of_its_own() -> None:
     text = watched("on_stale: alarm", "severity: high", "for: 10m") + rule("above: 65")
     scenario = Scenario(text).send(1).at("20m").send(1)
     assert scenario.log == ["15m opened stale:temperature", "20m resolved stale:temperature"]
-    assert scenario.edges()[0].alarm.severity == 4
+    assert scenario.transitions()[0].alarm.severity == 4
 
 
 def test_the_most_specific_type_decides_about_silence() -> None:

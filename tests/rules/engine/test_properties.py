@@ -168,7 +168,7 @@ def test_the_engine_agrees_with_the_semantics_written_second_by_second(
         scenario.wait_until(T0 + timedelta(seconds=second)).send(value)
     scenario.is_lazy = False
     scenario.wait_until(T0 + timedelta(seconds=second + 300))
-    said = [f"{int((e.at - T0).total_seconds())} {_edge(e)}" for e in scenario.edges()]
+    said = [f"{int((e.at - T0).total_seconds())} {_edge(e)}" for e in scenario.transitions()]
     assert said == edges(arrivals, timing, 5, clear, second + 300)
 
 

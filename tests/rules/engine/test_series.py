@@ -27,13 +27,13 @@ def test_for_must_have_passed_for_one_and_the_same_series() -> None:
     scenario = Scenario(DISKS).send(95, "disk.a.used").at("8m").send(95, "disk.b.used")
     scenario.at("9m").send(10, "disk.a.used").at("1h")
     assert scenario.log == ["18m opened full"]
-    assert scenario.edges()[0].payload["key"] == "disk.b.used"
+    assert scenario.transitions()[0].payload["key"] == "disk.b.used"
 
 
 def test_the_series_that_has_fired_for_longest_makes_the_alarm() -> None:
     scenario = Scenario(DISKS).send(95, "disk.b.used").at("1m").send(95, "disk.a.used").at("1h")
     assert scenario.log == ["10m opened full"]
-    assert scenario.edges()[0].payload["key"] == "disk.b.used"
+    assert scenario.transitions()[0].payload["key"] == "disk.b.used"
 
 
 def test_a_second_series_that_fires_does_not_touch_the_pending_alarm() -> None:
@@ -66,7 +66,7 @@ def test_a_series_that_is_not_clear_for_long_enough_holds_the_alarm() -> None:
 def test_the_resolution_tells_of_the_series_that_was_clear_last() -> None:
     scenario = Scenario(DISKS).send(95, "disk.a.used").send(96, "disk.b.used")
     scenario.at("20m").send(10, "disk.a.used").at("21m").send(11, "disk.b.used").at("1h")
-    resolved = scenario.edges()[-1].payload
+    resolved = scenario.transitions()[-1].payload
     assert (resolved["key"], resolved["value"]) == ("disk.b.used", 11)
 
 
@@ -97,4 +97,4 @@ def test_the_labels_of_the_type_count_as_those_of_its_series() -> None:
     )
     assert scenario.send(70).log == []
     assert scenario.send(70, line="b").log == ["0s opened dsp-hot"]
-    assert scenario.edges()[0].payload["labels"] == {"zone": "north", "line": "b"}
+    assert scenario.transitions()[0].payload["labels"] == {"zone": "north", "line": "b"}

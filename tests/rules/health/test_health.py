@@ -98,9 +98,9 @@ async def test_a_system_that_was_never_heard_of_is_gray_and_says_so_once(
 
 async def test_the_first_datapoint_of_a_member_makes_it_known(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
-    await live.take([dsp(1), dsp(2)])
+    await live.receive([dsp(1), dsp(2)])
     assert (await recorded(connection))[1:] == [(1, "ok", None)]
-    await live.take([dsp(3, key="dsp.z", owner="plant-8")])
+    await live.receive([dsp(3, key="dsp.z", owner="plant-8")])
     await health(connection)
     (row,) = await list_health(connection)
     assert [(one["key"], one["condition"]) for one in row["not_ok"]] == [("dsp.b", "no-data")]
@@ -110,14 +110,14 @@ async def test_an_alarm_of_a_required_member_is_an_outage_and_of_an_optional_one
     connection: Connection, live: Live
 ) -> None:
     await only(connection, RULES)
-    await live.take([dsp(1), dsp(1, key="dsp.b")])
-    await live.take([dsp(2, 70, key="dsp.b")])
+    await live.receive([dsp(1), dsp(1, key="dsp.b")])
+    await live.receive([dsp(2, 70, key="dsp.b")])
     assert await health(connection) == ("degraded", None)
-    await live.take([dsp(3, 70)])
+    await live.receive([dsp(3, 70)])
     assert await health(connection) == ("outage", None)
-    await live.take([dsp(4, 50)])
+    await live.receive([dsp(4, 50)])
     assert await health(connection) == ("degraded", None)
-    await live.take([dsp(5), dsp(5, key="dsp.b")])
+    await live.receive([dsp(5), dsp(5, key="dsp.b")])
     assert await health(connection) == ("ok", None)
     assert [value for _, value, _ in await recorded(connection)][1:] == [
         "ok",
@@ -132,16 +132,16 @@ async def test_the_clocks_own_verdicts_are_facts_like_those_of_workers(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, TYPE + HOT + "  for: 5s\n" + SYSTEM)
-    await live.take([dsp(1, 70)])
+    await live.receive([dsp(1, 70)])
     await live.read_until(at(30))
     await live.run_clock(6)
     assert await health(connection) == ("outage", None)
-    await live.take([dsp(31, 1)])
+    await live.receive([dsp(31, 1)])
     assert await health(connection) == ("ok", None)
     await live.read_until(at(60))
     await live.run_clock(60)
     assert await health(connection) == ("ok", None), "the rules have not heard of the silence yet"
-    await live.hear(60)
+    await live.receive_staleness(60)
     assert await health(connection) == ("unknown", "stale")
     assert (await recorded(connection))[1:] == [
         (1, "ok", None),
@@ -153,7 +153,7 @@ async def test_the_clocks_own_verdicts_are_facts_like_those_of_workers(
 
 async def test_a_member_that_nothing_judges_is_uncovered(connection: Connection, live: Live) -> None:
     await only(connection, "system:\n  name: cooling\n  members:\n    - {owner: plant-7, key: other}\n")
-    await live.take([dsp(1, key="other")])
+    await live.receive([dsp(1, key="other")])
     assert await health(connection) == ("unknown", "uncovered")
     rule = "---\nevent_rule:\n  name: o\n  datapoint: other\n  above: 5\n"
     await only(
@@ -164,7 +164,7 @@ async def test_a_member_that_nothing_judges_is_uncovered(connection: Connection,
 
 async def test_a_system_that_is_removed_says_a_last_word(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
-    await live.take([dsp(1, 70)])
+    await live.receive([dsp(1, 70)])
     await live.read_until(at(8))
     await only(connection, TYPE + HOT + WARM, 9)
     assert await list_health(connection) == []
@@ -174,7 +174,7 @@ async def test_a_system_that_is_removed_says_a_last_word(connection: Connection,
 
 async def test_members_follow_their_document(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
-    await live.take([dsp(1), dsp(1, 70, owner="plant-8", key="dsp.y")])
+    await live.receive([dsp(1), dsp(1, 70, owner="plant-8", key="dsp.y")])
     assert await health(connection) == ("outage", None)
     await only(connection, TYPE + HOT + WARM + SYSTEM.replace("    - {owner: plant-8, type: load}\n", ""), 2)
     assert await health(connection) == ("ok", None)
@@ -184,7 +184,7 @@ async def test_health_waits_for_the_partition_that_lags_behind(connection: Conne
     """What the other partition has still to say may be of an earlier instant."""
     await only(connection, RULES)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 1)")
-    await live.take([dsp(5, 70)])
+    await live.receive([dsp(5, 70)])
     assert await health(connection) == ("unknown", "no-data"), "nothing was read of the other one"
     await live.read_until(at(4), 1)
     assert await health(connection) == ("unknown", "no-data")
@@ -196,8 +196,8 @@ async def test_health_waits_for_a_sustain_that_the_clock_has_still_to_fire(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, TYPE + HOT + "  for: 5s\n" + SYSTEM)
-    await live.take([dsp(2, 70)])
-    await live.take([dsp(9, 1, owner="plant-8")])
+    await live.receive([dsp(2, 70)])
+    await live.receive([dsp(9, 1, owner="plant-8")])
     assert len(await recorded(connection)) == 2, "the sustain of 7 s comes before what was seen at 9 s"
     assert await all_rows(connection, "select * from tocsin.member_observation")
     await live.run_clock(9)
@@ -209,21 +209,21 @@ async def test_health_waits_for_a_silence_that_nobody_has_looked_at(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, RULES)
-    await live.take([dsp(1), dsp(1, owner="plant-8")])
-    await live.take([dsp(30, 70, owner="plant-8")])
+    await live.receive([dsp(1), dsp(1, owner="plant-8")])
+    await live.receive([dsp(30, 70, owner="plant-8")])
     assert (await recorded(connection))[1:] == [(1, "ok", None)], "plant-7 was silent from 11 s on"
     await live.run_clock(30)
     assert (await recorded(connection))[1:] == [(1, "ok", None)], "and no rule has heard of it yet"
-    await live.hear(30)
+    await live.receive_staleness(30)
     assert (await recorded(connection))[2:] == [(11, "unknown", "stale"), (30, "outage", None)]
 
 
 async def test_health_waits_until_an_instant_is_over(connection: Connection, live: Live) -> None:
     """The next batch may bring more of it."""
     await only(connection, RULES)
-    await live.take([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
+    await live.receive([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
     await HealthDecider(Settings()).decide(connection)
-    await live.take([dsp(5, 1)])
+    await live.receive([dsp(5, 1)])
     assert (await recorded(connection))[1:] == [(1, "ok", None)]
 
 
@@ -237,8 +237,8 @@ TENTH_SECOND = [
 
 
 async def until_the_twelfth_second(live: Live) -> None:
-    await live.take([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
-    await live.take([dsp(10, 1), dsp(10, 70, owner="plant-8"), dsp(11, owner="plant-8"), dsp(12)])
+    await live.receive([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
+    await live.receive([dsp(10, 1), dsp(10, 70, owner="plant-8"), dsp(11, owner="plant-8"), dsp(12)])
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 500])
@@ -295,7 +295,7 @@ async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_th
     )
     await only(connection, TYPE + HOT + "---\nsystem:\n  name: cooling\n  members:\n" + members)
     for seconds, owner, value in [(1, 5, 1), (2, 4, 70), (3, 1, 70), (4, 4, 1), (5, 1, 1)]:
-        await live.take([dsp(seconds, value, owner=f"plant-{owner}")])
+        await live.receive([dsp(seconds, value, owner=f"plant-{owner}")])
         await decide(connection)
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated order by seq")
     told = [

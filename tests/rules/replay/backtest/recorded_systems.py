@@ -41,7 +41,7 @@ class Systems(Live):
     applied_s = 0.5
 
     async def arrive(self, arrivals: Sequence[Arrival]) -> None:
-        await self.take(arrivals)
+        await self.receive(arrivals)
         await self.worker.execute(
             "update tocsin.lane_partition set last_seq = %s where lane = 'data' and partition = %s",
             (arrivals[-1].seq, self.partition_of(arrivals[-1].owner)),
@@ -100,7 +100,7 @@ class Systems(Live):
             await self.run_clock(max(self.now))
         elif what == "read calculated":
             for far in (0, 1):
-                await self.hear(self.now[far], self.owners[far])
+                await self.receive_staleness(self.now[far], self.owners[far])
         elif what == "deliver":
             await self.deliver()
 
@@ -140,7 +140,7 @@ class Systems(Live):
             await self.run_clock(self.now[0])
             while unhandled := await all_rows(self.worker, UNHANDLED):
                 for row in unhandled:
-                    await self.hear(self.now[0], row["owner"])
+                    await self.receive_staleness(self.now[0], row["owner"])
                 await self.run_clock(self.now[0])
             await self.decide()
             if not await self.deliver():
