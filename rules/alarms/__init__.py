@@ -1,10 +1,10 @@
 """Alarms: what workers decide about them, and what operators do to them.
 
-Guarantees: at most one alarm of an (event_rule, owner) is pending or open, whatever races: a partial
-unique index enforces it. Every transition is one event of the record log. Acknowledgement and snooze
-are stored next to the state: an operator never resolves an alarm, the rule does.
+Guarantees: at most one alarm of an (event_rule, owner) is pending or open: a partial unique index
+enforces it. Every transition is one event of the record log. Acknowledgement and snooze are stored
+next to the state: an operator never resolves an alarm, the rule does.
 
-Why the work of operators is separate: a worker commits under the fence of its partition and compares
-versions. The command of an operator is a short transaction that changes no state that the engine
-reads.
+Why the work of operators is separate: a worker commits under the fence of its partition and
+compares versions. The command of an operator is a short transaction that changes no state that the
+engine reads.
 """

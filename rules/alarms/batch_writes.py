@@ -1,4 +1,4 @@
-"""Writes of a batch: the states and effects of the engine, collected as rows and one list of events.
+"""Writes of a batch: states and effects of the engine, collected as rows and one list of events.
 
 Guarantee: an `AlarmBatch` starts from states that were read without a lock, and writes only if they
 are still current. If the clock or an apply changed one of them, `timers` or `entities` raises
@@ -138,7 +138,8 @@ class AlarmBatch(Writes):
     ) -> None:
         """Evaluate an input.
 
-        `correlation_id` is the one of an event. An alarm over datapoints begins a correlation of its own.
+        `correlation_id` is the one of an event. An alarm over datapoints begins a correlation of
+        its own.
         """
         self._apply((rule.name, owner), input.at, lambda state: step(rule, state, input), correlation_id)
 

@@ -1,8 +1,8 @@
 """Series that a document expects and that have never sent data: their freshness is `unknown`. Pure.
 
-Guarantee: an expectation is an owner of a datapoint_type, or a member of a system. Any series of the
-owner that has the key, or the type, meets it. This is computed on demand: no timer is armed for a
-series that has never sent data, and nothing fires.
+Guarantee: an expectation is an owner of a datapoint_type, or a member of a system. Any series of
+the owner that has the key, or the type, meets it. This is computed on demand: no timer is armed for
+a series that has never sent data, and nothing fires.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explains the state of an alarm from its records: when it began, its transitions, its operators, its runs.
+"""Explains the state of an alarm: when it began, its transitions, its operators and its runs.
 
 Guarantee: every line of the history names the seq of its event. Nothing is computed that is not in
 the records.

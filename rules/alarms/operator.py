@@ -1,8 +1,8 @@
 """Commands of operators for alarms: acknowledge and snooze.
 
 Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all.
-Acknowledging twice changes nothing: the first acknowledgement stays. A snooze is a timer, so it ends
-by itself (`alarm-snooze-ended`).
+Acknowledging twice changes nothing: the first acknowledgement stays. A snooze is a timer, so it
+ends by itself (`alarm-snooze-ended`).
 
 On failure: `Refused` names the state of the alarm.
 """

@@ -64,7 +64,7 @@ class EventAlarms:
 
 
 def _input(event: Event) -> EventSeen | None:
-    """The input with one activation for all rules; None for an event that conditions cannot read."""
+    """The input of all rules; None for an event that conditions cannot read."""
     facts = event.facts()
     try:
         return EventSeen(event.recordedat, facts, event_activation(event_environment(), facts))

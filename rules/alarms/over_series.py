@@ -2,8 +2,8 @@
 
 Guarantee: the inputs of one owner are evaluated in the order of their instants. A deadline that is
 due before an arrival is realised first, at its nominal time, either by the clock or by the batch
-that reads the arrival. If the clock has recorded that a series is stale, the rules evaluate it here,
-before anything later of the same owner. If it has not, this batch records it and deletes the
+that reads the arrival. If the clock has recorded that a series is stale, the rules evaluate it
+here, before anything later of the same owner. If it has not, this batch records it and deletes the
 watchdog; a watchdog that is already gone means that the clock was faster, and the batch is planned
 again. So the results depend on arrivals alone.
 
@@ -58,7 +58,10 @@ class SeriesAlarms:
 
 
 class OwnerWatermark(NamedTuple):
-    """An instant up to which the deadlines of an owner can be decided: staleness, and sustains of members."""
+    """The instant up to which deadlines of an owner can be decided.
+
+    These are the deadlines of series and, for owners of members, the ends of sustains.
+    """
 
     owner: str
     until: datetime
@@ -188,7 +191,10 @@ async def _evaluate(
 def _timeline(
     inputs: Sequence[SeriesInput], tracker: StalenessTracker, skipped: AbstractSet[SeriesKey]
 ) -> tuple[list[Arrival | WentStale], list[NewCalculated]]:
-    """The inputs of the rules in order, and the calculated datapoints to append. `skipped` series have none."""
+    """The inputs of the rules in order, and the calculated datapoints to append.
+
+    `skipped` series have none.
+    """
     timeline: list[Arrival | WentStale] = []
     calculated: list[NewCalculated] = []
     last: OwnerWatermark | None = None

@@ -1,4 +1,4 @@
-"""Reads alarms for operators: one by its id or the beginning of it, or many by filters, with their history.
+"""Reads alarms for operators: one by its id, or many by filters, with their history.
 
 Guarantee: reads only. An id may be shortened as long as it identifies one alarm.
 """

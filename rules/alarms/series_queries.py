@@ -49,7 +49,10 @@ async def list_unknown(
     type: str | None = None,
     limit: int = 100,
 ) -> list[dict[str, Any]]:
-    """The series that a document expects and that have no data, by owner. `key` may be a pattern."""
+    """The series that a document expects and that have no data, by owner.
+
+    `key` may be a pattern.
+    """
     types, systems = await _read_documents(connection)
     if type is not None:
         _check_type(types, type)

@@ -1,4 +1,4 @@
-"""Staleness of series: when a series becomes stale, and the calculated datapoints that say so. Pure.
+"""Staleness of series: the deadline of a series, and the calculated datapoints about it. Pure.
 
 This is the one definition. Workers, rule tests and backtests call it. The clock does the same in
 SQL (`clock/sql/lock_due_watchdogs.sql`, `clock/sql/append_staleness.sql`); a test holds both equal.
@@ -26,7 +26,10 @@ SeriesKey = tuple[str, str]
 
 
 class StoredSeries(NamedTuple):
-    """A row of rules.alarms/read_series. A series that cannot become stale in the batch has no value and no labels."""
+    """A row of rules.alarms/read_series.
+
+    A series that cannot become stale in the batch has no value and no labels.
+    """
 
     owner: str
     key: str
@@ -60,7 +63,10 @@ class TrackedSeries:
 
     @property
     def deadline(self) -> datetime | None:
-        """When the series becomes stale, or became stale without the rules having processed it; None: never."""
+        """The instant at which the series becomes stale.
+
+        None: it is not watched, or the rules have processed its staleness.
+        """
         if self.stale_since is not None:
             return None if self.handled_stale_since == self.stale_since else self.stale_since
         if self.stale_after is None:
@@ -89,7 +95,10 @@ class TrackedSeries:
         return self.is_watchdog_expired or armed_with != stored.stale_after
 
     def arrive(self, arrival: Arrival) -> None:
-        """Follow an arrival. The newest `ts` has the current value, even if it did not arrive last."""
+        """Follow an arrival.
+
+        The newest `ts` has the current value, even if it did not arrive last.
+        """
         self.arrived_at = arrival.at
         if arrival.ts >= self.ts:
             self.value, self.ts, self.labels = arrival.value, arrival.ts, arrival.labels
@@ -111,12 +120,18 @@ class PassedDeadline(NamedTuple):
 
 
 class StalenessTracker:
-    """Series of a batch or of a replay. It starts from stored series and follows arrivals and deadlines."""
+    """Series of a batch or of a replay.
+
+    It starts from stored series and follows arrivals and deadlines.
+    """
 
     def __init__(
         self, stored: Iterable[StoredSeries], types: TypeIndex, *, track_unwatched: bool = False
     ) -> None:
-        """`track_unwatched`: track series that are not watched, too. In a replay a type may begin to watch them."""
+        """`track_unwatched`: track series that are not watched, too.
+
+        In a replay a type may begin to watch them.
+        """
         self._types = types
         self._track_unwatched = track_unwatched
         self._series: dict[SeriesKey, TrackedSeries] = {}
@@ -194,7 +209,7 @@ class StalenessTracker:
 
 
 def stale_datapoint(went_stale: WentStale) -> NewCalculated:
-    """The calculated datapoint of a series that became stale, equal to the one of clock/append_staleness."""
+    """The calculated datapoint of a series that became stale, equal to clock/append_staleness."""
     return NewCalculated(
         owner=went_stale.owner,
         key=went_stale.key,

@@ -1,9 +1,9 @@
 """The rule book: the documents in force at each seq, and their compiled form.
 
 Guarantee: the documents that decide about one input were in force together, however late the input
-is read and whatever was applied since. Documents change only at the seq of a `rules-applied` event,
-so one compiled form serves all seqs between two of them. The next `refresh` reads a new apply; no
-restart is needed.
+is read and however often rules were applied since. Documents change only at the seq of a
+`rules-applied` event, so one compiled form serves all seqs between two of them. The next `refresh`
+reads a new apply; no restart is needed.
 
 Lanes choose the seq differently. The record lane uses the seq of the record: `refresh`, then `at`.
 The sequences of the data lane are different ones, so it uses the newest apply (`newest_rules`, then

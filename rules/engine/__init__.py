@@ -1,4 +1,4 @@
-"""The engine of event_rules. Pure: live workers, rule tests and backtests are three shells around it.
+"""The pure engine of event_rules. Live workers, rule tests and backtests are shells around it.
 
 Guarantee: the same inputs in the same order give the same alarms, ids and texts. It makes no
 difference which shell runs the engine, how often it calls `advance`, and whether it stores the

@@ -15,7 +15,7 @@ from rules.engine.types import NO_TYPES, TypeIndex
 
 
 class CompiledRules:
-    """An immutable set of rules, without disabled ones and with those that `on_stale: alarm` implies."""
+    """An immutable set of enabled rules, with those that `on_stale: alarm` implies."""
 
     def __init__(self, rules: Iterable[Rule], types: TypeIndex = NO_TYPES) -> None:
         rules = list(rules)

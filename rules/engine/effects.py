@@ -66,7 +66,10 @@ class ArmSustain:
 
 @dataclass(frozen=True, slots=True)
 class CancelSustain:
-    """Delete the timer. If it is already gone, the clock fired it first: read the state and step again."""
+    """Delete the timer.
+
+    If it is already gone, the clock fired it first: read the state and step again.
+    """
 
     alarm_id: uuid.UUID
     key: SustainKey
@@ -87,7 +90,10 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """The alarm ends at `at`. `payload` is the payload of its `alarm-resolved` event, with the reason."""
+    """The alarm ends at `at`.
+
+    `payload` is the payload of its `alarm-resolved` event, with the reason.
+    """
 
     alarm: Alarm
     at: datetime

@@ -17,7 +17,10 @@ Value = float | int | str | bool
 
 
 class Arrival(NamedTuple):
-    """A datapoint of a producer: finite, without NUL (`schemas.values.json_shape`), with its own labels."""
+    """A datapoint of a producer, with its own labels.
+
+    Its value is finite and without NUL (`schemas.values.json_shape`).
+    """
 
     at: datetime
     seq: int
@@ -29,7 +32,10 @@ class Arrival(NamedTuple):
 
 
 class WentStale(NamedTuple):
-    """The deadline `at` passed without a datapoint after `last_arrival`. The rest is the last datapoint."""
+    """The deadline `at` passed without a datapoint after `last_arrival`.
+
+    The rest is the last datapoint.
+    """
 
     at: datetime
     owner: str
@@ -43,7 +49,10 @@ class WentStale(NamedTuple):
 
 
 class EventSeen(NamedTuple):
-    """An event, with its facts (`schemas.wire.event_facts`). All rules may share one `activation`."""
+    """An event, with its facts (`schemas.wire.event_facts`).
+
+    All rules may share one `activation`.
+    """
 
     at: datetime
     facts: Mapping[str, Any]

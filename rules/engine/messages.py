@@ -1,7 +1,7 @@
 """Messages and payloads of the events of an alarm.
 
-Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value, the
-threshold, for how long and since when. It contains what was known when the alarm began, so live
+Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value,
+the threshold, for how long and since when. It contains what was known when the alarm began, so live
 workers, rule tests and backtests write the same text.
 """
 
@@ -28,7 +28,10 @@ _MAX_TEXT_LENGTH = 100
 def opened_payload(
     rule: Rule, owner: str, key: str, firing: FiringSeries
 ) -> tuple[dict[str, Any], MessageFailed | None]:
-    """The payload of `alarm-opened`. A `message` that cannot be filled is replaced by the default text."""
+    """The payload of `alarm-opened`.
+
+    A `message` that cannot be filled is replaced by the default text.
+    """
     threshold = STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold
     payload: dict[str, Any] = {
         "threshold": threshold,

@@ -37,7 +37,7 @@ _MAX_CACHED_SERIES = 200_000
 _DECIDING_KEYS = {
     *("datapoint", "event", "window", "for_", "keep_firing_for", "cooldown", "no_data", "no_data_for"),
 }
-"""The keys of a document on which decisions depend, besides the conditions."""
+"""The keys of a document on which decisions depend, in addition to the conditions."""
 
 
 class RuleInvalid(InvalidInput):
@@ -59,7 +59,8 @@ class Rule:
         self.document = document
         self.types = types
         self.type_name = type_name
-        """The datapoint_type that implies this rule (`on_stale: alarm`); the rule covers only its series."""
+        """The datapoint_type that implies this rule (`on_stale: alarm`); the rule covers only its
+        series."""
         self.severity = level(document.severity)
         self.sustain = document.for_ or _ZERO
         self.sustain_text = f" for {format_duration(self.sustain)}" if self.sustain else ""

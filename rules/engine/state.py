@@ -79,7 +79,10 @@ class RuleState(NamedTuple):
 
     @property
     def holding(self) -> frozenset[str]:
-        """The series that keep the alarm open: those that fire or, while it is clearing, those that it waits for."""
+        """The series that keep the alarm open.
+
+        They are those that fire or, while the alarm is clearing, those that it waits for.
+        """
         clear_due_at = self.due_at if self.phase == "clearing" else None
         firing_series = self.firing_series.items()
         return frozenset(key for key, firing in firing_series if firing.clear_due_at == clear_due_at)
@@ -177,7 +180,10 @@ def _firing_series(stored: Mapping[str, Any]) -> FiringSeries:
 
 
 def _value(value: Value) -> Value:
-    """A number that conditions can read. Postgres writes 1e23 with all its digits, and CEL has no such integer."""
+    """A number that conditions can read.
+
+    Postgres writes 1e23 with all its digits, and CEL has no such integer.
+    """
     return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 

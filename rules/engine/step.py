@@ -2,8 +2,8 @@
 
 Guarantee: decisions depend on the inputs alone, never on when or how often `advance` is called. A
 deadline at or before the instant of an input is realised first, at its nominal time; `advance` does
-the same if no input comes. An input that changes nothing returns the very same state and no effects.
-There is one alarm per rule and owner: it is open while any series of the owner fires.
+the same if no input comes. An input that changes nothing returns the very same state and no
+effects. There is one alarm per rule and owner: it is open while any series of the owner fires.
 
 A series that is not part of an open alarm is evaluated with `fire`, one that is with `clear`
 (default: `fire` is false). A condition that fails to evaluate is undecided, and the series stays as
@@ -11,8 +11,9 @@ it was. The alarm is pending from the datapoint that fires until `for` has passe
 is clearing while all its series are clear and `keep_firing_for` runs. An alarm opens only after
 `cooldown` has passed since the last one opened, and only if the condition is still true then.
 
-Why a deadline comes before an input of the same instant: a condition that was true for exactly `for`
-was true for long enough. The clock fires up to the last arrival that it knows, and must decide alike.
+Why a deadline comes before an input of the same instant: a condition that was true for exactly
+`for` was true for long enough. The clock fires up to the last arrival that it knows, and must
+decide alike.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ _EVENTS_KEY = ""
 
 
 def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects]:
-    """Evaluate an input. The rule must cover its key or event type: `CompiledRules` finds such rules."""
+    """Evaluate an input.
+
+    The rule must cover its key or event type: `CompiledRules` finds such rules.
+    """
     effects: Effects = ()
     if state.due_at is not None and state.due_at <= input.at:
         state, effects = advance(state, input.at)
@@ -145,7 +149,10 @@ def _continue(
     clear_for: timedelta,
     evaluated: EvaluatedInput,
 ) -> tuple[RuleState, Effects]:
-    """A series that fires was evaluated again. It stays as it is if the conditions are undecided."""
+    """A series that fires was evaluated again.
+
+    It stays as it is if the conditions are undecided.
+    """
     if firing is None or is_firing is None or is_firing == (firing.clear_due_at is None):
         return state, ()
     if is_firing:
@@ -161,12 +168,15 @@ def _continue(
 def _leave(
     rule: Rule, state: RuleState, input: Arrival | WentStale, firing: FiringSeries | None
 ) -> tuple[RuleState, Effects]:
-    """The labels changed and the rule no longer covers the series, which therefore counts as clear."""
+    """The labels changed, and a series that the rule no longer covers counts as clear."""
     return _continue(rule, state, firing, False, rule.keep_firing_for, _evaluated(input, input.value))
 
 
 def _firing_series(state: RuleState, key: str, at: datetime) -> FiringSeries | None:
-    """The entry of a series that fires; None once it was clear for long enough, even if others keep the alarm open."""
+    """The entry of a series that fires.
+
+    None once it was clear for long enough, even if others keep the alarm open.
+    """
     firing = state.firing_series.get(key)
     if firing is None or (firing.clear_due_at is not None and firing.clear_due_at <= at):
         return None
@@ -174,7 +184,10 @@ def _firing_series(state: RuleState, key: str, at: datetime) -> FiringSeries | N
 
 
 def _is_open(state: RuleState, firing: FiringSeries | None) -> bool:
-    """Whether `clear` decides. A series that only had no data has not met `fire`, so `fire` decides."""
+    """Whether `clear` decides.
+
+    A series that only had no data has not met `fire`, so `fire` decides.
+    """
     return firing is not None and firing.cause == "fired" and state.phase in ("open", "clearing")
 
 

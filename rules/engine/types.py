@@ -1,8 +1,8 @@
 """Index from a key to its datapoint_type.
 
-Guarantee: if several types cover a key, the most specific one is its type (part by part, text before
-`*` before `**`), then the first by name; the order of files has no effect. The health of a system has
-no type: Tocsin itself writes it when it changes, and it is never stale.
+Guarantee: if several types cover a key, the most specific one is its type (part by part, text
+before `*` before `**`), then the first by name; the order of files has no effect. The health of a
+system has no type: Tocsin itself writes it when it changes, and it is never stale.
 """
 
 from __future__ import annotations

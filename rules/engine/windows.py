@@ -1,11 +1,11 @@
 """Aggregates the datapoints of a time window, with bounded memory.
 
 Guarantee: a window of `over` is stored as at most `BUCKETS` buckets of `over / BUCKETS`, aligned to
-the epoch, whatever the rate of arrivals. A value counts from its arrival until its bucket is `over`
-old: the window reaches back between 59/60 of `over` and `over`. The result depends on arrivals alone.
+the epoch, at any rate of arrivals. A value counts from its arrival until its bucket is `over` old:
+the window reaches back between 59/60 of `over` and `over`. The result depends on arrivals alone.
 
-`rate` is (newest - oldest) / seconds between their arrivals; None while there are no two instants. A
-text can only be counted; other reductions ignore it.
+`rate` is (newest - oldest) / seconds between their arrivals; None while there are no two instants.
+A text can only be counted; other reductions ignore it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BUCKETS = 60
 
 Reduce = Literal["avg", "min", "max", "sum", "count", "rate"]
 Bucket = tuple[float, ...]
-"""The number of the bucket since the epoch, then what the reduction needs: a sum and a count; the smallest value; the
-largest value; or the first value and its instant in seconds."""
+"""The number of the bucket since the epoch, then what the reduction needs: a sum and a count; the
+smallest value; the largest value; or the first value and its instant in seconds."""
 Buckets = tuple[Bucket, ...]
 
 _amount: Callable[[Bucket], float] = itemgetter(1)

@@ -3,8 +3,8 @@
 Guarantee: an observation is processed once every partition has been read up to its instant and
 nothing about a member is left to fire or to be processed before it. So health does not depend on
 which partition was read first, nor on how late any process was. Each change is one calculated
-datapoint, in the transaction that stores the new health. While a partition lags, health waits: it is
-never corrected afterwards.
+datapoint, in the transaction that stores the new health. While a partition lags, health waits: it
+is never corrected afterwards.
 
 Any number of workers try, and one at a time decides. On failure nothing was decided, and the worker
 tries again.

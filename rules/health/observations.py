@@ -1,9 +1,9 @@
 """Observations: changes of the series and alarms of members, each at its instant. Pure.
 
 Guarantee: an observation depends on arrivals alone. There are two sorts. A series is fresh (it sent
-its first datapoint, or one after it was stale) or stale; the alarm of a rule is open, with the series
-that keep it open, or it is not. Observations of one series, or of one rule, are in order, and their
-instants never go back. Between others only the instant counts.
+its first datapoint, or one after it was stale) or stale; the alarm of a rule is open, with the
+series that keep it open, or it is not. Observations of one series, or of one rule, are in order,
+and their instants never go back. Between others only the instant counts.
 """
 
 from __future__ import annotations

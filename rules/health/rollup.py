@@ -1,13 +1,13 @@
-"""The roll-up: the condition of a member, and the health of a system from those of its members. Pure.
+"""The roll-up: conditions of members, and the health of a system from them. Pure.
 
 The condition of a member, the worst first:
 
-- `outage` or `degraded`: its series keeps an alarm of such a severity open. An alarm that began when
-  the series was already stale does not count: `stale` covers it.
+- `outage` or `degraded`: its series keeps an alarm of such a severity open. An alarm that began
+  when the series was already stale does not count: `stale` covers it.
 - `stale`: its series is stale, unless its type says that the last value stays valid.
 - `no-data`: it has never sent a datapoint.
-- `uncovered`: it sends datapoints, but nothing can detect a problem: no event_rule covers it, and its
-  type is not watched or `on_stale: hold`.
+- `uncovered`: it sends datapoints, but nothing can detect a problem: no event_rule covers it, and
+  its type is not watched or `on_stale: hold`.
 - `ok` otherwise.
 
 The health of a system, the first that applies:
@@ -41,7 +41,10 @@ class SeverityThresholds(NamedTuple):
 
     @classmethod
     def for_levels(cls, levels: int) -> SeverityThresholds:
-        """The lowest level never counts, and the upper half is an outage: of the usual six, warning and high."""
+        """The lowest level never counts, and the upper half is an outage.
+
+        Of the usual six levels, these are `warning` and `high`.
+        """
         return cls(min(2, levels), levels // 2 + 1)
 
 

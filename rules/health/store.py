@@ -45,7 +45,8 @@ class StoredHealth(NamedTuple):
     members: Mapping[MemberRow, MemberCondition]
     """The stored conditions."""
     holds_from: datetime | None
-    """The instant of the apply that made the systems, before which no health may change; None: there are none."""
+    """The instant of the apply that made the systems, before which no health may change; None:
+    there are none."""
 
 
 async def read_observations(connection: Connection, until: datetime, limit: int) -> list[StoredObservation]:

@@ -1,9 +1,9 @@
-"""Health of systems over time: observations of members in, changes of health out. Pure; the one definition.
+"""Health of systems over time: observations of members in, changes of health out. Pure.
 
-Guarantee: the health of a system at an instant is the roll-up of the conditions of its members after
-everything that happened up to and at that instant. So it depends on arrivals alone: neither on the
-batches in which observations came, nor on which partition was read first. Of several changes within
-one microsecond only the last is visible.
+Guarantee: the health of a system at an instant is the roll-up of the conditions of its members
+after everything that happened up to and at that instant. So it depends on arrivals alone: neither
+on the batches in which observations came, nor on which partition was read first. Of several changes
+within one microsecond only the last is visible.
 
 A shell passes the observations of one instant (`observe`) and then asks for the changes
 (`conclude`). Live workers do so when an instant is decided, rule tests when it is over, a backtest
@@ -60,7 +60,8 @@ class MemberStates:
 
     def __init__(self) -> None:
         self.series: dict[str, dict[str, datetime | None]] = {}
-        """By owner and key, the series that have sent data, with the instant since which they are stale."""
+        """By owner and key, the series that have sent data, with the instant since which they are
+        stale."""
         self.alarms: dict[str, dict[str, MemberAlarm]] = {}
         """By owner and rule, the open alarms."""
 
@@ -103,8 +104,8 @@ class SystemState:
 class Systems:
     """Systems with their members.
 
-    It may hold only the members of some owners. `add_counts` and `add_worst` then give the numbers and
-    the worst of the others, about whose owners no observation may follow.
+    It may hold only the members of some owners. `add_counts` and `add_worst` then give the numbers
+    and the worst of the others, about whose owners no observation may follow.
     """
 
     def __init__(self, states: MemberStates, find_members: FindMembers) -> None:
@@ -165,7 +166,7 @@ class Systems:
         return changes
 
     def _add_series(self, owner: str, key: str) -> None:
-        """A series sent its first datapoint: members that are named by its type become this series."""
+        """Replace the row of a member without data by the series that sent the first datapoint."""
         for row in self._find_members(owner, key):
             if row.type:
                 self._remove(unseen_member(row))

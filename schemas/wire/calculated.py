@@ -1,8 +1,8 @@
-"""A calculated datapoint in the record stream: a series became stale or fresh, or the health of a system changed.
+"""A calculated datapoint in the record stream: about the freshness of a series, or about health.
 
-Guarantee: `seq` is its position in commit order and its sequence in the stream. `time` is the instant
-of the change, such as the deadline that passed. Staleness is published on `staleness.>`, health on
-`health.>`.
+Guarantee: `seq` is its position in commit order and its sequence in the stream. `time` is the
+instant of the change, such as the deadline that passed. Staleness is published on `staleness.>`,
+health on `health.>`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CalculatedRow(NamedTuple):
 
 
 class CalculatedDatapoint(BaseModel):
-    """The message that a consumer of `staleness.>` and `health.>` reads. The JSON Schema is made from it."""
+    """A message that a consumer of `staleness.>` or `health.>` reads."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

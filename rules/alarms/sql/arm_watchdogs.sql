@@ -1,4 +1,5 @@
--- Arms watchdogs in key order; an armed one gets its new deadline and duration. `refs` are the tokens of the owners.
+-- Arms watchdogs in key order; an armed one gets its new deadline and duration. `refs` are the
+-- tokens of the owners.
 insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload)
 select 'watchdog', g.ref, g.key, greatest(g.deadline, tocsin.instant()), g.deadline,
        jsonb_build_object('owner', g.owner, 'within_us', g.within_us)

@@ -1,5 +1,5 @@
--- Deletes sustains in key order, and returns how many existed, without snoozes. Fewer than given: the clock was faster,
--- and the caller plans again.
+-- Deletes sustains in key order, and returns how many existed, without snoozes. Fewer than given:
+-- the clock was faster, and the caller plans again.
 with locked as (
     select t.ref, t.key
     from unnest(%(refs)s::text[], %(keys)s::text[]) as g (ref, key)

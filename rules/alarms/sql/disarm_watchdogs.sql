@@ -1,5 +1,5 @@
--- Deletes watchdogs in key order, and returns how many of the expired ones existed. Fewer than given: the clock was
--- faster, and the caller plans again.
+-- Deletes watchdogs in key order, and returns how many of the expired ones existed. Fewer than
+-- given: the clock was faster, and the caller plans again.
 with given as (
     select g.ref, g.key, g.expired
     from unnest(%(refs)s::text[], %(keys)s::text[], %(expired)s::boolean[]) as g (ref, key, expired)

@@ -1,4 +1,5 @@
--- The events of an alarm in commit order, with those that are kept longer than the log. Locks nothing.
+-- The events of an alarm in commit order, with those that are kept longer than the log. Locks
+-- nothing.
 -- Index: event_of_alarm, event_kept_of_alarm.
 select seq, ts, recorded_at, type, payload, epoch
 from (

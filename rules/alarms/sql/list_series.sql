@@ -1,5 +1,6 @@
--- Current values by owner and key, with the deadline or the instant since which they are stale, and the reason why a
--- deadline that has passed is not recorded. Index: the keys of current_value and timer.
+-- Current values by owner and key, with the deadline or the instant since which they are stale, and
+-- the reason why a deadline that has passed is not recorded. Index: the keys of current_value and
+-- timer.
 select c.owner, c.key, c.value, c.ts, c.labels, c.arrived_at, c.first_arrived_at, c.freshness, c.stale_since,
        case when c.freshness = 'stale' then c.stale_since
             else greatest(c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at)

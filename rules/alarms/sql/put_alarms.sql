@@ -1,4 +1,5 @@
--- Stores the alarms of a batch, resolved ones first: an (event_rule, owner) has at most one that is pending or open.
+-- Stores the alarms of a batch, resolved ones first: an (event_rule, owner) has at most one that is
+-- pending or open.
 insert into tocsin.alarm as a (id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason,
                                payload, source_event_id, correlation_id)
 select g.*

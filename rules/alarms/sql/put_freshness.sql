@@ -1,5 +1,6 @@
--- Stores the freshness of series after a batch, in key order, and up to which staleness the rules have processed it. The
--- clock cannot have changed it since: it would have deleted the watchdog that disarm_watchdogs counts.
+-- Stores the freshness of series after a batch, in key order, and up to which staleness the rules
+-- have processed it. The clock cannot have changed it since: it would have deleted the watchdog
+-- that disarm_watchdogs counts.
 update tocsin.current_value c
 set freshness = case when d.stale_since is null then 'fresh' else 'stale' end,
     stale_since = d.stale_since, handled_stale_since = d.handled_stale_since, version = c.version + 1

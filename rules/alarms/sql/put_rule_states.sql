@@ -1,5 +1,5 @@
--- Stores states in key order, and returns how many were written. Fewer than given: the clock or an apply changed one
--- since it was read, and the caller plans again.
+-- Stores states in key order, and returns how many were written. Fewer than given: the clock or an
+-- apply changed one since it was read, and the caller plans again.
 with given as (
     select g.*
     from unnest(%(rules)s::text[], %(owners)s::text[], %(phases)s::text[], %(alarm_ids)s::uuid[], %(states)s::jsonb[],

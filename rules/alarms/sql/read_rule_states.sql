@@ -1,5 +1,5 @@
--- The stored states of some rules and owners, with the correlation ids of their alarms. Locks nothing: put_rule_states
--- compares versions. Index: the key, once for each pair.
+-- The stored states of some rules and owners, with the correlation ids of their alarms. Locks
+-- nothing: put_rule_states compares versions. Index: the key, once for each pair.
 select w.event_rule, w.owner, s.state, s.version, a.correlation_id
 from unnest(%(rules)s::text[], %(owners)s::text[]) as w (event_rule, owner)
 cross join lateral (

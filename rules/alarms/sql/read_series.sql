@@ -1,9 +1,10 @@
--- The series that a batch can concern, with their watchdogs: those with datapoints in the batch, those of the same owners
--- whose watchdog is due, and those whose staleness the rules have not processed. Locks nothing.
--- Index: the keys of current_value and timer, current_value_stale. `offset 0` forces one lookup per row: a plan that reads
--- all watchdogs would be far slower, whatever the planner estimates. `refs` are the tokens of the owners; `owner_numbers`
--- number the owners of `keys` from 1. Value and labels cost the most, so they are read only for series that can be stale
--- by `until`.
+-- The series that a batch can concern, with their watchdogs: those with datapoints in the batch,
+-- those of the same owners whose watchdog is due, and those whose staleness the rules have not
+-- processed. Locks nothing.
+-- Index: the keys of current_value and timer, current_value_stale. `offset 0` forces one lookup per
+-- row: a plan that reads all watchdogs would be far slower, and the planner may choose it. `refs`
+-- are the tokens of the owners; `owner_numbers` number the owners of `keys` from 1. Value and
+-- labels cost the most, so they are read only for series that can be stale by `until`.
 with owners as (
     select o.* from unnest(%(owners)s::text[], %(refs)s::text[]) with ordinality as o (owner, ref, number)
 ),

@@ -1,6 +1,6 @@
--- Stores the effect of observations, and deletes them: the state of series and alarms, the conditions
--- of members, the health of systems. The caller holds the lock of health, and no other process writes
--- these rows. Readers see all of it or nothing.
+-- Stores the effect of observations, and deletes them: the state of series and alarms, the
+-- conditions of members, the health of systems. The caller holds the lock of health, and no other
+-- process writes these rows. Readers see all of it or nothing.
 with observations as (
     delete from tocsin.member_observation where id = any (%(observations)s::bigint[])
 ),

@@ -1,5 +1,6 @@
--- Undecided observations up to an instant, in the order in which they are processed: `limit` of them,
--- and all others of the last instant. Locks nothing: only the holder of the lock of health deletes any.
+-- Undecided observations up to an instant, in the order in which they are processed: `limit` of
+-- them, and all others of the last instant. Locks nothing: only the holder of the lock of health
+-- deletes any.
 select id, owner, at, what, subject, severity, since, keys
 from tocsin.member_observation
 where at <= %(until)s and at <= coalesce(

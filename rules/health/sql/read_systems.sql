@@ -1,7 +1,7 @@
 -- The systems that have members of some owners (all if `owners` is null), with their health: the
--- members of these owners, and of the others how many have each condition, and the `shown` worst that
--- are not ok, in the order of rules/health/systems.py. One row: the owners bound how much is read,
--- however large the systems are. Index: system_member_owner, the key of system_member.
+-- members of these owners, and of the others how many have each condition, and the `shown` worst
+-- that are not ok, in the order of rules/health/systems.py. One row: the owners bound how much is
+-- read, however large the systems are. Index: system_member_owner, the key of system_member.
 with concerned as (
     select h.*
     from tocsin.system_health h

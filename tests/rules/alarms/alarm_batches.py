@@ -1,4 +1,4 @@
-"""A worker's half of a batch, by hand: inputs are write_batch and written in one transaction, as a lane would."""
+"""A batch of a worker without a lane: inputs are evaluated and written in one transaction."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ event_rule:
 
 
 def compiled(text: str = HOT) -> CompiledRules:
-    documents = [one.model for one in load_text(text).documents]
-    rules = [Rule(one) for one in documents if isinstance(one, EventRuleDocument)]
-    return CompiledRules(rules)
+    models = [document.model for document in load_text(text).documents]
+    return CompiledRules(Rule(model) for model in models if isinstance(model, EventRuleDocument))
 
 
 def arrival(seconds: float, value: float, owner: str = "plant-7", key: str = KEY) -> Arrival:
@@ -44,13 +43,16 @@ async def write_batch(
     *,
     before_write: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
-    """How often it took; the partition is complete up to the last arrival afterwards."""
+    """Evaluate and write arrivals; returns the number of attempts.
+
+    The watermark is then the last arrival.
+    """
     for attempt in range(1, 10):
-        subjects = [(rule.name, one.owner) for one in arrivals for rule in rules.for_key(one.key)]
+        subjects = [(rule.name, arrival.owner) for arrival in arrivals for rule in rules.for_key(arrival.key)]
         batch = AlarmBatch("data", 0, await read_states(connection, subjects))
-        for one in arrivals:
-            for rule in rules.for_key(one.key):
-                batch.apply_input(rule, one.owner, one)
+        for arrival in arrivals:
+            for rule in rules.for_key(arrival.key):
+                batch.apply_input(rule, arrival.owner, arrival)
         if before_write is not None and attempt == 1:
             await before_write()
         try:
@@ -63,10 +65,11 @@ async def write_batch(
         except Conflict:
             continue
         return attempt
-    raise AssertionError("overtaken for ever")
+    raise AssertionError("in conflict with another transaction every time")
 
 
 async def event_times(connection: Connection) -> list[tuple[str, float]]:
+    """The type of every event, with its seconds since the start."""
     rows = await all_rows(connection, "select type, ts from tocsin.event order by seq")
     return [(row["type"], (row["ts"] - at(0)).total_seconds()) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Batches of the data lane by hand, with the real clock beside them."""
+"""Batches of the data lane without a stream, next to the real clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Meanwhile = Callable[[], Awaitable[None]]
 
 
 class Live:
-    """Workers and a clock in virtual time, on one partition unless `partition_of` says otherwise."""
+    """Workers and a clock in virtual time, on one partition unless `partition_of` is overridden."""
 
     partitions = 1
 
@@ -48,8 +48,8 @@ class Live:
     async def receive(
         self, inputs: Sequence[Arrival | StalenessChange], meanwhile: Meanwhile | None = None
     ) -> int:
-        """How often the batch had to be write_batch."""
-        arrivals = [one for one in inputs if isinstance(one, Arrival)]
+        """Process a batch; returns the number of attempts."""
+        arrivals = [input for input in inputs if isinstance(input, Arrival)]
         first = inputs[0]
         partition = self.partition_of(first.owner if isinstance(first, Arrival) else first.calculated.owner)
         for attempt in range(1, 10):
@@ -57,7 +57,7 @@ class Live:
             batch = DataBatch(partition, inputs, rules_seq, TypeIndex())
             planned = await self._work.plan(self.worker, batch)
             stored = DatapointWrites(
-                partition, [PlacedArrival(place, one) for place, one in enumerate(arrivals)]
+                partition, [PlacedArrival(position, arrival) for position, arrival in enumerate(arrivals)]
             )
             plan = PhasedPlan([stored, planned])
             if meanwhile is not None and attempt == 1:
@@ -70,13 +70,13 @@ class Live:
             except Conflict:
                 continue
             return attempt
-        raise AssertionError("overtaken for ever")
+        raise AssertionError("in conflict with another transaction every time")
 
     def partition_of(self, owner: str) -> int:
         return 0
 
     async def read_until(self, until: Any, partition: int | None = None) -> None:
-        """By all partitions, if none is named."""
+        """Set the watermark of a partition; of all if none is named."""
         await self.worker.execute(
             "update tocsin.lane_partition set watermark = greatest(watermark, %s)"
             " where %s::integer is null or (lane, partition) = ('data', %s)",
@@ -84,19 +84,22 @@ class Live:
         )
 
     async def run_clock(self, seconds: float) -> None:
-        """A new leader each time: its scan begins at the beginning of time."""
+        """Fire what is due.
+
+        Each call is a new leader, whose scan begins at the beginning of time.
+        """
         await drain(await begin_term(self._clock, "test"), at(seconds))
 
     async def receive_staleness(self, seconds: float, owner: str = "plant-7") -> None:
-        """The clock's freshness_changes come back through the stream."""
+        """Process the staleness that the clock recorded, as it comes back through the stream."""
         rows = await all_rows(
             self.worker,
             "select * from tocsin.datapoint_calculated where kind = 'stale' and owner = %s order by seq",
             (owner,),
         )
-        freshness_changes = [StalenessChange(at(seconds), 0, _calculated(row)) for row in rows]
-        if freshness_changes:
-            await self.receive(freshness_changes)
+        changes = [StalenessChange(at(seconds), 0, _calculated(row)) for row in rows]
+        if changes:
+            await self.receive(changes)
 
 
 def _calculated(row: dict[str, Any]) -> CalculatedDatapoint:
@@ -106,6 +109,7 @@ def _calculated(row: dict[str, Any]) -> CalculatedDatapoint:
 
 
 async def freshness_changes(connection: Connection) -> list[tuple[str, str, float]]:
+    """The calculated datapoints (key, kind, seconds since the start), in the order of time."""
     rows = await all_rows(
         connection, "select key, kind, ts from tocsin.datapoint_calculated order by ts, seq"
     )

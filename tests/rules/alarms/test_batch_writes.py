@@ -1,4 +1,4 @@
-"""A batch's verdicts are written once, fit what is stored, and agree with the pure engine."""
+"""The decisions of a batch are written once, fit what is stored, and agree with the pure engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from clock.term import Term, begin_term
-from rules.engine import BLANK, Open, Resolve, RuleState, advance, step
+from rules.engine import BLANK, Effect, Open, Resolve, RuleState, advance, step
 from tests.clock.alarms import read_until
 from tests.clock.clock_setup import at, drain
 from tests.records import events
@@ -102,7 +102,7 @@ async def test_the_clock_leaves_a_state_as_the_engine_would(connection: Connecti
         assert after.phase == ("open" if seconds == 1 else "ok")
 
 
-async def test_what_clears_before_its_for_leaves_no_trace(connection: Connection) -> None:
+async def test_an_alarm_that_clears_before_its_for_leaves_no_trace(connection: Connection) -> None:
     await write_batch(connection, RULES, [arrival(1, 71.2)])
     await write_batch(connection, RULES, [arrival(2, 60)])
     assert await alarms(connection) == []
@@ -131,14 +131,14 @@ async def test_the_clock_opens_and_the_worker_resolves(connection: Connection, c
 
 
 async def test_a_deadline_before_an_input_is_realised_first_by_the_worker(connection: Connection) -> None:
-    """The clock was away: what would have opened has opened, at its time, and is then resolved."""
+    """No clock was running. The alarm opens at its nominal time, and is then resolved."""
     await write_batch(connection, RULES, [arrival(1, 71.2)])
     await write_batch(connection, RULES, [arrival(30, 59)])
     assert await event_times(connection) == [("alarm-opened", 11), ("alarm-resolved", 30)]
     assert await timers(connection) == []
 
 
-async def test_several_alarms_of_one_batch_are_held_one_after_the_other(connection: Connection) -> None:
+async def test_several_alarms_of_one_batch_follow_each_other(connection: Connection) -> None:
     await write_batch(
         connection,
         RULES,
@@ -161,7 +161,7 @@ async def test_a_snooze_ends_with_its_alarm(connection: Connection, clock: Term)
     assert await timers(connection) == []
 
 
-async def test_the_clock_that_was_first_makes_the_worker_judge_again(
+async def test_a_clock_that_was_faster_makes_the_worker_plan_again(
     connection: Connection, clock: Term
 ) -> None:
     await write_batch(connection, RULES, [arrival(1, 71.2)])
@@ -174,9 +174,7 @@ async def test_the_clock_that_was_first_makes_the_worker_judge_again(
     assert await event_times(connection) == [("alarm-opened", 11), ("alarm-resolved", 12)]
 
 
-async def test_the_worker_that_was_first_leaves_the_clock_nothing(
-    connection: Connection, clock: Term
-) -> None:
+async def test_a_worker_that_was_faster_leaves_the_clock_nothing(connection: Connection, clock: Term) -> None:
     await write_batch(connection, RULES, [arrival(1, 71.2)])
     await write_batch(connection, RULES, [arrival(5, 59)])
     await read_until(connection, at(60))
@@ -184,7 +182,7 @@ async def test_the_worker_that_was_first_leaves_the_clock_nothing(
     assert await event_times(connection) == []
 
 
-async def test_a_fire_in_progress_makes_the_worker_wait_and_judge_again(
+async def test_a_fire_in_progress_makes_the_worker_wait_and_plan_again(
     connection: Connection, sessions: Sessions, watch: Connection
 ) -> None:
     await write_batch(connection, RULES, [arrival(1, 71.2)])
@@ -214,7 +212,7 @@ async def _waits(watch: Connection) -> bool:
 
 
 async def test_two_batches_from_one_state_have_one_winner(connection: Connection, sessions: Sessions) -> None:
-    """The partition's fence forbids it; should it fail, the versions still do."""
+    """The fence of the partition prevents it. If that fails, the versions still do."""
     other = await sessions("other")
     await virtual_now(other, at(0))
 
@@ -226,20 +224,20 @@ async def test_two_batches_from_one_state_have_one_winner(connection: Connection
 
 
 def pure(arrivals: list[tuple[float, float, str]], until: float) -> list[tuple[str, float]]:
-    """What the engine alone says, with a look at every second."""
+    """The transitions of the engine alone, advanced every second."""
     (rule,) = FLAPPY.rules.values()
     state: RuleState = BLANK
-    found = []
+    effects_so_far: list[Effect] = []
     for seconds, value, key in arrivals:
         state, effects = step(rule, state, arrival(seconds, value, key=key))
-        found += list(effects)
+        effects_so_far += effects
     for second in range(int(until) + 1):
         state, effects = advance(state, at(second))
-        found += list(effects)
+        effects_so_far += effects
     return [
-        (f"alarm-{'opened' if isinstance(one, Open) else 'resolved'}", (one.at - at(0)).total_seconds())
-        for one in found
-        if isinstance(one, Open | Resolve)
+        (f"alarm-{'opened' if isinstance(effect, Open) else 'resolved'}", (effect.at - at(0)).total_seconds())
+        for effect in effects_so_far
+        if isinstance(effect, Open | Resolve)
     ]
 
 
@@ -249,7 +247,7 @@ BATCHES = st.lists(st.tuples(st.lists(STEP, min_size=1, max_size=3), st.booleans
 
 @settings(max_examples=25)
 @given(BATCHES)
-async def test_live_and_pure_agree_whoever_realises_the_deadlines(
+async def test_live_and_pure_agree_whether_clock_or_worker_realises_the_deadlines(
     connection: Connection,
     clock_session: Connection,
     batches: list[tuple[list[tuple[int, float, str]], bool]],
@@ -260,13 +258,13 @@ async def test_live_and_pure_agree_whoever_realises_the_deadlines(
     await connection.execute("update tocsin.lane_partition set watermark = null")
     clock = await begin_term(clock_session, "test")
     now = 0.0
-    heard: list[tuple[float, float, str]] = []
+    arrivals: list[tuple[float, float, str]] = []
     for steps, clock_runs in batches:
         batch = []
         for gap, value, key in steps:
             now += gap
             batch.append((now, value, key))
-        heard += batch
+        arrivals += batch
         await write_batch(
             connection, FLAPPY, [arrival(seconds, value, key=key) for seconds, value, key in batch]
         )
@@ -274,7 +272,7 @@ async def test_live_and_pure_agree_whoever_realises_the_deadlines(
             await drain(clock, at(now))
     await read_until(connection, at(now + 60))
     await drain(clock, at(now + 60))
-    assert await event_times(connection) == pure(heard, now + 60)
+    assert await event_times(connection) == pure(arrivals, now + 60)
 
 
 async def test_a_message_that_cannot_be_filled_is_logged(connection: Connection) -> None:

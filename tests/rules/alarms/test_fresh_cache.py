@@ -1,4 +1,4 @@
-"""The cache of fresh series is right until the deadline of a series, and emptied when rules change."""
+"""The cache of fresh series is right until the next deadline, and emptied when rules change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledging and snoozing are facts of the log, once each; neither changes the state of an alarm."""
+"""Acknowledging and snoozing are recorded once each; neither changes the state of an alarm."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def alarm(connection: Connection) -> dict[str, Any]:
     return await find_alarm(connection, str(ALARM))
 
 
-async def test_an_acknowledgement_is_a_fact_with_an_event_and_an_audit_row(
+async def test_an_acknowledgement_has_an_event_and_an_audit_row(
     connection: Connection, alarm: dict[str, Any]
 ) -> None:
     assert await acknowledge(connection, alarm, BOB, "on it") == OperatorResult(True, 1)
@@ -45,8 +45,8 @@ async def test_an_acknowledgement_is_a_fact_with_an_event_and_an_audit_row(
     assert (event["rule"], event["owner"], event["severity"]) == ("dsp-hot", "plant-7", 4)
     assert event["correlation_id"] == CAUSE
     assert event["payload"] == {"who": "bob", "via": "test", "note": "on it"}
-    (act,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
-    assert act == {"who": "bob", "verb": "acknowledge", "kind": "alarm", "name": "dsp-hot"}
+    (audited,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
+    assert audited == {"who": "bob", "verb": "acknowledge", "kind": "alarm", "name": "dsp-hot"}
 
 
 async def test_the_first_acknowledgement_stays(connection: Connection, alarm: dict[str, Any]) -> None:
@@ -56,12 +56,12 @@ async def test_the_first_acknowledgement_stays(connection: Connection, alarm: di
     assert len(await events(connection)) == 1
 
 
-async def test_many_at_once_are_one(
+async def test_many_acknowledgements_at_once_are_one(
     connection: Connection, alarm: dict[str, Any], sessions: Sessions
 ) -> None:
-    people = [await sessions(f"person {number}") for number in range(4)]
-    acted = await asyncio.gather(*(acknowledge(one, alarm, BOB) for one in people))
-    assert sorted(one.changed for one in acted) == [False, False, False, True]
+    operators = [await sessions(f"operator {number}") for number in range(4)]
+    results = await asyncio.gather(*(acknowledge(session, alarm, BOB) for session in operators))
+    assert sorted(result.changed for result in results) == [False, False, False, True]
     assert len(await events(connection)) == 1
 
 
@@ -83,7 +83,7 @@ async def test_a_note_that_cannot_be_kept_is_refused(connection: Connection, ala
             await acknowledge(connection, alarm, BOB, note)
 
 
-async def test_a_snooze_ends_by_itself_and_is_said(connection: Connection, alarm: dict[str, Any]) -> None:
+async def test_a_snooze_ends_by_itself_with_an_event(connection: Connection, alarm: dict[str, Any]) -> None:
     assert await snooze(connection, alarm, BOB, at(200)) == OperatorResult(True, 1)
     assert (await alarm_row(connection))["snoozed_until"] == at(200)
     term = await begin_term(connection, "test")
@@ -103,7 +103,7 @@ async def test_a_longer_snooze_moves_the_end(connection: Connection, alarm: dict
     assert (await alarm_row(connection))["snoozed_by"] == "ann"
 
 
-async def test_a_silence_can_be_ended(connection: Connection, alarm: dict[str, Any]) -> None:
+async def test_a_snooze_can_be_ended(connection: Connection, alarm: dict[str, Any]) -> None:
     await snooze(connection, alarm, BOB, at(200))
     await snooze(connection, alarm, BOB, None)
     assert (await alarm_row(connection))["snoozed_until"] is None
@@ -112,7 +112,7 @@ async def test_a_silence_can_be_ended(connection: Connection, alarm: dict[str, A
 
 
 @pytest.mark.parametrize("until", [at(100), at(99), at(101) + LONGEST_SNOOZE])
-async def test_a_snooze_is_until_a_near_future(
+async def test_a_snooze_must_end_within_a_year(
     connection: Connection, alarm: dict[str, Any], until: Any
 ) -> None:
     with pytest.raises(InvalidInput, match="is not within the next 366 days"):

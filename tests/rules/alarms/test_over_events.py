@@ -1,4 +1,4 @@
-"""Rules over events open and resolve alarms per owner, by the rules that held at each event's seq."""
+"""Rules over events open and resolve alarms per owner, with the rules of the seq of each event."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ async def record_lane(connection: Connection) -> None:
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('record', 0)")
 
 
-async def hear(connection: Connection, work: EventAlarms, after: int = 0, upto: int | None = None) -> None:
-    """Everything behind a seq, as the lane would bring it."""
-    found = [Event.model_validate_json(body) for body in await event_bodies(connection, after)]
-    found = [event for event in found if upto is None or event.seq <= upto]
+async def process(connection: Connection, work: EventAlarms, after: int = 0, upto: int | None = None) -> None:
+    """Process all events after a seq, as the lane would."""
+    read = [Event.model_validate_json(body) for body in await event_bodies(connection, after)]
+    read = [event for event in read if upto is None or event.seq <= upto]
     async with connection.transaction():
-        await PhasedPlan([await work.plan(connection, found)]).write(connection)
+        await PhasedPlan([await work.plan(connection, read)]).write(connection)
 
 
 async def link(connection: Connection, seconds: float, state: str, owner: str = "a", **fields: object) -> int:
@@ -57,20 +57,20 @@ async def test_an_event_opens_and_another_resolves(connection: Connection) -> No
     await link(connection, 1, "down", correlation_id=chain)
     await link(connection, 2, "down", owner="b")
     last = await link(connection, 3, "up")
-    await hear(connection, work)
-    edges = [row for row in await events(connection) if row["seq"] > last]
-    assert [(row["type"], row["owner"], row["ts"]) for row in edges] == [
+    await process(connection, work)
+    transitions = [row for row in await events(connection) if row["seq"] > last]
+    assert [(row["type"], row["owner"], row["ts"]) for row in transitions] == [
         ("alarm-opened", "a", at(1)),
         ("alarm-opened", "b", at(2)),
         ("alarm-resolved", "a", at(3)),
     ]
-    assert {row["correlation_id"] for row in edges if row["owner"] == "a"} == {chain}
-    assert {row["severity"] for row in edges} == {5}
+    assert {row["correlation_id"] for row in transitions if row["owner"] == "a"} == {chain}
+    assert {row["severity"] for row in transitions} == {5}
     assert [(row["owner"], row["state"]) for row in await alarms(connection)] == [
         ("a", "resolved"),
         ("b", "open"),
     ]
-    assert edges[0]["source_event_id"] is not None
+    assert transitions[0]["source_event_id"] is not None
 
 
 async def test_a_resolve_in_a_later_batch_keeps_the_correlation(connection: Connection) -> None:
@@ -78,9 +78,9 @@ async def test_a_resolve_in_a_later_batch_keeps_the_correlation(connection: Conn
     chain = uuid.uuid4()
     work = EventAlarms()
     down = await link(connection, 1, "down", correlation_id=chain)
-    await hear(connection, work)
+    await process(connection, work)
     await link(connection, 2, "up")
-    await hear(connection, work, after=down)
+    await process(connection, work, after=down)
     assert [row["correlation_id"] for row in await events(connection) if row["alarm_id"]] == [chain, chain]
 
 
@@ -91,36 +91,36 @@ async def test_an_alarm_that_follows_another_in_one_batch_has_the_correlation_of
     first, second = uuid.uuid4(), uuid.uuid4()
     work = EventAlarms()
     down = await link(connection, 1, "down", correlation_id=first)
-    await hear(connection, work)
+    await process(connection, work)
     await link(connection, 2, "up")
     await link(connection, 3, "down", correlation_id=second)
-    await hear(connection, work, after=down)
+    await process(connection, work, after=down)
     found = [row["correlation_id"] for row in await events(connection) if row["alarm_id"]]
     assert found == [first, first, second]
     assert [row["correlation_id"] for row in await alarms(connection)] == [first, second]
 
 
-async def test_an_event_before_its_rule_is_not_judged(connection: Connection) -> None:
+async def test_an_event_before_its_rule_is_not_evaluated(connection: Connection) -> None:
     await link(connection, 1, "down")
     await put(connection, LINK)
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     assert await alarms(connection) == []
 
 
-async def test_each_event_is_judged_by_the_version_of_its_time(connection: Connection) -> None:
+async def test_each_event_is_evaluated_with_the_version_of_its_time(connection: Connection) -> None:
     await put(connection, LINK)
     await link(connection, 1, "down", owner="old")
     await put(connection, LINK.replace("link-down", "link-lost"))
     await link(connection, 2, "down", owner="new")
     await link(connection, 3, "lost", owner="lost")
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     assert [row["owner"] for row in await alarms(connection)] == ["old", "lost"]
 
 
 async def test_a_sustain_over_events_waits_until_the_lane_has_read_that_far(connection: Connection) -> None:
     await put(connection, LINK.replace("severity", "for: 10s\n  severity"))
     await link(connection, 1, "down")
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     term = await begin_term(connection, "test")
     await drain(term, at(20))
     assert [row["state"] for row in await alarms(connection)] == ["pending"]
@@ -133,7 +133,7 @@ async def test_a_sustain_over_events_waits_until_the_lane_has_read_that_far(conn
 async def test_states_belong_to_the_record_lane(connection: Connection) -> None:
     await put(connection, LINK)
     await link(connection, 1, "down")
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     found = await all_rows(connection, "select lane, partition, phase from tocsin.rule_state")
     assert found == [{"lane": "record", "partition": 0, "phase": "open"}]
 
@@ -146,7 +146,7 @@ async def test_an_alarm_of_a_rule_that_was_disabled_meanwhile_ends_with_the_appl
     await link(connection, 1, "down")
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     (row,) = await alarms(connection)
     assert (row["state"], row["opened_at"], row["resolved_at"]) == ("resolved", at(1), at(5))
     assert row["resolved_reason"] == "rule-disabled"
@@ -157,17 +157,20 @@ async def test_an_apply_that_leaves_a_rule_alone_leaves_its_alarm_alone(connecti
     await link(connection, 1, "down")
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("name: link", "name: other"))
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("link", "open")]
 
 
-async def test_a_batch_that_would_change_nothing_is_judged_again_if_rules_were_applied_meanwhile(
+async def test_a_batch_that_would_change_nothing_is_planned_again_if_rules_were_applied_meanwhile(
     settings: Settings, connection: Connection
 ) -> None:
-    """It was planned while the alarm was open, and waits for an apply that ends it: then its event begins another."""
+    """It was planned while the alarm was open.
+
+    An apply ends the alarm, so the event begins another.
+    """
     await put(connection, LINK)
     await link(connection, 1, "down")
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     again = await link(connection, 2, "down")
     (body,) = await event_bodies(connection, again - 1)
     message = LaneMessage(again, at(2), f"{settings.subjects}.event.x", body)
@@ -177,58 +180,61 @@ async def test_a_batch_that_would_change_nothing_is_judged_again_if_rules_were_a
     with pytest.raises(Conflict):
         async with connection.transaction():
             await planned.write(connection)
-    await hear(connection, EventAlarms(), after=again - 1)
+    await process(connection, EventAlarms(), after=again - 1)
     opened = [(row["opened_at"], row["state"]) for row in await alarms(connection)]
     assert opened == [(at(1), "resolved"), (at(2), "resolved")]
 
 
 async def test_an_alarm_of_an_earlier_batch_ends_when_the_apply_is_read(connection: Connection) -> None:
-    """The lane was behind when its rule went, and reads the apply in a batch of its own."""
+    """The lane was behind when its rule was disabled, and reads the apply in another batch."""
     await put(connection, LINK)
     down = await link(connection, 1, "down")
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
-    await hear(connection, EventAlarms(), upto=down)
+    await process(connection, EventAlarms(), upto=down)
     assert [row["state"] for row in await alarms(connection)] == ["open"]
-    await hear(connection, EventAlarms(), after=down)
+    await process(connection, EventAlarms(), after=down)
     assert [row["state"] for row in await alarms(connection)] == ["resolved"]
 
 
-async def test_each_event_of_one_commit_begins_an_alarm_of_its_own_though_the_rule_goes_in_between(
+async def test_each_event_of_one_commit_begins_its_own_alarm_even_if_an_apply_comes_between(
     connection: Connection,
 ) -> None:
-    """Events of one commit share their instant. An apply that finds the lane between them forgets that one of them
-    began an alarm already."""
+    """Events of one commit share their instant. An apply between them deletes the state in which
+    one of them had already begun an alarm."""
     await put(connection, LINK)
     await link(connection, 1, "down")
     up = await link(connection, 1, "up")
     await link(connection, 1, "down")
-    await hear(connection, EventAlarms(), upto=up)
+    await process(connection, EventAlarms(), upto=up)
     await virtual_now(connection, at(5))
     await put(connection, LINK.replace("  severity", "  enabled: false\n  severity"))
-    await hear(connection, EventAlarms(), after=up)
+    await process(connection, EventAlarms(), after=up)
     ended = [(row["opened_at"], row["resolved_at"], row["state"]) for row in await alarms(connection)]
     assert sorted(ended) == [(at(1), at(1), "resolved"), (at(1), at(5), "resolved")]
 
 
-async def test_an_apply_is_judged_by_the_rules_before_it(connection: Connection) -> None:
-    watching = LINK.replace("link-*", "rules-*").replace("link-down", "rules-applied")
-    await put(connection, watching)
+async def test_an_apply_is_evaluated_with_the_rules_before_it(connection: Connection) -> None:
+    over_applies = LINK.replace("link-*", "rules-*").replace("link-down", "rules-applied")
+    await put(connection, over_applies)
     work = EventAlarms()
-    await hear(connection, work)
+    await process(connection, work)
     assert await alarms(connection) == []
     await put(connection, LINK.replace("name: link", "name: other"))
-    await hear(connection, work)
+    await process(connection, work)
     assert [row["event_rule"] for row in await alarms(connection)] == ["link"]
 
 
-async def test_the_record_lane_leaves_alarms_over_series_to_their_own(connection: Connection) -> None:
-    """An apply removed their rule, another brought it back; the record lane is late, and reads the first."""
+async def test_the_record_lane_does_not_change_alarms_over_series(connection: Connection) -> None:
+    """An apply disabled their rule, another enabled it again.
+
+    The record lane is late, and reads the first.
+    """
     series = "---\nevent_rule:\n  name: hot\n  datapoint: dsp.temperature\n  above: 65\n"
     await put(connection, LINK + series)
     await put(connection, LINK + series + "  enabled: false\n")
     await put(connection, LINK + series)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
     await write_batch(connection, compiled(series), [arrival(9, 71.2)])
-    await hear(connection, EventAlarms())
+    await process(connection, EventAlarms())
     assert [(row["event_rule"], row["state"]) for row in await alarms(connection)] == [("hot", "open")]

@@ -1,4 +1,4 @@
-"""Staleness and alarms over series: once, at their nominal times, whoever realises them, as the pure engine says."""
+"""Staleness and alarms over series happen once, at nominal times, as in the pure engine."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ event_rule:
 
 @pytest.fixture
 async def live(connection: Connection, sessions: Sessions) -> Live:
-    found = Live(connection, await sessions("clock"))
-    await found.begin()
-    return found
+    live = Live(connection, await sessions("clock"))
+    await live.begin()
+    return live
 
 
 async def watchdogs(connection: Connection) -> list[tuple[str, float]]:
@@ -59,7 +59,7 @@ def dsp(seconds: float, value: float = 1, key: str = "dsp.a", owner: str = "plan
     return arrival(seconds, value, owner=owner, key=key)
 
 
-async def test_the_first_arrival_arms_one_watchdog_and_later_ones_touch_it_not(
+async def test_the_first_arrival_arms_one_watchdog_and_later_ones_leave_it_alone(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
@@ -77,7 +77,7 @@ async def test_an_undeclared_series_is_stored_and_never_watched(connection: Conn
     assert await freshness(connection, "other") == ("fresh", True)
 
 
-async def test_the_clock_calls_it_stale_and_the_next_arrival_fresh_again(
+async def test_the_clock_records_it_as_stale_and_the_next_arrival_as_fresh(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
@@ -91,7 +91,7 @@ async def test_the_clock_calls_it_stale_and_the_next_arrival_fresh_again(
     assert await watchdogs(connection) == [("dsp.a", 30)]
 
 
-async def test_without_a_clock_the_worker_says_the_same(connection: Connection, live: Live) -> None:
+async def test_without_a_clock_the_worker_records_the_same(connection: Connection, live: Live) -> None:
     await put(connection, TYPE)
     await live.receive([dsp(1)])
     await live.receive([dsp(20)])
@@ -101,7 +101,7 @@ async def test_without_a_clock_the_worker_says_the_same(connection: Connection, 
     assert rows[0]["payload"]["age_s"] == 10
 
 
-async def test_a_batch_after_an_outage_of_ours_holds_every_silence_that_was_real(
+async def test_a_batch_after_an_outage_of_workers_has_every_staleness_that_was_real(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
@@ -115,7 +115,7 @@ async def test_a_batch_after_an_outage_of_ours_holds_every_silence_that_was_real
     assert await watchdogs(connection) == [("dsp.a", 70)]
 
 
-async def test_the_clock_that_was_first_makes_the_worker_judge_again(
+async def test_a_clock_that_was_faster_makes_the_worker_plan_again(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE + ABSENT)
@@ -134,7 +134,7 @@ async def test_the_clock_that_was_first_makes_the_worker_judge_again(
     ]
 
 
-async def test_silence_opens_an_alarm_through_the_clocks_own_verdict(
+async def test_a_stale_series_that_the_clock_recorded_opens_an_alarm(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE + ABSENT)
@@ -151,10 +151,10 @@ async def test_silence_opens_an_alarm_through_the_clocks_own_verdict(
     assert (row["state"], row["since"], row["opened_at"]) == ("open", at(11), at(16))
 
 
-async def test_the_silence_of_another_series_of_the_owner_is_heard_first(
+async def test_an_earlier_deadline_of_another_series_of_the_owner_comes_first(
     connection: Connection, live: Live
 ) -> None:
-    """Whoever arrives: the rules hear of one owner in the order of instants."""
+    """The rules evaluate the inputs of one owner in the order of instants."""
     await put(connection, TYPE + ABSENT)
     await live.receive([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
     await live.receive([dsp(13, key="dsp.b")])
@@ -163,7 +163,7 @@ async def test_the_silence_of_another_series_of_the_owner_is_heard_first(
     assert await watchdogs(connection) == [("dsp.b", 15)]
 
 
-async def test_a_verdict_that_was_heard_already_is_dropped(connection: Connection, live: Live) -> None:
+async def test_a_staleness_that_was_already_processed_is_ignored(connection: Connection, live: Live) -> None:
     await put(connection, TYPE + ABSENT)
     await live.receive([dsp(1)])
     await live.read_until(at(12))
@@ -177,10 +177,10 @@ async def test_a_verdict_that_was_heard_already_is_dropped(connection: Connectio
 WITHOUT = TYPE.replace("  interval: 4s\n", "")
 
 
-async def test_an_apply_gives_watchdogs_their_new_tolerance_at_once(
+async def test_an_apply_changes_the_tolerance_of_watchdogs_at_once(
     connection: Connection, live: Live
 ) -> None:
-    """A series that is silent has no arrival to set it right."""
+    """A stale series has no arrival that could correct it."""
     await put(connection, TYPE)
     await live.receive([dsp(1)])
     await put(connection, TYPE.replace("2.5", "5"))
@@ -199,7 +199,7 @@ async def test_an_apply_gives_watchdogs_their_new_tolerance_at_once(
 
 
 @pytest.mark.parametrize("after", [WITHOUT, TYPE.replace("2.5", "50")], ids=["gone", "longer"])
-async def test_a_silence_that_was_decided_before_the_apply_is_still_said(
+async def test_a_deadline_that_passed_before_the_apply_is_still_recorded(
     connection: Connection, live: Live, after: str
 ) -> None:
     await put(connection, TYPE)
@@ -218,7 +218,7 @@ async def test_a_more_specific_type_takes_its_series_over(connection: Connection
     assert await watchdogs(connection) == [("dsp.a", 11), ("dsp.b", 22)]
 
 
-async def test_a_stale_series_is_not_watched_whatever_its_type_becomes(
+async def test_a_stale_series_is_not_watched_after_any_change_of_its_type(
     connection: Connection, live: Live
 ) -> None:
     await put(connection, TYPE)
@@ -229,10 +229,10 @@ async def test_a_stale_series_is_not_watched_whatever_its_type_becomes(
     assert await watchdogs(connection) == []
 
 
-async def test_the_silence_of_another_series_is_heard_first_also_long_after_the_fact(
+async def test_an_earlier_deadline_of_another_series_comes_first_even_long_afterwards(
     connection: Connection, live: Live
 ) -> None:
-    """A backlog is drained an hour late: the watchdog fires late, and is for an instant long before."""
+    """A backlog is drained an hour late: the watchdog fires late, for an instant long before."""
     await virtual_now(connection, at(3600))
     await put(connection, TYPE + ABSENT)
     await live.receive([dsp(1, key="dsp.a"), dsp(5, key="dsp.b")])
@@ -269,20 +269,24 @@ event_rule:
 )
 STEP = st.tuples(st.integers(0, 14), st.sampled_from([50.0, 62.0, 70.0]), st.sampled_from(["dsp.a", "dsp.b"]))
 BATCHES = st.lists(
-    st.tuples(st.lists(STEP, min_size=1, max_size=3), st.sampled_from(["", "clock", "clock and hear"])),
+    st.tuples(st.lists(STEP, min_size=1, max_size=3), st.sampled_from(["", "clock", "clock and stream"])),
     min_size=1,
     max_size=6,
 )
 
 
-def pure(heard: list[tuple[float, float, str]], until: float) -> list[tuple[str, str, float]]:
+def pure(arrivals: list[tuple[float, float, str]], until: float) -> list[tuple[str, str, float]]:
     scenario = Scenario(RULES)
-    for seconds, value, key in heard:
+    for seconds, value, key in arrivals:
         scenario.wait_until(T0 + timedelta(seconds=seconds)).send(value, key=key)
     scenario.wait_until(T0 + timedelta(seconds=until))
     return sorted(
-        (one.alarm.rule, "opened" if isinstance(one, Open) else "resolved", (one.at - T0).total_seconds())
-        for one in scenario.transitions()
+        (
+            effect.alarm.rule,
+            "opened" if isinstance(effect, Open) else "resolved",
+            (effect.at - T0).total_seconds(),
+        )
+        for effect in scenario.transitions()
     )
 
 
@@ -291,24 +295,24 @@ _examples = itertools.count(1)
 
 @settings(max_examples=25)
 @given(BATCHES)
-async def test_live_and_pure_agree_whoever_realises_what(
+async def test_live_and_pure_agree_whether_clock_or_worker_passes_the_deadlines(
     connection: Connection, live: Live, batches: list[tuple[list[tuple[int, float, str]], str]]
 ) -> None:
     """Each example has an owner and a thousand seconds of its own."""
     await put(connection, RULES)
     example = next(_examples)
     owner, began, now = f"plant-{example}", example * 1000.0, 0.0
-    heard: list[tuple[float, float, str]] = []
+    arrivals: list[tuple[float, float, str]] = []
     for steps, then in batches:
         batch = []
         for gap, value, key in steps:
             now += gap
             batch.append((now, value, key))
-        heard += batch
+        arrivals += batch
         await live.receive([dsp(began + seconds, value, key, owner) for seconds, value, key in batch])
         if "clock" in then:
             await live.run_clock(began + now)
-        if "hear" in then:
+        if "stream" in then:
             await live.receive_staleness(began + now, owner)
     await live.read_until(at(began + now + 100))
     for _ in range(4):
@@ -323,4 +327,4 @@ async def test_live_and_pure_agree_whoever_realises_what(
         (row["rule"], row["type"].removeprefix("alarm-"), (row["ts"] - at(began)).total_seconds())
         for row in rows
     )
-    assert found == pure(heard, now + 100)
+    assert found == pure(arrivals, now + 100)

@@ -1,4 +1,4 @@
-"""Series for a person: what is there and what ought to be, with deadlines and causes."""
+"""Series with and without data, as operators see them, with deadlines and causes."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ system:
 
 @pytest.fixture
 async def live(connection: Connection, sessions: Sessions) -> Live:
-    found = Live(connection, await sessions("clock"))
-    await found.begin()
+    live = Live(connection, await sessions("clock"))
+    await live.begin()
     await put(connection, DOCUMENTS)
-    await found.receive([arrival(1, 5, key="dsp.a"), arrival(2, 6, key="other")])
-    return found
+    await live.receive([arrival(1, 5, key="dsp.a"), arrival(2, 6, key="other")])
+    return live
 
 
 def shown(rows: list[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
@@ -58,7 +58,7 @@ async def test_a_series_shows_its_type_and_deadline(connection: Connection, live
     ]
 
 
-async def test_a_verdict_that_waits_and_one_that_was_said_show_their_cause(
+async def test_a_held_deadline_and_a_recorded_one_show_their_cause(
     connection: Connection, live: Live
 ) -> None:
     await virtual_now(connection, at(20))
@@ -78,7 +78,7 @@ async def test_series_of_one_type(connection: Connection, live: Live) -> None:
         await list_series(connection, type="doors")
 
 
-async def test_what_is_expected_and_never_spoke_is_unknown_and_has_no_timer(
+async def test_an_expected_series_without_data_is_unknown_and_has_no_timer(
     connection: Connection, live: Live
 ) -> None:
     rows = await list_unknown(connection)
@@ -96,7 +96,7 @@ async def test_what_is_expected_and_never_spoke_is_unknown_and_has_no_timer(
     assert len(await list_unknown(connection, limit=2)) == 2
 
 
-async def test_the_first_datapoint_makes_it_known(connection: Connection, live: Live) -> None:
+async def test_the_first_datapoint_ends_the_unknown_freshness(connection: Connection, live: Live) -> None:
     await live.receive(
         [arrival(3, 1, owner="plant-8", key="dsp.z"), arrival(4, 1, owner="plant-9", key="pump.speed")]
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rules.apply import Applied
 from rules.engine import Arrival, Open
 from tests.clock.clock_setup import at
-from tests.rules.alarms.alarm_batches import alarms, arrival, edges
+from tests.rules.alarms.alarm_batches import alarms, arrival, event_times
 from tests.rules.alarms.series import Live, freshness_changes
 from tests.rules.apply.apply_setup import ACTOR, apply_only
 from tests.rules.apply.watched_series import OTHER, QUIET, watched
@@ -191,7 +191,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.integers(0, 14), st.sampled_from(["dsp.a", "dsp.b"])),
         st.tuples(st.just("apply"), st.integers(0, 14), st.sampled_from(TEXTS)),
-        st.tuples(st.sampled_from(["clock", "hear"]), st.just(0), st.just("")),
+        st.tuples(st.sampled_from(["clock", "stream"]), st.just(0), st.just("")),
     ),
     min_size=2,
     max_size=9,
@@ -227,7 +227,7 @@ async def test_live_and_pure_agree_through_changes_of_rules(
             await live.run_clock(began + now)
             if what == "end":
                 await live.receive_staleness(began + now, owner)
-        if what == "hear":
+        if what == "stream":
             await live.receive_staleness(began + now, owner)
     rows = await all_rows(
         connection,

@@ -1,8 +1,8 @@
-"""Rules in virtual time: datapoints and events at instants, and the alarms they make.
+"""Rules in virtual time: datapoints and events at instants, and the alarms that follow.
 
-A scenario is a shell around the engine, as live workers and backtests are: it keeps states, timers and alarms in
-memory, carries out the effects, and refuses any that does not fit what it has. Instants are durations since the
-start: `at("10m").send(71.2)`.
+A scenario is a shell around the engine, as live workers and backtests are: it keeps states, timers
+and alarms in memory, carries out the effects, and fails on any that does not fit. Instants are
+durations since the start: `at("10m").send(71.2)`.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def watched(*lines: str, name: str = "temperature", key: str = KEY) -> str:
 
 class Scenario:
     def __init__(self, rules: str, *, is_stored: bool = False, is_lazy: bool = False) -> None:
-        """`is_stored`: every state is written down as JSON and read back after every step. `is_lazy`: nobody looks
-        at sustains, so that inputs alone bring them about."""
+        """`is_stored`: every state is stored as JSON and read back after every step. `is_lazy`:
+        `advance` is never called, so that inputs alone realise sustains."""
         self.now = T0
         self.states: dict[tuple[str, str], RuleState] = {}
         self.alarms: dict[uuid.UUID, str] = {}
@@ -75,11 +75,13 @@ class Scenario:
         self.apply(rules)
 
     def apply(self, text: str) -> Self:
-        """These rules hold from now on, and no others: alarms of rules that are gone are resolved, and rules that
-        judge anew hear of the series that are stale."""
-        documents = [document.model for document in load_text(text).documents]
-        types = TypeIndex(one for one in documents if isinstance(one, DatapointTypeDocument))
-        rules = [Rule(one, types) for one in documents if isinstance(one, EventRuleDocument)]
+        """Replace the rules.
+
+        Alarms of removed rules are resolved, and changed rules evaluate the stale series.
+        """
+        models = [document.model for document in load_text(text).documents]
+        types = TypeIndex(model for model in models if isinstance(model, DatapointTypeDocument))
+        rules = [Rule(model, types) for model in models if isinstance(model, EventRuleDocument)]
         before, self._rules, self._applied_at = self._rules, CompiledRules(rules, types), self.now
         for (name, owner), state in list(self.states.items()):
             rule = self._rules.rules.get(name)
@@ -88,10 +90,10 @@ class Scenario:
             else:
                 self._keep(name, owner, *end(state, self.now, "rule-removed", "the rule was removed"))
                 del self.states[name, owner]
-        anew = rules_to_reevaluate(before, self._rules)
+        reevaluated = rules_to_reevaluate(before, self._rules)
         for _, last in sorted(self._stale.items()):
             for rule in self._rules.for_key(last.key):
-                if rule.name in anew:
+                if rule.name in reevaluated:
                     self._step(rule, WentStale(self.now, last.owner, last.key, last.at, *last[4:]))
         return self
 
@@ -121,16 +123,16 @@ class Scenario:
             for at, series in sorted(stale, key=lambda one: (str(one[0]), one[1])):
                 if at == due:
                     last = self._stale[series] = self._last.pop(series)
-                    self._give(last.key, WentStale(due, last.owner, last.key, last.at, *last[4:]))
+                    self._evaluate(last.key, WentStale(due, last.owner, last.key, last.at, *last[4:]))
         self.now = until
         return self
 
     def send(self, value: Value, key: str = KEY, owner: str = PLANT, **labels: str) -> Self:
-        """A datapoint arrives now; its own time does not matter to any current."""
+        """A datapoint arrives now. Its own time must have no effect."""
         arrival = Arrival(self.now, 1, owner, key, value, self.now - timedelta(hours=1), labels)
         self._last[owner, key] = arrival
         self._stale.pop((owner, key), None)
-        self._give(key, arrival)
+        self._evaluate(key, arrival)
         return self
 
     def emit(self, type: str, owner: str = PLANT, **fields: Any) -> Self:
@@ -140,26 +142,23 @@ class Scenario:
         return self
 
     def messages(self) -> list[str]:
-        return [
-            e.alarm.payload["message"] if isinstance(e, Open) else e.payload["message"]
-            for e in self.transitions()
-        ]
+        return [effect.payload["message"] for effect in self.transitions()]
 
     def transitions(self) -> list[Open | Resolve]:
         return [effect for effect in self.effects if isinstance(effect, Open | Resolve)]
 
     def _deadline(self, last: Arrival) -> datetime | None:
         deadline = self._rules.types.stale_after(last.key)
-        # A tolerance that is younger than the arrival counts from the apply.
+        # A tolerance that was applied after the arrival counts from the apply.
         return None if deadline is None else max(last.at + deadline, self._applied_at)
 
-    def _give(self, key: str, given: Input) -> None:
+    def _evaluate(self, key: str, input: Input) -> None:
         for rule in self._rules.for_key(key):
-            self._step(rule, given)
+            self._step(rule, input)
 
-    def _step(self, rule: Rule, given: Input) -> None:
-        state = self.states.get((rule.name, given.owner), BLANK)
-        self._keep(rule.name, given.owner, *step(rule, state, given))
+    def _step(self, rule: Rule, input: Input) -> None:
+        state = self.states.get((rule.name, input.owner), BLANK)
+        self._keep(rule.name, input.owner, *step(rule, state, input))
 
     def _keep(self, rule: str, owner: str, state: RuleState, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
@@ -189,13 +188,13 @@ class Scenario:
             case Open(alarm, at):
                 assert self.alarms.get(alarm.id, "pending") == "pending"
                 self.alarms[alarm.id] = "open"
-                self._say(at, "opened", alarm.rule, alarm.owner)
+                self._log_transition(at, "opened", alarm.rule, alarm.owner)
             case Resolve(alarm, at):
                 assert self.alarms[alarm.id] == "open"
                 self.alarms[alarm.id] = "resolved"
-                self._say(at, "resolved", alarm.rule, alarm.owner)
+                self._log_transition(at, "resolved", alarm.rule, alarm.owner)
 
-    def _say(self, at: datetime, edge: str, rule: str, owner: str) -> None:
+    def _log_transition(self, at: datetime, transition: str, rule: str, owner: str) -> None:
         assert at <= self.now
         of = "" if owner == PLANT else f" of {owner}"
-        self.log.append(f"{format_duration(at - T0)} {edge} {rule}{of}")
+        self.log.append(f"{format_duration(at - T0)} {transition} {rule}{of}")

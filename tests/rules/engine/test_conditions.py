@@ -20,7 +20,7 @@ def test_previous_and_rate_say_nothing_at_the_first_arrival_and_that_is_no_error
             assert scenario.at("1s").send(60).log == ["1s opened dsp-hot"]
 
 
-def test_what_does_not_need_the_previous_value_is_judged_at_the_first_arrival() -> None:
+def test_a_condition_without_the_previous_value_is_evaluated_at_the_first_arrival() -> None:
     assert Scenario(NUMBER + rule("fire: 'value > 65.0 || rate > 1.0'")).send(70).log == ["0s opened dsp-hot"]
 
 
@@ -81,7 +81,7 @@ def test_a_window_that_has_nothing_to_say_yet_is_no_error() -> None:
     assert logs == []
 
 
-def test_what_a_window_counts_is_a_number_whatever_its_values_are() -> None:
+def test_the_count_of_a_window_is_a_number_for_values_of_any_kind() -> None:
     type_ = "datapoint_type: {name: t, key: '**', value: string}\n"
     scenario = Scenario(type_ + rule("above: 1", "window: {over: 10m, reduce: count}")).send("a").send("b")
     assert scenario.log == ["0s opened dsp-hot"]
@@ -123,7 +123,7 @@ def test_a_window_reduces_what_arrived_within_it(reduce: str, above: float, open
     assert scenario.log[:1] == [f"{opens_at} opened dsp-hot"]
 
 
-def test_a_window_is_judged_when_a_datapoint_arrives() -> None:
+def test_a_window_is_evaluated_when_a_datapoint_arrives() -> None:
     scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: avg}"))
     scenario.send(20).at("5m").send(0).at("20m").send(0)
     assert scenario.log == ["0s opened dsp-hot", "20m resolved dsp-hot"]

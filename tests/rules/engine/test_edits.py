@@ -16,7 +16,7 @@ def test_an_edit_of_another_rule_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("line", ["severity: high", "message: hot", "description: new"])
-def test_an_edit_that_changes_no_verdict_keeps_the_state(line: str) -> None:
+def test_an_edit_that_changes_no_decision_keeps_the_state(line: str) -> None:
     scenario = (
         Scenario(HOT).send(70).at("5m").apply(rule("above: 65", "for: 10m", line)).at("6m").send(70).at("1h")
     )
@@ -24,12 +24,12 @@ def test_an_edit_that_changes_no_verdict_keeps_the_state(line: str) -> None:
 
 
 @pytest.mark.parametrize("edited", ["above: 60", "below: 99", "fire: value > 65.0 && owner != ''"])
-def test_a_pending_alarm_begins_anew_under_another_condition(edited: str) -> None:
+def test_a_pending_alarm_begins_again_under_another_condition(edited: str) -> None:
     scenario = Scenario(HOT).send(70).at("5m").apply(rule(edited, "for: 10m")).at("6m").send(70).at("1h")
     assert scenario.log == ["16m opened dsp-hot"]
 
 
-def test_a_pending_alarm_begins_anew_under_another_timing() -> None:
+def test_a_pending_alarm_begins_again_under_another_timing() -> None:
     scenario = Scenario(HOT).send(70).at("5m").apply(rule("above: 65", "for: 20m")).at("6m").send(70).at("1h")
     assert scenario.log == ["26m opened dsp-hot"]
 
@@ -41,7 +41,7 @@ def test_an_open_alarm_is_kept_until_the_new_rule_clears_it() -> None:
     assert scenario.log == ["0s opened dsp-hot", "3m resolved dsp-hot"]
 
 
-def test_an_alarm_that_was_clearing_is_open_again_until_the_new_rule_says_so() -> None:
+def test_an_alarm_that_was_clearing_is_open_again_until_the_new_rule_clears_it() -> None:
     scenario = Scenario(rule("above: 65", "keep_firing_for: 10m")).send(70).at("1m").send(60)
     scenario.apply(rule("above: 50", "keep_firing_for: 10m")).at("2m").send(60).at("1h").send(40).at("3h")
     assert scenario.log == ["0s opened dsp-hot", "1h10m resolved dsp-hot"]
@@ -69,7 +69,7 @@ def test_an_alarm_whose_series_the_rule_no_longer_covers_is_resolved_with_the_re
 @pytest.mark.parametrize(
     "without", ["", rule("above: 65", "enabled: false"), rule("above: 65", name="renamed")]
 )
-def test_the_alarm_of_a_rule_that_is_gone_is_resolved_with_the_reason(without: str) -> None:
+def test_the_alarm_of_a_removed_rule_is_resolved_with_the_reason(without: str) -> None:
     other = rule("above: 1000", name="other")
     scenario = Scenario(rule("above: 65", "keep_firing_for: 1h") + other).send(70).at("1m").send(60).at("2m")
     scenario.apply(without + other)
@@ -78,7 +78,7 @@ def test_the_alarm_of_a_rule_that_is_gone_is_resolved_with_the_reason(without: s
     assert scenario.timers == {}
 
 
-def test_a_pending_alarm_of_a_rule_that_is_gone_never_was() -> None:
+def test_a_pending_alarm_of_a_removed_rule_is_dropped() -> None:
     scenario = Scenario(HOT).send(70).at("1m").apply(rule("above: 1000", name="other")).at("1h")
     assert (scenario.log, scenario.alarms, scenario.timers) == ([], {}, {})
 
@@ -89,7 +89,7 @@ def test_a_cooldown_survives_an_edit() -> None:
     assert scenario.log[2:] == ["2h opened dsp-hot"]
 
 
-def test_a_state_that_was_not_told_of_an_edit_finds_out_with_the_next_input() -> None:
+def test_a_state_from_before_an_edit_is_adopted_with_the_next_input() -> None:
     before, after = Scenario(HOT).send(70), Scenario(rule("above: 99", "for: 10m"))
     state = before.states["dsp-hot", "plant-7"]
     moved, effects = step(after.rule, state, Arrival(T0 + timedelta(minutes=1), 1, PLANT, KEY, 70, T0, {}))
@@ -97,7 +97,7 @@ def test_a_state_that_was_not_told_of_an_edit_finds_out_with_the_next_input() ->
     assert (moved.phase, moved.fingerprint) == ("ok", after.rule.fingerprint)
 
 
-def test_an_edit_forgets_what_came_before() -> None:
+def test_an_edit_forgets_earlier_values() -> None:
     scenario = Scenario(rule("fire: 'previous > 1.0'")).send(5).apply(rule("fire: 'previous > 2.0'"))
     assert scenario.send(5).log == []
     assert scenario.send(5).log == ["0s opened dsp-hot"]

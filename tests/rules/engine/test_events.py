@@ -19,21 +19,21 @@ def test_an_event_opens_the_alarm_and_another_resolves_it() -> None:
     assert scenario.log == ["5m opened link", "10m resolved link"]
 
 
-def test_what_comes_back_within_for_never_was() -> None:
+def test_an_alarm_that_clears_within_for_is_dropped() -> None:
     assert (
         Scenario(LINK).emit("link-down", payload=PORT).at("4m").emit("link-up", payload=PORT).at("1h").log
         == []
     )
 
 
-def test_events_that_the_rule_is_not_about_change_nothing() -> None:
+def test_events_that_the_rule_does_not_cover_change_nothing() -> None:
     scenario = (
         Scenario(LINK).emit("link-down", payload=PORT).at("1m").emit("link-up", payload={"port": "mgmt"})
     )
     assert scenario.emit("uplink-down", payload=PORT).at("1h").log == ["5m opened link"]
 
 
-def test_owners_are_apart_and_an_event_without_an_owner_has_an_alarm_too() -> None:
+def test_owners_have_separate_alarms_and_an_event_without_an_owner_has_one_too() -> None:
     scenario = Scenario(LINK).emit("link-down", owner="", payload=PORT).emit("link-up", payload=PORT).at("1h")
     assert scenario.log == ["5m opened link of "]
     assert scenario.messages() == ["link: link-down for 5m (at 2026-03-04T10:00:00Z)"]
@@ -45,7 +45,7 @@ def test_with_clear_alone_every_other_event_fires() -> None:
     assert scenario.log == ["0s opened backup", "2m resolved backup"]
 
 
-def test_an_alarm_over_events_tells_which_event_it_came_from() -> None:
+def test_an_alarm_over_events_names_the_event_that_began_it() -> None:
     scenario = Scenario(LINK).emit("link-down", payload=PORT).at("5m")
     alarm = scenario.transitions()[0].alarm
     assert alarm.payload["event_type"] == "link-down"

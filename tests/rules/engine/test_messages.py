@@ -1,4 +1,4 @@
-"""What alarms say."""
+"""Messages and payloads of alarms."""
 
 import pytest
 
@@ -24,19 +24,19 @@ TYPE = "datapoint_type: {name: t, key: '**', unit: °C, interval: 2m}\n"
         (["above: 100", "no_data: alarm"], "has sent no data since 2026-03-04T10:00:00Z (last 71.2 °C)"),
     ],
 )
-def test_an_opened_alarm_says(lines: list[str], message: str) -> None:
+def test_the_message_of_an_opened_alarm(lines: list[str], message: str) -> None:
     scenario = Scenario(TYPE + rule(*lines)).send(71.2).at("1h")
     assert scenario.messages() == [f"dsp-hot: dsp.temperature of plant-7 {message}"]
 
 
-def test_a_rate_says_what_rose() -> None:
+def test_the_message_of_a_rate() -> None:
     scenario = Scenario(TYPE + rule("rate_increase: 0.5")).send(1).at("1s").send(3)
     assert scenario.messages() == [
         "dsp-hot: dsp.temperature of plant-7 is rising by more than 0.5 a second (3 °C at 2026-03-04T10:00:01Z)"
     ]
 
 
-def test_a_resolved_alarm_says() -> None:
+def test_the_message_of_a_resolved_alarm() -> None:
     scenario = (
         Scenario(TYPE + rule("above: 65", "no_data: resolve")).send(70).at("1m").send(64).send(70).at("1h")
     )
@@ -50,7 +50,7 @@ def test_a_resolved_alarm_says() -> None:
     )
 
 
-def test_the_payloads_of_both_edges_are_complete() -> None:
+def test_the_payloads_of_both_transitions_are_complete() -> None:
     scenario = Scenario(TYPE + rule("above: 65", "for: 1m")).send(70, zone="a").at("2m").send(60, zone="a")
     opened, resolved = scenario.transitions()
     facts = {"key": "dsp.temperature", "unit": "°C", "threshold": "above 65", "labels": {"zone": "a"}}
@@ -67,7 +67,7 @@ def test_the_payloads_of_both_edges_are_complete() -> None:
     )
 
 
-def test_the_author_may_word_the_message() -> None:
+def test_a_rule_may_have_its_own_message() -> None:
     template = 'message: "[{{ severity }}] {{ owner }}: {{ value | round }} {{ unit }} in {{ labels.zone }}"'
     scenario = Scenario(TYPE + rule("above: 65", template)).send(71.2, zone="hall 3")
     assert scenario.messages() == ["[warning] plant-7: 71 °C in hall 3"]
@@ -86,13 +86,13 @@ def test_a_long_text_is_shown_in_part() -> None:
     assert scenario.transitions()[0].payload["value"] == "x" * 5000
 
 
-def test_ids_are_those_of_what_happened_and_the_same_in_every_run() -> None:
-    def edges() -> list[str]:
+def test_ids_are_derived_from_what_happened_and_the_same_in_every_run() -> None:
+    def alarm_ids() -> list[str]:
         scenario = Scenario(watched() + rule("above: 65", "for: 1m")).send(70).at("2m").send(60)
         return [str(effect.alarm.id) for effect in scenario.transitions()]
 
-    assert edges() == edges()
-    assert edges()[0] == "5e93c686-4d34-530f-bc7b-20706dcc911a"
+    assert alarm_ids() == alarm_ids()
+    assert alarm_ids()[0] == "5e93c686-4d34-530f-bc7b-20706dcc911a"
     scenario = Scenario(rule("above: 65")).send(70)
     (opened,) = scenario.transitions()
     ids = {transition_event_id(opened.alarm.id, name, opened.at) for name in ("opened", "resolved")}

@@ -1,11 +1,11 @@
-"""Silence: what a stale series counts as."""
+"""Stale series: `absent`, `no_data`, and the variables of conditions."""
 
 from tests.rules.engine.scenario import Scenario, rule, watched
 
 STALE_AFTER = "5m"
 
 
-def test_a_series_of_no_type_is_never_silent() -> None:
+def test_a_series_without_a_type_is_never_stale() -> None:
     type_ = "datapoint_type: {name: other, key: other, interval: 1m}\n"
     scenario = Scenario(type_ + rule("absent: true", datapoint="**")).send(1).at("24h")
     assert scenario.log == []
@@ -21,7 +21,7 @@ def test_absent_with_for_counts_from_the_deadline() -> None:
     assert scenario.log == ["15m opened dsp-hot"]
 
 
-def test_what_comes_back_before_for_was_not_absent() -> None:
+def test_a_series_that_is_back_before_for_was_not_absent() -> None:
     scenario = (
         Scenario(watched() + rule("absent: true", "for: 10m")).send(1).at("14m").send(1).at("15m").send(1)
     )
@@ -33,17 +33,17 @@ def test_by_default_a_stale_series_keeps_its_alarm() -> None:
     assert scenario.log == ["0s opened dsp-hot"]
 
 
-def test_by_default_for_runs_on_while_the_series_is_silent() -> None:
+def test_by_default_for_continues_while_the_series_is_stale() -> None:
     scenario = Scenario(watched() + rule("above: 65", "for: 10m")).send(70).at("1h")
     assert scenario.log == ["10m opened dsp-hot"]
 
 
-def test_by_default_a_healthy_series_that_goes_silent_opens_nothing() -> None:
+def test_by_default_a_clear_series_that_becomes_stale_opens_nothing() -> None:
     scenario = Scenario(watched() + rule("above: 65")).send(60).at("1h")
     assert scenario.log == []
 
 
-def test_no_data_alarm_opens_for_a_healthy_series_that_went_silent() -> None:
+def test_no_data_alarm_opens_for_a_clear_series_that_became_stale() -> None:
     scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("1h").send(60)
     assert scenario.log == ["5m opened dsp-hot", "1h resolved dsp-hot"]
 
@@ -60,13 +60,13 @@ def test_no_data_alarm_ends_when_data_is_back_even_between_fire_and_clear() -> N
     assert scenario.log == ["5m opened dsp-hot", "10m resolved dsp-hot"]
 
 
-def test_no_data_alarm_goes_on_when_the_value_that_is_back_fires() -> None:
+def test_no_data_alarm_continues_if_the_first_value_after_it_fires() -> None:
     scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("10m").send(70).at("11m")
     assert scenario.log == ["5m opened dsp-hot"]
     assert scenario.send(60).log[1:] == ["11m resolved dsp-hot"]
 
 
-def test_no_data_alarm_that_is_pending_becomes_that_of_the_value() -> None:
+def test_a_pending_no_data_alarm_is_replaced_by_that_of_the_value() -> None:
     text = rule("above: 65", "for: 30m", "no_data: alarm", "no_data_for: 10m")
     scenario = Scenario(watched() + text).send(60).at("10m").send(70)
     for minute in range(12, 60, 2):
@@ -74,7 +74,7 @@ def test_no_data_alarm_that_is_pending_becomes_that_of_the_value() -> None:
     assert scenario.log == ["40m opened dsp-hot"]
 
 
-def test_no_data_alarm_holds_an_alarm_that_was_about_to_resolve() -> None:
+def test_no_data_alarm_keeps_an_alarm_open_that_was_about_to_resolve() -> None:
     scenario = Scenario(watched() + rule("above: 65", "keep_firing_for: 10m", "no_data: alarm"))
     scenario.send(70).at("1m").send(60).at("1h").send(60).at("2h")
     assert scenario.log == ["0s opened dsp-hot"]
@@ -94,7 +94,7 @@ def test_no_data_resolve_waits_for_no_data_for() -> None:
     assert scenario.log == ["0s opened dsp-hot", "33m resolved dsp-hot"]
 
 
-def test_no_data_resolve_drops_what_is_pending() -> None:
+def test_no_data_resolve_drops_a_pending_alarm() -> None:
     scenario = Scenario(watched() + rule("above: 65", "for: 10m", "no_data: resolve")).send(70).at("1h")
     assert scenario.log == []
 
@@ -106,28 +106,29 @@ def test_a_condition_may_read_freshness_and_age() -> None:
     assert scenario.log == ["5m opened dsp-hot", "1h resolved dsp-hot"]
 
 
-def test_a_condition_at_silence_sees_the_last_datapoint() -> None:
+def test_a_condition_over_a_stale_series_sees_the_last_datapoint() -> None:
     fire = (
         """fire: 'freshness == "stale" && age == duration("5m") && value == 70.0"""
-        """ && arrived_at == timestamp("2026-03-04T10:00:00Z") && ts == timestamp("2026-03-04T09:00:00Z")'"""
+        """ && arrived_at == timestamp("2026-03-04T10:00:00Z") && ts ==
+        timestamp("2026-03-04T09:00:00Z")'"""
     )
     assert Scenario(watched() + rule(fire)).send(70).at("1h").log == ["5m opened dsp-hot"]
 
 
-def test_a_window_at_silence_is_what_is_left_in_it() -> None:
+def test_a_window_of_a_stale_series_has_the_values_that_are_left_in_it() -> None:
     fire = """fire: 'freshness == "stale" && value == 1.0'"""
     scenario = Scenario(watched() + rule(fire, "window: {over: 6m, reduce: count}"))
     scenario.send(9).at("2m").send(9).at("3m").send(9).at("1h")
     assert scenario.log == ["8m opened dsp-hot"]
 
 
-def test_silence_of_a_series_that_the_rule_is_not_about_is_nothing() -> None:
+def test_a_stale_series_that_where_excludes_changes_nothing() -> None:
     text = rule("above: 65", "no_data: alarm", """where: 'labels.zone == "north"'""")
     scenario = Scenario(watched() + text).send(1, zone="south").at("1h")
     assert scenario.log == []
 
 
-def test_data_that_is_back_ends_the_silence_even_if_it_cannot_be_judged() -> None:
+def test_new_data_ends_a_no_data_alarm_even_if_the_condition_fails() -> None:
     text = rule("""fire: 'labels.zone == "north" && value > 65.0'""", "no_data: alarm")
     scenario = Scenario(watched() + text).send(1, zone="north").at("10m").send(70)
     assert scenario.log == ["5m opened dsp-hot", "10m resolved dsp-hot"]
@@ -145,7 +146,7 @@ def test_on_stale_alarm_of_a_type_is_a_rule_of_its_own() -> None:
     assert scenario.transitions()[0].alarm.severity == 4
 
 
-def test_the_most_specific_type_decides_about_silence() -> None:
+def test_the_most_specific_type_decides_about_staleness() -> None:
     text = watched("on_stale: alarm", key="dsp.*") + watched(name="own", key="dsp.quiet")
     scenario = Scenario(text + rule("above: 65")).send(1, "dsp.quiet", owner="q").send(1, "dsp.loud").at("1h")
     assert scenario.log == ["5m opened stale:temperature"]

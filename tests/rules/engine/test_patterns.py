@@ -21,7 +21,7 @@ def types(*of: tuple[str, str]) -> TypeIndex:
     )
 
 
-def test_the_most_specific_type_holds_whatever_the_order() -> None:
+def test_the_most_specific_type_is_used_in_any_order() -> None:
     of = [("dsp.**", "string"), ("dsp.*", "bool"), ("dsp.a", "number")]
     for order in (of, of[::-1]):
         index = types(*order)

@@ -1,4 +1,4 @@
-"""What holds for every rule and every sequence of inputs."""
+"""Properties of every rule and every sequence of inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rules.engine import (
     step,
 )
 from schemas.values.duration import format_duration
-from tests.rules.engine.oracle import Timing, edges
+from tests.rules.engine.oracle import Timing, expected_log
 from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule
 
 STALE_AFTER = timedelta(seconds=50)
@@ -56,47 +56,49 @@ def rules(draw: st.DrawFn) -> str:
 
 @st.composite
 def inputs(draw: st.DrawFn) -> list[Input]:
-    """Arrivals of two series of one owner, and the silences between them."""
-    given: list[Input] = []
+    """Arrivals of two series of one owner, and the deadlines that pass between them."""
+    sequence: list[Input] = []
     last: dict[str, Arrival] = {}
     at = T0
     for wait in draw(st.lists(seconds, min_size=1, max_size=25)):
         at += timedelta(seconds=wait)
-        given += _silences(last, at)
+        sequence += _passed_deadlines(last, at)
         key = draw(st.sampled_from(["dsp.a", "dsp.b"]))
         last[key] = Arrival(at, 1, PLANT, key, draw(st.integers(0, 9)), T0, {})
-        given.append(last[key])
-    return given + _silences(last, at + timedelta(hours=1))
+        sequence.append(last[key])
+    return sequence + _passed_deadlines(last, at + timedelta(hours=1))
 
 
-def _silences(last: dict[str, Arrival], until: datetime) -> list[Input]:
+def _passed_deadlines(last: dict[str, Arrival], until: datetime) -> list[Input]:
     due = sorted((one.at + STALE_AFTER, key) for key, one in last.items() if one.at + STALE_AFTER <= until)
-    found: list[Input] = []
+    passed: list[Input] = []
     for deadline, key in due:
         one = last.pop(key)
-        found.append(WentStale(deadline, one.owner, key, one.at, one.value, one.ts, one.labels))
-    return found
+        passed.append(WentStale(deadline, one.owner, key, one.at, one.value, one.ts, one.labels))
+    return passed
 
 
-def run(rule: Rule, given: list[Input], looks: list[datetime], *, is_stored: bool = False) -> list[Effect]:
-    """The effects, when somebody looks at these instants as well, and at the very end."""
-    state, found = BLANK, list[Effect]()
+def run(
+    rule: Rule, sequence: list[Input], advances: list[datetime], *, is_stored: bool = False
+) -> list[Effect]:
+    """The effects if the shell also advances at some instants, and at the very end."""
+    state, effects = BLANK, list[Effect]()
 
     def keep(moved: tuple[RuleState, tuple[Effect, ...]]) -> None:
         nonlocal state
         state = moved[0]
         if is_stored:
             state = RuleState.from_json(json.loads(json.dumps(state.to_json())))
-        found.extend(moved[1])
+        effects.extend(moved[1])
 
-    waiting = sorted(looks)
-    for one in given:
-        while waiting and waiting[0] < one.at:
+    waiting = sorted(advances)
+    for input in sequence:
+        while waiting and waiting[0] < input.at:
             keep(advance(state, waiting.pop(0)))
-        keep(step(rule, state, one))
-    for look in (*waiting, T0 + timedelta(days=2)):
-        keep(advance(state, look))
-    return found
+        keep(step(rule, state, input))
+    for until in (*waiting, T0 + timedelta(days=2)):
+        keep(advance(state, until))
+    return effects
 
 
 instants = st.lists(st.integers(0, 4000).map(lambda second: T0 + timedelta(seconds=second)), max_size=40)
@@ -104,30 +106,34 @@ instants = st.lists(st.integers(0, 4000).map(lambda second: T0 + timedelta(secon
 
 @given(rules(), inputs(), instants)
 @settings(max_examples=150)
-def test_when_and_how_often_anybody_looks_changes_nothing(
-    text: str, given: list[Input], looks: list[datetime]
+def test_when_and_how_often_a_shell_advances_changes_nothing(
+    text: str, sequence: list[Input], advances: list[datetime]
 ) -> None:
     rule = Scenario(text).rule
-    assert run(rule, given, looks) == run(rule, given, [])
+    assert run(rule, sequence, advances) == run(rule, sequence, [])
 
 
 @given(rules(), inputs())
 @settings(max_examples=100)
-def test_writing_the_state_down_and_reading_it_back_changes_nothing(text: str, given: list[Input]) -> None:
+def test_storing_the_state_and_reading_it_back_changes_nothing(text: str, sequence: list[Input]) -> None:
     rule = Scenario(text).rule
-    assert run(rule, given, [], is_stored=True) == run(rule, given, [])
+    assert run(rule, sequence, [], is_stored=True) == run(rule, sequence, [])
 
 
 @given(rules(), inputs())
 @settings(max_examples=100)
-def test_an_alarm_opens_once_and_then_resolves_in_the_order_of_time(text: str, given: list[Input]) -> None:
-    effects = [e for e in run(Scenario(text).rule, given, []) if isinstance(e, Open | Resolve)]
+def test_an_alarm_opens_once_and_then_resolves_in_the_order_of_time(text: str, sequence: list[Input]) -> None:
+    effects = [
+        effect for effect in run(Scenario(text).rule, sequence, []) if isinstance(effect, Open | Resolve)
+    ]
     assert [type(effect) for effect in effects] == [Open, Resolve] * (len(effects) // 2) + [Open] * (
         len(effects) % 2
     )
     assert [effect.at for effect in effects] == sorted(effect.at for effect in effects)
     opened = [effect.alarm.id for effect in effects if isinstance(effect, Open)]
-    assert opened[: len(effects) // 2] == [e.alarm.id for e in effects if isinstance(e, Resolve)]
+    assert opened[: len(effects) // 2] == [
+        effect.alarm.id for effect in effects if isinstance(effect, Resolve)
+    ]
     assert len(set(opened)) == len(opened)
 
 
@@ -168,11 +174,13 @@ def test_the_engine_agrees_with_the_semantics_written_second_by_second(
         scenario.wait_until(T0 + timedelta(seconds=second)).send(value)
     scenario.is_lazy = False
     scenario.wait_until(T0 + timedelta(seconds=second + 300))
-    said = [f"{int((e.at - T0).total_seconds())} {_edge(e)}" for e in scenario.transitions()]
-    assert said == edges(arrivals, timing, 5, clear, second + 300)
+    log = [
+        f"{int((effect.at - T0).total_seconds())} {_transition(effect)}" for effect in scenario.transitions()
+    ]
+    assert log == expected_log(arrivals, timing, 5, clear, second + 300)
 
 
-def _edge(effect: Open | Resolve) -> str:
+def _transition(effect: Open | Resolve) -> str:
     return "opened" if isinstance(effect, Open) else "resolved"
 
 

@@ -1,4 +1,4 @@
-"""Several series, several owners: one alarm per rule and owner, held while any series fires."""
+"""Several series, several owners: one alarm per rule and owner, open while any series fires."""
 
 from tests.rules.engine.scenario import Scenario, rule
 
@@ -11,12 +11,12 @@ def test_owners_have_alarms_of_their_own() -> None:
     assert scenario.log == ["0s opened dsp-hot of a", "1m opened dsp-hot of b", "2m resolved dsp-hot of a"]
 
 
-def test_a_rule_judges_only_the_keys_of_its_pattern() -> None:
+def test_a_rule_evaluates_only_the_keys_of_its_pattern() -> None:
     scenario = Scenario(DISKS).send(99, "disk.used").send(99, "disk.sda.part.used").send(99, "disk.sda.free")
     assert scenario.at("1h").log == []
 
 
-def test_the_alarm_holds_while_any_series_fires() -> None:
+def test_the_alarm_stays_open_while_any_series_fires() -> None:
     scenario = Scenario(DISKS)
     scenario.send(95, "disk.a.used").at("2m").send(95, "disk.b.used")
     scenario.at("20m").send(10, "disk.a.used").at("30m").send(10, "disk.b.used").at("1h")
@@ -30,7 +30,7 @@ def test_for_must_have_passed_for_one_and_the_same_series() -> None:
     assert scenario.transitions()[0].payload["key"] == "disk.b.used"
 
 
-def test_the_series_that_has_fired_for_longest_makes_the_alarm() -> None:
+def test_the_series_that_has_fired_for_longest_begins_the_alarm() -> None:
     scenario = Scenario(DISKS).send(95, "disk.b.used").at("1m").send(95, "disk.a.used").at("1h")
     assert scenario.log == ["10m opened full"]
     assert scenario.transitions()[0].payload["key"] == "disk.b.used"
@@ -56,14 +56,14 @@ def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> N
     assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
 
 
-def test_a_series_that_is_not_clear_for_long_enough_holds_the_alarm() -> None:
+def test_a_series_that_is_not_clear_for_long_enough_keeps_the_alarm_open() -> None:
     scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("4m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot"]
 
 
-def test_the_resolution_tells_of_the_series_that_was_clear_last() -> None:
+def test_the_resolution_names_the_series_that_was_clear_last() -> None:
     scenario = Scenario(DISKS).send(95, "disk.a.used").send(96, "disk.b.used")
     scenario.at("20m").send(10, "disk.a.used").at("21m").send(11, "disk.b.used").at("1h")
     resolved = scenario.transitions()[-1].payload
@@ -83,7 +83,7 @@ def test_a_series_whose_labels_leave_the_rule_counts_as_clear() -> None:
     assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot"]
 
 
-def test_where_is_asked_again_only_when_the_labels_change() -> None:
+def test_where_is_evaluated_again_only_when_the_labels_change() -> None:
     scenario = Scenario(rule("above: 65", """where: 'labels.zone == "north"'"""))
     for minute, zone in enumerate(("south", "south", "north", "north", "south")):
         scenario.at(f"{minute}m").send(70, zone=zone)

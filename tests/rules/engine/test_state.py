@@ -5,19 +5,19 @@ from rules.engine import BLANK, RuleState
 from tests.rules.engine.scenario import T0, Scenario, rule
 
 
-def test_nothing_stored_is_a_state_that_knows_nothing() -> None:
+def test_an_empty_object_is_the_blank_state() -> None:
     assert RuleState.from_json({}) == BLANK
 
 
-def test_a_number_that_postgres_writes_with_all_its_digits_is_still_a_number_of_conditions() -> None:
+def test_a_number_that_postgres_writes_with_all_its_digits_stays_a_double() -> None:
     state = Scenario(rule("fire: 'previous > 1.0'")).send(1e23).states["dsp-hot", "plant-7"]
     stored = state.to_json()
     stored["tracks"]["dsp.temperature"][0] = 10**23
     assert RuleState.from_json(stored).tracks["dsp.temperature"].value == 1e23
 
 
-def test_what_the_clock_does_to_a_stored_state_is_what_advance_does() -> None:
-    """As written in rules/engine/state.py; the SQL is clock/sql/move_rule_states.sql."""
+def test_the_clock_changes_a_stored_state_as_advance_does() -> None:
+    """rules/engine/state.py describes it; the SQL is clock/sql/move_rule_states.sql."""
     scenario = Scenario(rule("above: 65", "for: 10m", "keep_firing_for: 5m")).send(70)
     pending = scenario.states["dsp-hot", "plant-7"].to_json()
     opened = {**pending, "phase": "open", "last_opened_at": pending["due_at"], "due_at": None}
@@ -33,7 +33,7 @@ def test_what_the_clock_does_to_a_stored_state_is_what_advance_does() -> None:
     assert scenario.at("25m").states["dsp-hot", "plant-7"] == RuleState.from_json({**clearing, **ended})
 
 
-def test_a_state_can_be_handed_to_another_process() -> None:
+def test_a_state_can_be_sent_to_another_process() -> None:
     state = Scenario(rule("above: 65", "for: 10m")).send(70).states["dsp-hot", "plant-7"]
     assert pickle.loads(pickle.dumps(state)) == state
     assert json.loads(json.dumps(state.to_json()))["alarm"]["since"] == T0.isoformat()

@@ -1,4 +1,4 @@
-"""`for`, `keep_firing_for` and `cooldown`: when an alarm opens and when it resolves, to the instant."""
+"""`for`, `keep_firing_for` and `cooldown`: the exact instants at which alarms open and resolve."""
 
 from tests.rules.engine.scenario import Scenario, rule
 
@@ -22,19 +22,19 @@ def test_it_opens_at_its_nominal_time_however_late_the_next_datapoint_comes() ->
     assert scenario.log == ["10m opened dsp-hot", "3h resolved dsp-hot"]
 
 
-def test_what_clears_before_for_never_was() -> None:
+def test_a_condition_that_clears_before_for_opens_nothing() -> None:
     scenario = Scenario(HOT).send(70).at("9m59s").send(60).at("1h")
     assert scenario.log == []
     assert scenario.alarms == {}
     assert scenario.timers == {}
 
 
-def test_what_clears_at_the_very_end_of_for_has_held_for_long_enough() -> None:
+def test_a_condition_that_clears_at_the_very_end_of_for_opens_the_alarm() -> None:
     scenario = Scenario(HOT).send(70).at("10m").send(60)
     assert scenario.log == ["10m opened dsp-hot", "10m resolved dsp-hot"]
 
 
-def test_an_input_alone_realises_what_was_due_before_it_at_its_nominal_time() -> None:
+def test_an_input_realises_an_earlier_deadline_at_its_nominal_time() -> None:
     scenario = Scenario(rule("above: 65", "for: 10m", "cooldown: 1h"), is_lazy=True)
     scenario.send(70).at("20m").send(60).at("21m").send(70).at("70m").send(60)
     assert scenario.log == [
@@ -43,12 +43,12 @@ def test_an_input_alone_realises_what_was_due_before_it_at_its_nominal_time() ->
     ]
 
 
-def test_a_value_that_comes_back_begins_anew() -> None:
+def test_a_value_that_fires_again_begins_a_new_for() -> None:
     scenario = Scenario(HOT).send(70).at("9m").send(60).at("10m").send(70).at("1h")
     assert scenario.log == ["20m opened dsp-hot"]
 
 
-def test_flapping_faster_than_for_says_nothing() -> None:
+def test_flapping_faster_than_for_opens_nothing() -> None:
     scenario = Scenario(HOT)
     for minute in range(0, 120, 5):
         scenario.at(f"{minute}m").send(70 if minute % 10 else 60)
@@ -73,7 +73,7 @@ def test_it_resolves_after_exactly_keep_firing_for() -> None:
     assert scenario.at("6m").log == ["0s opened dsp-hot", "6m resolved dsp-hot"]
 
 
-def test_what_fires_again_before_keep_firing_for_is_one_alarm() -> None:
+def test_firing_again_before_the_end_of_keep_firing_for_is_one_alarm() -> None:
     scenario = Scenario(rule("above: 65", "keep_firing_for: 5m"))
     scenario.send(70).at("1m").send(60).at("5m").send(70).at("6m").send(60).at("1h")
     assert scenario.log == ["0s opened dsp-hot", "11m resolved dsp-hot"]
@@ -91,7 +91,7 @@ def test_an_opening_within_the_cooldown_waits_for_its_end() -> None:
     assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot", "1h opened dsp-hot"]
 
 
-def test_what_ends_within_the_cooldown_says_nothing() -> None:
+def test_a_condition_that_ends_within_the_cooldown_opens_nothing() -> None:
     scenario = Scenario(rule("above: 65", "cooldown: 1h"))
     scenario.send(70).at("1m").send(60).at("10m").send(70).at("20m").send(60).at("2h")
     assert scenario.log == ["0s opened dsp-hot", "1m resolved dsp-hot"]
@@ -115,7 +115,7 @@ def test_several_values_of_one_instant_make_several_alarms_with_their_own_ids() 
     assert len(scenario.alarms) == 3
 
 
-def test_a_datapoint_that_changes_nothing_gives_back_the_same_state() -> None:
+def test_a_datapoint_that_changes_nothing_returns_the_same_state() -> None:
     scenario = Scenario(HOT).send(70)
     state = scenario.states["dsp-hot", "plant-7"]
     assert scenario.at("1m").send(71).states["dsp-hot", "plant-7"] is state

@@ -31,10 +31,8 @@ def naive(reduce: Reduce, points: list[tuple[int, float]]) -> float | None:
     st.sampled_from(REDUCES),
     st.lists(st.tuples(st.integers(0, 200), st.integers(-1000, 1000).map(float)), min_size=1, max_size=60),
 )
-def test_a_window_amounts_to_what_its_datapoints_amount_to(
-    reduce: Reduce, waits: list[tuple[int, float]]
-) -> None:
-    """Seconds since the start, values in whole numbers, so that sums are exact; buckets are ten seconds."""
+def test_a_window_has_the_result_of_its_datapoints(reduce: Reduce, waits: list[tuple[int, float]]) -> None:
+    """Times are seconds. Values are whole numbers, so sums are exact. A bucket is ten seconds."""
     window, buckets, second = Window(OVER, reduce), (), 0
     points: list[tuple[int, float]] = []
     kept: Buckets = buckets
@@ -49,7 +47,7 @@ def test_a_window_amounts_to_what_its_datapoints_amount_to(
         assert len(kept) <= BUCKETS
 
 
-def test_a_window_without_datapoints_says_nothing_and_counts_none() -> None:
+def test_a_window_without_datapoints_has_no_result_and_the_count_zero() -> None:
     later = T0 + timedelta(hours=1)
     for reduce in REDUCES:
         window = Window(OVER, reduce)
@@ -57,13 +55,13 @@ def test_a_window_without_datapoints_says_nothing_and_counts_none() -> None:
         assert window.amount(kept, 5, T0, later) == (0.0 if reduce == "count" else None)
 
 
-def test_texts_are_counted_and_otherwise_passed_over() -> None:
+def test_texts_are_counted_and_otherwise_ignored() -> None:
     count, average = Window(OVER, "count"), Window(OVER, "avg")
     assert count.amount(count.add((), "on", T0), "on", T0, T0) == 1.0
     assert average.add((), "on", T0) == ()
 
 
-def test_what_cannot_be_written_as_json_says_nothing() -> None:
+def test_a_result_that_json_cannot_hold_is_no_result() -> None:
     window = Window(OVER, "sum")
     kept = window.add(window.add((), 1e308, T0), 1e308, T0)
     assert window.amount(kept, 1e308, T0, T0) is None

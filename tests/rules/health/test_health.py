@@ -46,9 +46,9 @@ RULES = TYPE + HOT + WARM + SYSTEM
 
 @pytest.fixture
 async def live(connection: Connection, sessions: Sessions) -> Live:
-    found = Live(connection, await sessions("clock"))
-    await found.begin()
-    return found
+    live = Live(connection, await sessions("clock"))
+    await live.begin()
+    return live
 
 
 def dsp(seconds: float, value: float = 1, key: str = "dsp.a", owner: str = "plant-7") -> Arrival:
@@ -62,7 +62,7 @@ async def only(connection: Connection, text: str, seconds: float = 0) -> None:
 
 
 async def decide(connection: Connection, chunk: int = 500) -> None:
-    """When the last instant that was read is over."""
+    """Decide health once the last instant that was read is over."""
     await connection.execute(
         "update tocsin.lane_partition set watermark = watermark + interval '1 microsecond'"
     )
@@ -87,23 +87,23 @@ async def recorded(connection: Connection) -> list[tuple[float, Any, Any]]:
     ]
 
 
-async def test_a_system_that_was_never_heard_of_is_gray_and_says_so_once(
-    connection: Connection, live: Live
-) -> None:
+async def test_a_system_without_data_is_unknown_and_recorded_once(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
     await only(connection, RULES)
     assert await health(connection) == ("unknown", "no-data")
     assert len(await recorded(connection)) == 1
 
 
-async def test_the_first_datapoint_of_a_member_makes_it_known(connection: Connection, live: Live) -> None:
+async def test_the_first_datapoint_of_a_member_makes_the_system_ok(
+    connection: Connection, live: Live
+) -> None:
     await only(connection, RULES)
     await live.receive([dsp(1), dsp(2)])
     assert (await recorded(connection))[1:] == [(1, "ok", None)]
     await live.receive([dsp(3, key="dsp.z", owner="plant-8")])
     await health(connection)
     (row,) = await list_health(connection)
-    assert [(one["key"], one["condition"]) for one in row["not_ok"]] == [("dsp.b", "no-data")]
+    assert [(member["key"], member["condition"]) for member in row["not_ok"]] == [("dsp.b", "no-data")]
 
 
 async def test_an_alarm_of_a_required_member_is_an_outage_and_of_an_optional_one_degrades(
@@ -128,7 +128,7 @@ async def test_an_alarm_of_a_required_member_is_an_outage_and_of_an_optional_one
     ]
 
 
-async def test_the_clocks_own_verdicts_are_facts_like_those_of_workers(
+async def test_records_of_the_clock_are_observed_like_those_of_workers(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, TYPE + HOT + "  for: 5s\n" + SYSTEM)
@@ -140,7 +140,7 @@ async def test_the_clocks_own_verdicts_are_facts_like_those_of_workers(
     assert await health(connection) == ("ok", None)
     await live.read_until(at(60))
     await live.run_clock(60)
-    assert await health(connection) == ("ok", None), "the rules have not heard of the silence yet"
+    assert await health(connection) == ("ok", None), "the rules have not processed the staleness yet"
     await live.receive_staleness(60)
     assert await health(connection) == ("unknown", "stale")
     assert (await recorded(connection))[1:] == [
@@ -151,7 +151,7 @@ async def test_the_clocks_own_verdicts_are_facts_like_those_of_workers(
     ]
 
 
-async def test_a_member_that_nothing_judges_is_uncovered(connection: Connection, live: Live) -> None:
+async def test_a_member_without_rules_is_uncovered(connection: Connection, live: Live) -> None:
     await only(connection, "system:\n  name: cooling\n  members:\n    - {owner: plant-7, key: other}\n")
     await live.receive([dsp(1, key="other")])
     assert await health(connection) == ("unknown", "uncovered")
@@ -162,7 +162,7 @@ async def test_a_member_that_nothing_judges_is_uncovered(connection: Connection,
     assert await health(connection) == ("ok", None)
 
 
-async def test_a_system_that_is_removed_says_a_last_word(connection: Connection, live: Live) -> None:
+async def test_a_removed_system_gets_a_final_health_change(connection: Connection, live: Live) -> None:
     await only(connection, RULES)
     await live.receive([dsp(1, 70)])
     await live.read_until(at(8))
@@ -180,12 +180,12 @@ async def test_members_follow_their_document(connection: Connection, live: Live)
     assert await health(connection) == ("ok", None)
 
 
-async def test_health_waits_for_the_partition_that_lags_behind(connection: Connection, live: Live) -> None:
-    """What the other partition has still to say may be of an earlier instant."""
+async def test_health_waits_for_a_partition_that_lags(connection: Connection, live: Live) -> None:
+    """The other partition may still bring an earlier instant."""
     await only(connection, RULES)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 1)")
     await live.receive([dsp(5, 70)])
-    assert await health(connection) == ("unknown", "no-data"), "nothing was read of the other one"
+    assert await health(connection) == ("unknown", "no-data"), "nothing was read of the other partition"
     await live.read_until(at(4), 1)
     assert await health(connection) == ("unknown", "no-data")
     await live.read_until(at(5), 1)
@@ -205,21 +205,21 @@ async def test_health_waits_for_a_sustain_that_the_clock_has_still_to_fire(
     assert not await all_rows(connection, "select * from tocsin.member_observation")
 
 
-async def test_health_waits_for_a_silence_that_nobody_has_looked_at(
+async def test_health_waits_for_a_deadline_that_no_process_has_realised(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, RULES)
     await live.receive([dsp(1), dsp(1, owner="plant-8")])
     await live.receive([dsp(30, 70, owner="plant-8")])
-    assert (await recorded(connection))[1:] == [(1, "ok", None)], "plant-7 was silent from 11 s on"
+    assert (await recorded(connection))[1:] == [(1, "ok", None)], "plant-7 was stale from 11 s on"
     await live.run_clock(30)
-    assert (await recorded(connection))[1:] == [(1, "ok", None)], "and no rule has heard of it yet"
+    assert (await recorded(connection))[1:] == [(1, "ok", None)], "and no rule has processed it yet"
     await live.receive_staleness(30)
     assert (await recorded(connection))[2:] == [(11, "unknown", "stale"), (30, "outage", None)]
 
 
 async def test_health_waits_until_an_instant_is_over(connection: Connection, live: Live) -> None:
-    """The next batch may bring more of it."""
+    """The next batch may bring more of the same instant."""
     await only(connection, RULES)
     await live.receive([dsp(1), dsp(1, key="dsp.b"), dsp(1, owner="plant-8"), dsp(5, 70)])
     await HealthDecider(Settings()).decide(connection)
@@ -233,7 +233,8 @@ TENTH_SECOND = [
     (5, "outage", None),
     (11, "degraded", None),
 ]
-"""At it one alarm opens and the other resolves: nothing was better in between."""
+"""One alarm opens and another resolves at the tenth second: the health was never better in
+between."""
 
 
 async def until_the_twelfth_second(live: Live) -> None:
@@ -256,7 +257,10 @@ async def test_observations_are_processed_in_chunks_that_never_divide_an_instant
 async def test_an_apply_processes_all_observations_in_chunks_that_never_divide_an_instant(
     settings: Settings, connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    """A partition is behind, so that nobody could have taken them; meanwhile the log is free for the clock."""
+    """A partition is behind, so no worker could process them.
+
+    The log stays unlocked for the clock.
+    """
     monkeypatch.setattr(store, "_CHUNK", chunk)
     chunks: list[int] = []
 
@@ -278,14 +282,14 @@ async def test_an_apply_processes_all_observations_in_chunks_that_never_divide_a
     await live.read_until(at(22), 0)
     assert len(await recorded(connection)) == 1
     chunks.clear()
-    # The silence of plant-8 and dsp.b has come due, and is settled by the apply itself.
+    # The deadlines of plant-8 and dsp.b have passed, and the apply itself realises them.
     await only(connection, RULES + WARM.replace("warm", "warmer"), 30)
     assert await recorded(connection) == [*TENTH_SECOND, (21, "unknown", "stale")]
     assert await all_rows(connection, "select * from tocsin.member_observation") == []
     assert len(chunks) > 2 or chunk == 500
 
 
-async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_the_worst_are_shown(
+async def test_only_the_observed_members_of_a_large_system_are_read_and_the_worst_are_shown(
     connection: Connection, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (store, systems):
@@ -298,14 +302,14 @@ async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_th
         await live.receive([dsp(seconds, value, owner=f"plant-{owner}")])
         await decide(connection)
     rows = await all_rows(connection, "select payload from tocsin.datapoint_calculated order by seq")
-    told = [
+    changes = [
         (
             row["payload"]["health"],
-            *((one["owner"][-1], one["condition"]) for one in row["payload"]["members"]),
+            *((member["owner"][-1], member["condition"]) for member in row["payload"]["members"]),
         )
         for row in rows
     ]
-    assert told == [
+    assert changes == [
         ("unknown", ("2", "no-data"), ("3", "no-data")),
         ("ok", ("2", "no-data"), ("3", "no-data")),
         ("outage", ("4", "outage"), ("2", "no-data")),
@@ -316,12 +320,12 @@ async def test_of_a_large_system_only_those_are_read_that_facts_are_about_and_th
     assert [row.owner for row in read.members] == ["plant-5"]
 
 
-async def test_the_loop_says_that_it_lives(settings: Settings) -> None:
+async def test_the_loop_reports_that_it_is_alive(settings: Settings) -> None:
     service = Service("worker", HealthDecider(settings).run)
 
-    async def goes_round() -> bool:
+    async def has_run() -> bool:
         return service.problem is None
 
     async with running(service):
         assert service.problem == "it is starting"
-        await eventually(goes_round, "the loop has gone round")
+        await eventually(has_run, "the loop has run once")
