@@ -76,7 +76,7 @@ class CancelUnstarted(Writes):
 async def count_active_runs(
     connection: Connection, changes: Sequence[DocumentChange]
 ) -> dict[DocumentKey, RunImpact]:
-    """By action_rule and action that changes."""
+    """The impact on runs, by action_rule and action that changes."""
     rows = await fetch_all(
         connection,
         "rules.apply/count_active_runs",

@@ -63,7 +63,7 @@ async def change_alarms(
 async def read_alarm_states(
     connection: Connection, changes: Mapping[str, StateChange], watermarks: Watermarks
 ) -> AsyncIterator[dict[Subject, StateAtWatermark]]:
-    """In chunks: Postgres ends a session that is idle for long inside a transaction."""
+    """Yield chunks: Postgres ends a session that is idle for long inside a transaction."""
     after: Subject = ("", "")
     while changes:
         parameters = {"rules": sorted(changes), "rule": after[0], "owner": after[1], "most": _CHUNK}

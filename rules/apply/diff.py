@@ -26,7 +26,7 @@ class FieldDifference(NamedTuple):
     new: Any
 
     def as_json(self) -> dict[str, Any]:
-        """Without the absent side."""
+        """A JSON object without the absent side."""
         sides = {"old": self.old, "new": self.new}
         return {"path": self.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
 

@@ -62,7 +62,7 @@ def assess(stored: Sequence[StoredDocument], plan: ApplyPlan) -> Impact:
 
 
 def _rule_set(documents: Mapping[DocumentKey, Any]) -> RuleSet:
-    """Without the documents that this version of Tocsin cannot read: the workers skip them, too."""
+    """The rule set without unreadable documents: the workers skip them, too."""
     models = (
         parse_document(kind, document)
         for (kind, _), document in documents.items()

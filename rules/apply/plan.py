@@ -134,7 +134,7 @@ def _as_read_now(stored: StoredDocument) -> dict[str, Any]:
 
 
 def _canonical(content: dict[str, Any]) -> dict[str, Any]:
-    """In a form that is equal before and after Postgres, which writes 1e23 with all its digits."""
+    """A form that is equal before and after Postgres, which writes 1e23 with all its digits."""
 
     def number(digits: str) -> int | float:
         return int(digits) if len(digits) < 20 else float(digits)

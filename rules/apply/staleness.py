@@ -101,7 +101,7 @@ async def _stale_inputs(
     names: AbstractSet[str],
     at: datetime,
 ) -> AsyncIterator[dict[int, list[tuple[Rule, WentStale]]]]:
-    """In chunks, by partition: stale series with the rules that evaluate them."""
+    """Yield chunks of stale series with the rules that evaluate them, by partition."""
     after = ("", "")
     while names:
         parameters = {"owner": after[0], "key": after[1], "most": _CHUNK}
