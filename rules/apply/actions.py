@@ -1,13 +1,14 @@
 """The effect of changed `action_rule` and `action` documents on runs.
 
-Guarantee: a running run finishes with the document it was started with, whatever happens to that
-document. Runs of a removed or disabled action_rule that are only gathering or queued are cancelled,
-with the reason in their history. The timer is deleted first, so that either the clock starts the
-run or the apply cancels it, never both.
+Guarantee: a run that has started finishes with the document it was started with, even if the apply
+changes or removes that document. A run that has not started (it gathers a group, or is queued) is
+cancelled if its action_rule is removed or disabled, with the reason in its history. The apply
+deletes the timer of such a run first, so that either the clock starts the run or the apply cancels
+it, never both.
 
 An event that was committed before the apply and is dispatched after it is still matched with the
-rules of its seq, and may start a run of a rule that is removed. That run is complete, and finishes
-too.
+rules of its seq. It may start a run of a rule that the apply removed. That run has its own copy of
+the document, and finishes too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class RunImpact(NamedTuple):
 
 
 def ended_rules(changes: Iterable[DocumentChange]) -> dict[str, str]:
-    """The reason, by the name of each action_rule that starts no more runs."""
+    """The action_rules that start no more runs: name to reason."""
     return {
         change.name: "the rule was removed" if change.after is None else "the rule was disabled"
         for change in changes
@@ -40,7 +41,7 @@ def ended_rules(changes: Iterable[DocumentChange]) -> dict[str, str]:
 
 
 class CancelUnstarted(Writes):
-    """Cancels gathering and queued runs; `ended` has the reason by action_rule."""
+    """Cancels the runs of ended action_rules that have not started. `ended` is from `ended_rules`."""
 
     def __init__(self, ended: Mapping[str, str]) -> None:
         self._columns = {"rules": list(ended), "reasons": list(ended.values())}
@@ -76,7 +77,7 @@ class CancelUnstarted(Writes):
 async def count_active_runs(
     connection: Connection, changes: Sequence[DocumentChange]
 ) -> dict[DocumentKey, RunImpact]:
-    """The impact on runs, by action_rule and action that changes."""
+    """The impact on runs of each action_rule and action that changes and has active runs."""
     rows = await fetch_all(
         connection,
         "rules.apply/count_active_runs",

@@ -38,7 +38,7 @@ async def send_apprise(
     timeout_s = target.timeout.total_seconds()
     order = {
         "url": secrets.reveal(target.url),
-        "title": message.title,
+        "title": message.subject_line,
         "text": message.text,
         "allow": egress.allow.text,
         "ca_file": egress.ca_file,

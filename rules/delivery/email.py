@@ -74,7 +74,7 @@ def build_mail(target: EmailTarget, message: Message, *, key: str, now: datetime
     mail["From"] = _address(target.from_)
     mail["To"] = tuple(_address(text) for text in target.to)
     # The library decodes `=?utf-8?q?...?=` in what it is given, line breaks included.
-    mail["Subject"] = message.title.replace("=?", "= ?")
+    mail["Subject"] = message.subject_line.replace("=?", "= ?")
     mail["Date"] = format_datetime(now)
     mail["Message-ID"] = f"<{token(key)}@{sender.domain}>"
     mail["Auto-Submitted"] = "auto-generated"  # asks for no out-of-office answers

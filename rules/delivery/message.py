@@ -33,7 +33,7 @@ class Message:
                 )
 
     @property
-    def title(self) -> str:
+    def subject_line(self) -> str:
         """The subject on one line, so that no value in it can begin another header."""
         line = _CONTROL.sub(" ", self.subject).strip()
         return line if len(line) <= _MAX_SUBJECT_LENGTH else f"{line[: _MAX_SUBJECT_LENGTH - 3]}..."

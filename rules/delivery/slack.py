@@ -24,9 +24,13 @@ MAX_FIELDS = 10
 async def send_slack(
     egress: Egress, target: SlackTarget, message: Message, secrets: Secrets, *, key: str, now: datetime
 ) -> DeliveryOutcome:
-    blocks = message.blocks if message.blocks is not None else [header(message.title), section(message.text)]
+    blocks = (
+        message.blocks
+        if message.blocks is not None
+        else [header(message.subject_line), section(message.text)]
+    )
     # Notifications and screen readers use `text`.
-    body = json_body({"text": escape(message.title), "blocks": blocks})
+    body = json_body({"text": escape(message.subject_line), "blocks": blocks})
     headers = {"Content-Type": "application/json", "Idempotency-Key": key}
     answer = await request(
         egress, HttpRequest("POST", secrets.reveal(target.url), headers, body, target.timeout.total_seconds())

@@ -53,7 +53,7 @@ async def send_webhook(
 
 
 def plain_payload(message: Message) -> dict[str, Any]:
-    return {"subject": message.title, "text": message.text}
+    return {"subject": message.subject_line, "text": message.text}
 
 
 def json_body(payload: dict[str, Any]) -> bytes:

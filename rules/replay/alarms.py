@@ -1,9 +1,9 @@
 """Alarms in memory: opened and resolved by rules, acknowledged and snoozed by operators.
 
-Guarantee: operators have the effects that they have live (`rules.alarms.operator`). The first
-acknowledgement is kept. A snooze ends at its instant if the alarm is open then and was not snoozed
-again or unsnoozed before. At one instant a sustain that ends comes first, then the end of a snooze,
-then arrivals: the order of `rules.replay.scheduler`.
+Guarantee: an acknowledgement or a snooze has the same effect as live (`rules.alarms.operator`). The
+first acknowledgement is kept. A snooze ends at its instant if the alarm is open at that instant and was
+not snoozed again or unsnoozed before it. At one instant a sustain that ends comes first, then the end
+of a snooze, then arrivals: the order of `rules.replay.scheduler`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ class AlarmRecord:
         return self.opened_at <= at and (self.resolved_at is None or at < self.resolved_at)
 
     def outlasts(self, snooze_end: datetime) -> bool:
-        """Whether the alarm is open when a snooze ends."""
+        """Whether the alarm is still open when a snooze ends.
+
+        At the same instant, a sustain resolves the alarm before the snooze ends, an arrival after it.
+        """
         if self.resolved_at is None or snooze_end < self.resolved_at:
             return True
         return snooze_end == self.resolved_at and not self.is_resolved_by_sustain
 
 
 class AlarmStore:
-    """The alarms of one owner, or of all."""
+    """The alarms that have opened, of one owner or of all owners."""
 
     def __init__(self) -> None:
         self._records: dict[UUID, AlarmRecord] = {}
@@ -88,7 +91,7 @@ class AlarmStore:
         return True
 
     def snooze(self, record: AlarmRecord, until: datetime | None, who: str) -> None:
-        """Snooze an alarm. An `until` of None ends the snooze that runs."""
+        """Snooze an alarm until an instant. None ends the current snooze."""
         record.snoozed_until, record.snoozed_by = until, who
         if until is None:
             self._snoozed.pop(record.alarm.id, None)
@@ -101,11 +104,14 @@ class AlarmStore:
 
     def due_snoozes(self, until: datetime) -> list[tuple[datetime, AlarmRecord]]:
         """The snoozes that end at or before an instant, in order."""
-        due = sorted(end for end in self._snooze_ends() if end[0] <= until)
+        due = sorted((at, alarm_id) for at, alarm_id in self._snooze_ends() if at <= until)
         return [(at, self._snoozed[alarm_id]) for at, alarm_id in due]
 
     def end_snooze(self, record: AlarmRecord) -> NewEvent:
-        """End the snooze that runs, and return its event. It happens only if the alarm `outlasts` it."""
+        """End the current snooze and return its event.
+
+        The caller drops the event unless the alarm `outlasts` the snooze.
+        """
         at = record.snoozed_until
         assert at is not None
         record.snoozed_until = None

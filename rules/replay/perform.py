@@ -88,7 +88,7 @@ def _digest(due: DueStep, digest: DigestStep, found: Mapping[str, Any]) -> StepR
     counts = {query: len(found[query]) for query in digest.queries}
     rows = {query: found[query][: digest.limit] if query in counts else [] for query in found}
     message = digest_message(due, digest, {**rows, "counts": counts})
-    answer = {"subject": message.title, "text": message.text, "counts": counts}
+    answer = {"subject": message.subject_line, "text": message.text, "counts": counts}
     return StepResult(Completed(answer), {"channel": digest.channel, **_message_details(message)})
 
 
@@ -112,4 +112,4 @@ def _record_or_flow(due: DueStep) -> StepResult:
 
 
 def _message_details(message: Message) -> dict[str, Any]:
-    return {"subject": message.title, "text": message.text, "payload": message.payload}
+    return {"subject": message.subject_line, "text": message.text, "payload": message.payload}

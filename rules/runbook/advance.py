@@ -101,7 +101,7 @@ def _completed(
         result.effects.append(Emitted(outcome.event))
     result.effects.append(Recorded(node.number, entry["attempt"], "completed", outcome.answer))
     result.effects.append(Answered(node.name, {"state": "completed", **outcome.answer}))
-    following = node.following if outcome.way is None else node.heads[outcome.way]
+    following = node.following if outcome.branch is None else node.heads[outcome.branch]
     _continue(program, node, following, result)
 
 

@@ -98,7 +98,7 @@ def test_an_escalation_notifies_pages_and_pages_the_second() -> None:
 
 
 def test_an_acknowledged_escalation_sends_no_page() -> None:
-    run = simulation("escalation", "escalate", **{"still-open": Completed(way=1)}).pass_time("1h")
+    run = simulation("escalation", "escalate", **{"still-open": Completed(branch=1)}).pass_time("1h")
     assert run.history[-1] == "10m still-open completed"
     assert run.state == "completed"
 

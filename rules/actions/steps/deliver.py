@@ -43,7 +43,7 @@ async def send_through(step: DueStep, context: StepContext, name: str, message: 
 
 
 async def _send(step: DueStep, context: StepContext, target: Target, message: Message) -> Outcome:
-    delivery = await deliver(context.egress, target, message, key=step.key, now=step.run.at)
+    delivery = await deliver(context.egress, target, message, key=step.idempotency_key, now=step.run.at)
     text = delivery.text[:MAX_TEXT_LENGTH]
     if delivery.state == "delivered":
         return Completed({**delivery.result, "text": text, "sent": True})

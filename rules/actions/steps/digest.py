@@ -1,8 +1,8 @@
-"""Step `digest`: list open alarms, events and stale series, and send the list or keep it as an
-answer.
+"""Step `digest`: list open alarms, events and stale series. The list is sent through a channel, or is
+the answer of the step, which later steps can use.
 
-Guarantee: alarms and series are listed as of this moment; events are those since the previous run
-of the same rule. `counts` has the totals, the lists have at most `limit` rows each.
+Guarantee: alarms and series are listed as they are when the step runs. Events are listed since the
+previous run of the same rule. `counts` has the totals, also if a list is cut at `limit` rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schemas.values.severities import level_name
 from schemas.wire.event_facts import event_facts
 from tocsin.core.db import Connection, fetch_one, statement
 
-# Longest part of a digest that a later step can put into a message of its own.
+# Longest text in the answer, for later steps. A digest that is sent through a channel is not cut.
 _MAX_ANSWER_LENGTH = 50_000
 
 
@@ -37,12 +37,14 @@ async def perform_digest(step: DueStep, context: StepContext) -> Outcome:
     if digest.channel is not None:
         outcome = await send_through(step, context, digest.channel, message)
         return Completed({**outcome.answer, "counts": counts}) if isinstance(outcome, Completed) else outcome
-    answer = {"subject": message.title, "text": message.text[:_MAX_ANSWER_LENGTH], "counts": counts}
-    return Completed({**answer, **({"html": message.html[:_MAX_ANSWER_LENGTH]} if message.html else {})})
+    answer = {"subject": message.subject_line, "text": message.text[:_MAX_ANSWER_LENGTH], "counts": counts}
+    if message.html:
+        answer["html"] = message.html[:_MAX_ANSWER_LENGTH]
+    return Completed(answer)
 
 
 async def read_digest(connection: Connection, run: ActionRun, digest: DigestStep) -> dict[str, Any]:
-    """The rows of each query under its name, and `counts` of all."""
+    """The rows of each query under its name, and under `counts` the total of each."""
     values = {"rule": run.rule, "started_at": run.started_at, "seq": run.event_seq}
     row = await fetch_one(connection, "rules.actions/read_previous_seq", values)
     parameters = {"limit": digest.limit, "after": row[0] if row else 0, "upto": run.event_seq}
@@ -50,7 +52,7 @@ async def read_digest(connection: Connection, run: ActionRun, digest: DigestStep
     counts: dict[str, int] = {}
     async with connection.cursor(row_factory=dict_row) as cursor:
         for query in digest.queries:
-            await cursor.execute(statement(f"rules.actions/list_{_LISTS[query]}"), parameters)
+            await cursor.execute(statement(f"rules.actions/{_STATEMENTS[query]}"), parameters)
             rows = await cursor.fetchall()
             counts[query] = int(rows[0]["count"]) if rows else 0
             results[query] = [_FACTS[query](row) for row in rows]
@@ -61,7 +63,11 @@ def _alarm_facts(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "id": str(row["id"]), "severity": level_name(row["severity"])}
 
 
-_LISTS = {"open_alarms": "open_alarms", "events": "new_events", "stale_series": "stale_series"}
+_STATEMENTS = {
+    "open_alarms": "list_open_alarms",
+    "events": "list_new_events",
+    "stale_series": "list_stale_series",
+}
 _FACTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "open_alarms": _alarm_facts,
     "events": event_facts,

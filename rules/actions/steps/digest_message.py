@@ -1,5 +1,5 @@
-"""Builds the message of a digest: the texts of its document, and defaults for those it does not
-give. Pure.
+"""Builds the message of a digest from the texts of its document. Defaults replace the texts that the
+document leaves out. Pure.
 
 The default has the counts in the subject and one list for each query.
 """
@@ -24,12 +24,12 @@ def digest_message(step: DueStep, digest: DigestStep, results: Mapping[str, Any]
     """`results` has the rows of each query under its name, and `counts`. A `text` of the document
     replaces the default text, HTML and payload."""
     default, data = _default(results), {**step.data, **results}
-    rest = default if digest.text is None else Message("", "")
+    other_forms = default if digest.text is None else Message("", "")
     return Message(
         subject=default.subject if digest.subject is None else fill_text(digest.subject, data),
         text=default.text if digest.text is None else fill_text(digest.text, data),
-        html=rest.html if digest.html is None else fill_html(digest.html, data),
-        payload=rest.payload,
+        html=other_forms.html if digest.html is None else fill_html(digest.html, data),
+        payload=other_forms.payload,
     )
 
 

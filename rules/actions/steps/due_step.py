@@ -1,5 +1,5 @@
-"""One attempt of a step that is due: its run, its place in the runbook, and the names its texts may
-use. Pure."""
+"""An attempt of a step that is due: its run, its place in the runbook, and the data for its templates.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rules.runbook import Node
 from schemas.documents.runbook import StepDocument
 
 MAX_TEXT_LENGTH = 4_000
-"""Longest text of a step's result in the record log. What was sent is not cut."""
+"""Longest text that the record log keeps of a step's result. The sent text itself is not cut."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class DueStep:
 
     @property
     def entry(self) -> Mapping[str, Any]:
+        """The stored state of the step in its run.
+
+        It has `attempt` and `state`, and what ended a wait: `met` (the seq of the awaited event),
+        `report` (of the service) or `lapsed` (the time is over).
+        """
         return self.run.entry(self.node.number)
 
     @property
@@ -40,13 +45,13 @@ class DueStep:
         return int(self.entry["attempt"])
 
     @property
-    def key(self) -> str:
-        """The idempotency key: the same for every attempt."""
+    def idempotency_key(self) -> str:
+        """The same for every attempt."""
         return f"{self.run.id}/{self.node.number}"
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """The names that templates may use."""
+        """The values that templates may use, by name."""
         return {
             **self.facts.event,
             "alarm": self.facts.alarm,
@@ -60,7 +65,7 @@ class DueStep:
         """Headers of every message that the step publishes. A service that answers with an event
         passes them on, so that Tocsin can tell the answer from an unrelated event."""
         return {
-            "Tocsin-Idempotency-Key": self.key,
+            "Tocsin-Idempotency-Key": self.idempotency_key,
             "Tocsin-Correlation-Id": str(self.run.correlation_id),
             "Tocsin-Lineage": lineage_text(self.run.next_lineage),
         }

@@ -1,4 +1,8 @@
-"""Steps `branch` and `parallel`: decide which steps come next. Pure."""
+"""Steps `branch` and `parallel`. Pure.
+
+A `branch` evaluates its condition and chooses its `then` or its `else`. A `parallel` does nothing here:
+`rules.runbook` starts its branches when it completes.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ from rules.runbook import Completed, Outcome
 
 
 def perform_branch(step: DueStep) -> Outcome:
-    branch = step.document.branch
-    assert branch is not None
+    document = step.document.branch
+    assert document is not None
     activation = branch_activation(step.facts.event, step.facts.alarm, step.run.answers)
-    holds = _condition(branch.when, step.run.name).matches(activation)
-    return Completed({"holds": holds}, way=0 if holds else 1)
+    holds = _condition(document.when, step.run.name).matches(activation)
+    return Completed({"holds": holds}, branch=0 if holds else 1)
 
 
 @lru_cache(maxsize=1_024)

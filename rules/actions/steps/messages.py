@@ -1,10 +1,10 @@
-"""Builds the message of a delivery step: the texts of its document, and defaults for those it does
-not give. Pure.
+"""Builds the message of a delivery step from the texts of its document. Defaults replace the texts
+that the document leaves out. Pure.
 
-Guarantee: the default for an alarm that opened or resolved is `rules.delivery.alarm_message`. The
-default for any other event is its type, its name and its owner, with its payload. A `text` of the
-document replaces the default text, HTML, blocks and payload, so that no target shows another
-message than the others.
+Guarantee: the default for an event about an alarm is `rules.delivery.alarm_message`: the resolved
+message if the alarm resolved, and the opened message for every other transition. The default for any
+other event is its type, its name and its owner, with its payload. A `text` of the document also
+replaces the default HTML, blocks and payload, so that all targets show the same content.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from schemas.values.severities import level_name
 from schemas.wire.alarm_events import RuleTransition, event_type
 from tocsin.core.instant import instant_text, utc_text
 
-_SHOWN_EVENTS = 20
-_NAMES = ("type", "schedule", "rule", "action", "owner")
+_MAX_LISTED_EVENTS = 20
+_PAYLOAD_FIELDS = ("type", "schedule", "rule", "action", "owner")
 
 
 def message_of(step: DueStep, document: Delivery) -> Message:
@@ -31,13 +31,13 @@ def message_of(step: DueStep, document: Delivery) -> Message:
         getattr(document, key, None) for key in ("subject", "text", "html", "blocks", "payload")
     )
     data = step.data
-    rest = default if text is None else Message("", "")
+    other_forms = default if text is None else Message("", "")
     return Message(
         subject=default.subject if subject is None else fill_text(subject, data),
         text=default.text if text is None else fill_text(text, data),
-        html=rest.html if html is None else fill_html(html, data),
-        blocks=rest.blocks if blocks is None else fill(blocks, data),
-        payload=rest.payload if payload is None else fill(payload, data),
+        html=other_forms.html if html is None else fill_html(html, data),
+        blocks=other_forms.blocks if blocks is None else fill(blocks, data),
+        payload=other_forms.payload if payload is None else fill(payload, data),
     )
 
 
@@ -67,9 +67,9 @@ def _event_message(events: Sequence[Mapping[str, Any]]) -> Message:
     subject = _title(events[0])
     if len(events) > 1:
         subject = f"{len(events)} events: {subject} and others"
-    lines = [f"{utc_text(event['ts'])}  {_title(event)}" for event in events[:_SHOWN_EVENTS]]
-    if len(events) > _SHOWN_EVENTS:
-        lines.append(f"and {len(events) - _SHOWN_EVENTS} more")
+    lines = [f"{utc_text(event['ts'])}  {_title(event)}" for event in events[:_MAX_LISTED_EVENTS]]
+    if len(events) > _MAX_LISTED_EVENTS:
+        lines.append(f"and {len(events) - _MAX_LISTED_EVENTS} more")
     payload = {"events": [_event_payload(event) for event in events]}
     return Message(subject, "\n".join(lines) + "\n", payload=payload)
 
@@ -81,5 +81,5 @@ def _title(event: Mapping[str, Any]) -> str:
 
 
 def _event_payload(event: Mapping[str, Any]) -> dict[str, Any]:
-    names = {key: event[key] for key in _NAMES if event[key]}
-    return {"id": event["id"], "ts": instant_text(event["ts"]), **names, "payload": event["payload"]}
+    fields = {key: event[key] for key in _PAYLOAD_FIELDS if event[key]}
+    return {"id": event["id"], "ts": instant_text(event["ts"]), **fields, "payload": event["payload"]}

@@ -1,10 +1,10 @@
 """Steps `publish` and `dispatch`: publish a message on a NATS subject. `dispatch` also waits for a
 report.
 
-Guarantee: the step is completed after the server has received the message. Each attempt of a
-`publish` has the same `Nats-Msg-Id`, so that a stream stores one of them. Each attempt of a
-`dispatch` has its own, because the consumer must receive it again. The idempotency key is the same
-for all attempts of both.
+Guarantee: the step continues only after the server has received the message. All attempts of a
+`publish` have the same `Nats-Msg-Id`, so that a stream stores the message once. Each attempt of a
+`dispatch` has its own `Nats-Msg-Id`, because the consumer must receive every attempt. The idempotency
+key is the same for all attempts of a step, in both kinds.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from schemas.wire.subjects import report_subject
 from tocsin.core.errors import InvalidInput, Unreachable
 
 FLUSH_TIMEOUT_S = 5
+# Reserved for headers: the limit of NATS counts them with the body.
 _HEADER_BYTES = 2_048
 # NATS closes the connection of a client that sends a longer line than 4,096 bytes.
 _MAX_SUBJECT_LENGTH = 2_000
@@ -33,7 +34,7 @@ _MAX_SUBJECT_LENGTH = 2_000
 async def perform_publish(step: DueStep, context: StepContext) -> Outcome:
     publish = step.document.publish
     assert publish is not None
-    subject = await _send(step, context, publish, {"Nats-Msg-Id": step.key})
+    subject = await _send(step, context, publish, {"Nats-Msg-Id": step.idempotency_key})
     return Completed({"subject": subject})
 
 
@@ -46,7 +47,7 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
         return TimedOut(f"no report arrived within {format_duration(dispatch.within)}")
     number = step.node.number
     headers = {
-        "Nats-Msg-Id": f"{step.key}/{step.attempt}",
+        "Nats-Msg-Id": f"{step.idempotency_key}/{step.attempt}",
         "Tocsin-Action-Id": str(step.run.id),
         "Tocsin-Step": str(number),
         "Tocsin-Attempt": str(step.attempt),
@@ -57,7 +58,7 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
 
 
 def outcome_of_report(report: dict[str, Any]) -> Outcome:
-    """The outcome of a step from the report that `tocsin.report` stored in its entry."""
+    """The outcome of a step from the report that the SQL function `tocsin.report` stored in its entry."""
     result = report.get("result") or {}
     if report["state"] == "completed":
         return Completed(result)
@@ -87,8 +88,8 @@ async def flush(bus: Client, reconnects: int) -> None:
 
 
 def _check_sendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
-    """Check what templates filled in: NATS would close the connection instead of rejecting the
-    message."""
+    """Reject a subject or body that NATS does not accept. NATS would close the connection instead of
+    rejecting the message, and templates can produce any text."""
     if len(subject) > _MAX_SUBJECT_LENGTH:
         raise InvalidInput(
             f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_MAX_SUBJECT_LENGTH} "

@@ -49,7 +49,7 @@ async def send_datapoints(
         raise InvalidInput(str(error)) from None
     subject = datapoint_subject(context.settings.subjects, owner, "")
     body: dict[str, Any] = {"batch": batch}
-    headers = {**step.headers, "Nats-Msg-Id": step.key}
+    headers = {**step.headers, "Nats-Msg-Id": step.idempotency_key}
     js = context.bus.jetstream(timeout=_ACK_TIMEOUT_S)
     try:
         await js.publish(subject, json.dumps(body).encode(), headers=headers)

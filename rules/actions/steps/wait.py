@@ -1,4 +1,7 @@
-"""Step `wait`: let time pass, or wait for an event."""
+"""Step `wait`: wait for a duration, a time of day, or an event that meets a condition.
+
+The answer of a wait for an event has the fields of that event.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from rules.runbook import Completed, Outcome
 from rules.runbook.wait import outcome_of_wait
 from tocsin.core.instant import instant_text
 
-_ANSWER_FIELDS = ("id", "type", "owner", "schedule", "rule", "payload")
+_EVENT_FIELDS = ("id", "type", "owner", "schedule", "rule", "payload")
 
 
 async def perform_wait(step: DueStep, context: StepContext) -> Outcome:
@@ -21,5 +24,5 @@ async def perform_wait(step: DueStep, context: StepContext) -> Outcome:
         event = await read_event(connection, step.entry["met"])
     if event is None:
         return Completed({**outcome.answer, "event": {}})
-    fields = {field: event[field] for field in _ANSWER_FIELDS}
+    fields = {field: event[field] for field in _EVENT_FIELDS}
     return Completed({**outcome.answer, "event": {**fields, "ts": instant_text(event["ts"])}})

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from jinja2 import Template, nodes
 from jinja2.visitor import NodeTransformer
 
-from rules.language.templates.environment import BOUNDED, EACH, Sandbox
+from rules.language.templates.environment import CHECK_LENGTH, COUNT_PASSES, Sandbox
 from rules.language.templates.structure import structure_problems
 from schemas.wire.subjects import token
 from tocsin.core.errors import InvalidInput
@@ -76,12 +76,12 @@ def _compile(tree: nodes.Template, part: Part) -> Template:
 class _BudgetTransformer(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _add_filter(node.iter, EACH)
+        node.iter = _add_filter(node.iter, COUNT_PASSES)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
         self.generic_visit(node)
-        return _add_filter(node, BOUNDED)
+        return _add_filter(node, CHECK_LENGTH)
 
 
 def _add_filter(node: nodes.Node, name: str) -> nodes.Filter:

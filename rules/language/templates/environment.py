@@ -1,9 +1,9 @@
-"""The sandbox: Jinja's immutable sandbox with fewer features.
+"""The Jinja environment of templates: Jinja's immutable sandbox, restricted further.
 
-Guarantee: `a.b` and `a["b"]` are look-ups in data (mappings, lists, texts), never attributes of
-Python objects, so a payload may have a key `items` or `__class__`, which is only data. Arithmetic
-is for numbers; `+` and `~` also join texts, within bounds. A missing value is an error that names
-its path.
+Guarantee: `a.b` and `a["b"]` look up data (mappings, lists, texts), never attributes of Python
+objects. A key `items` or `__class__` in a payload is therefore plain data. Arithmetic works on numbers,
+and `-` also on instants. `+` and `~` also join texts, up to the length that the budget allows. A
+missing value is an error that names its path.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,8 +23,9 @@ from rules.language.templates.lexer import PositionLexer
 from rules.language.templates.values import as_text
 from tocsin.core.errors import InvalidInput
 
-EACH = "_each"
-BOUNDED = "_bounded"
+# Filters that the compiler adds to each loop and each `~`. Templates cannot name them.
+COUNT_PASSES = "_count_passes"
+CHECK_LENGTH = "_check_length"
 _LOOP_FIELDS = frozenset(
     ("index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem")
 )
@@ -48,13 +49,15 @@ class MissingValue(StrictUndefined):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
+    """`html` escapes filled values for HTML. `encode` is applied to the text of each filled value."""
+
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%"))
 
     def __init__(self, *, html: bool = False, encode: Callable[[str], str] | None = None) -> None:
         super().__init__(
             undefined=MissingValue,
             autoescape=html,
-            finalize=_finalize if encode is None else _encoding(encode),
+            finalize=_finalize if encode is None else _finalize_with(encode),
             optimized=False,  # constants are evaluated while the budget runs, not during compilation
             trim_blocks=True,
             lstrip_blocks=True,
@@ -63,7 +66,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         )
         self.globals.clear()
         self.globals["range"] = bounded_range
-        self.filters = {**FILTERS, EACH: _each, BOUNDED: _bounded}
+        self.filters = {**FILTERS, COUNT_PASSES: _count_passes, CHECK_LENGTH: _check_length}
         self._lexer = PositionLexer(self)
 
     @property
@@ -90,7 +93,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if isinstance(left, Undefined) or isinstance(right, Undefined):
-            as_text(left), as_text(right)
+            as_text(left), as_text(right)  # raises with the path of the missing value
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             bounded_length(len(left) + len(right))
             return left + right
@@ -110,7 +113,7 @@ def _finalize(_: Context, value: object) -> str:
     return as_text(value)
 
 
-def _encoding(encode: Callable[[str], str]) -> Callable[..., str]:
+def _finalize_with(encode: Callable[[str], str]) -> Callable[..., str]:
     @pass_context
     def finalize(_: Context, value: object) -> str:
         return encode(as_text(value))
@@ -118,14 +121,14 @@ def _encoding(encode: Callable[[str], str]) -> Callable[..., str]:
     return finalize
 
 
-def _each(values: Iterable[object]) -> Iterator[object]:
-    """Count each pass of a `for` loop."""
+def _count_passes(values: Iterable[object]) -> Iterator[object]:
+    """Charge each pass of a `for` loop to the budget."""
     for value in values:
         spend()
         yield value
 
 
-def _bounded(text: str) -> str:
+def _check_length(text: str) -> str:
     bounded_length(len(text))
     return text
 

@@ -13,7 +13,7 @@ from jinja2.lexer import Lexer
 
 
 class TokenPosition(int):
-    """A line that has a column, both from 1."""
+    """A line number with a column. Both count from 1."""
 
     column: int
 
@@ -30,7 +30,7 @@ class PositionLexer(Lexer):
         offset = 0
         try:
             for _, kind, text in super().tokeniter(source, name, filename, state):
-                # Whitespace that a tag strips is not a token: search for the text after it.
+                # Jinja drops whitespace that a tag strips, so the text may begin after `offset`.
                 offset = max(source.find(text, offset), offset)
                 yield position_at(source, offset), kind, text
                 offset += len(text)

@@ -1,8 +1,8 @@
 """The parts of Jinja that a template may use.
 
-Guarantee: a template without a problem here has only parts that the sandbox bounds: output, `if`,
-`for` and `set`, known filters and tests, and no call but `range`. A template with another part is
-never compiled.
+Guarantee: a template that passes has only parts whose work and memory the sandbox limits: output, `if`,
+`for` and `set`, known filters and tests, and no call except `range`. A template with any other part is
+rejected before it is compiled.
 """
 
 import difflib
@@ -24,10 +24,12 @@ _ACCEPTED = (
 )
 _LITERALS = (nodes.List, nodes.Tuple, nodes.Dict)
 _PARTS_OF_LITERALS = (*_LITERALS, nodes.Const, nodes.Pair, nodes.Neg)
-# Python, to which templates are compiled, accepts 200 nested brackets and 20 nested loops.
+# Templates are compiled to Python, which accepts 200 nested brackets and 20 nested loops. A loop counts
+# as four levels, so that at most 15 are nested.
 _MAX_DEPTH = 60
-_DEPTH_OF_A_LOOP = 4
-_NAMES_OF_JINJA = frozenset(("self", "super", "caller", "varargs", "kwargs"))
+_LEVELS_OF_LOOP = 4
+_JINJA_NAMES = frozenset(("self", "super", "caller", "varargs", "kwargs"))
+# Tags that are not named like the class of their node.
 _TAGS: dict[type[nodes.Node], str] = {
     nodes.CallBlock: "call",
     nodes.FilterBlock: "filter",
@@ -56,12 +58,13 @@ def all_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def structure_problems(tree: nodes.Template, scalars: Collection[str] = ()) -> list[TemplateProblem]:
-    """Problems of a parsed template. `scalars` are names whose values have no parts."""
+    """Problems of a parsed template. `scalars` are names whose values have no fields: `{{ name.x }}` is
+    an error."""
     problems: list[TemplateProblem] = []
     for node, depth in _with_depth(tree):
         if depth > _MAX_DEPTH:
             return [problem_at(node.lineno, "the template is nested too deep here, write it simpler")]
-        problems += _problems(node, scalars)
+        problems += _node_problems(node, scalars)
     return sorted(problems)
 
 
@@ -70,28 +73,27 @@ def _with_depth(tree: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
     while pending:
         node, depth = pending.pop()
         yield node, depth
-        deeper = depth + (_DEPTH_OF_A_LOOP if isinstance(node, nodes.For) else 1)
+        deeper = depth + (_LEVELS_OF_LOOP if isinstance(node, nodes.For) else 1)
         pending += [(child, deeper) for child in node.iter_child_nodes()]
 
 
-def _problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[TemplateProblem]:
+def _node_problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[TemplateProblem]:
     if isinstance(node, nodes.Filter | nodes.Test):
-        yield from _unknown_word(node)
+        yield from _unknown_filter_or_test(node)
     elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name in scalars:
         name = node.node.name
         yield problem_at(node.node.lineno, f"'{name}.{node.attr}' cannot be filled: '{name}' has no parts")
-    elif isinstance(node, nodes.Name) and node.name in _NAMES_OF_JINJA:
+    elif isinstance(node, nodes.Name) and node.name in _JINJA_NAMES:
         yield problem_at(node.lineno, f"'{node.name}' is not available in a template")
     elif isinstance(node, nodes.For) and node.recursive:
         yield problem_at(node.lineno, "a recursive loop is not available in a template")
     elif isinstance(node, nodes.Call):
         if not (isinstance(node.node, nodes.Name) and node.node.name == "range"):
-            yield problem_at(node.node.lineno, _no_call(node.node))
+            yield problem_at(node.node.lineno, _call_message(node.node))
     elif isinstance(node, _LITERALS):
-        is_target = getattr(node, "ctx", "load") == "store"
-        # A few lines could build a list of lists of lists that is larger than the memory when it is
-        # written.
-        if not is_target and not all(isinstance(part, _PARTS_OF_LITERALS) for part in all_nodes(node)):
+        is_assigned_to = getattr(node, "ctx", "load") == "store"
+        # With names in it, a few lines could nest lists so often that their text exceeds the memory.
+        if not is_assigned_to and not all(isinstance(part, _PARTS_OF_LITERALS) for part in all_nodes(node)):
             yield problem_at(node.lineno, "a list or mapping written in a template holds constants only")
     elif isinstance(node, nodes.Pow):
         yield problem_at(node.lineno, "'**' is not available in a template")
@@ -100,7 +102,7 @@ def _problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[TemplatePr
         yield problem_at(node.lineno, f"'{{% {tag} %}}' is not available in a template")
 
 
-def _unknown_word(node: nodes.Filter | nodes.Test) -> Iterable[TemplateProblem]:
+def _unknown_filter_or_test(node: nodes.Filter | nodes.Test) -> Iterable[TemplateProblem]:
     kind, known = ("filter", FILTERS) if isinstance(node, nodes.Filter) else ("test", TESTS)
     if node.name not in known:
         near = difflib.get_close_matches(node.name, known, n=1)
@@ -108,7 +110,7 @@ def _unknown_word(node: nodes.Filter | nodes.Test) -> Iterable[TemplateProblem]:
         yield problem_at(node.lineno, f"unknown {kind} '{node.name}', {hint}")
 
 
-def _no_call(called: nodes.Expr) -> str:
+def _call_message(called: nodes.Expr) -> str:
     if isinstance(called, nodes.Getattr):
         near = difflib.get_close_matches(called.attr, FILTERS, n=1, cutoff=0.8)
         hint = f"write '| {near[0]}'" if near else "use a filter"

@@ -1,10 +1,14 @@
 """Replays the acknowledgements and snoozes of operators against the alarms of candidate rules. Pure.
 
-Guarantee: an operator's event about an alarm that is not open at that moment is dropped: live it would
-have been rejected. Any other event about an alarm that the candidate rules do not open is dropped,
-too. Recorded ends of snoozes are not replayed: each follows from its snooze
-(`rules.replay.alarms`). An alarm that resolves as it was recorded has the recorded ends of its
-snoozes, however late the clock was.
+Guarantee:
+
+- An operator's event about an alarm that is not open at that moment is dropped. Live it would have been
+  rejected.
+- Any event about an alarm that the candidate rules do not open is dropped.
+- A recorded end of a snooze is never copied. The replay derives the ends from the snoozes
+  (`rules.replay.alarms`).
+- If an alarm resolves at the recorded instant, or is recorded and replayed as still open, its snoozes
+  end exactly if their ends were recorded. A clock that was late then has no effect on the result.
 
 Alarms are identified by their ids. An operator's event gets the severity that the alarm has under the
 candidate rules.
@@ -24,7 +28,7 @@ from rules.replay.backtest.relevant_events import event_order
 from schemas.wire.alarm_events import OPERATOR_EVENT_TYPES, event_type
 
 _NO_EVENTS: Mapping[UUID, RecordedEvent] = {}
-_END = datetime.max.replace(tzinfo=UTC)
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class ReplayWindow(NamedTuple):
@@ -36,8 +40,8 @@ class ReplayWindow(NamedTuple):
 class OperatorReplay:
     """Replays operators' events about the alarms of one owner.
 
-    `recorded_ends` are the recorded ends of snoozes by event id. `as_recorded` are the alarms that
-    resolve as it was recorded.
+    `recorded_ends` are the recorded ends of snoozes by event id. `unchanged_alarms` are the ids of the
+    alarms whose resolution in the replay equals the recorded one.
     """
 
     def __init__(
@@ -45,12 +49,12 @@ class OperatorReplay:
         alarms: AlarmStore,
         window: ReplayWindow,
         recorded_ends: Mapping[UUID, RecordedEvent] = _NO_EVENTS,
-        as_recorded: Collection[UUID] = (),
+        unchanged_alarms: Collection[UUID] = (),
     ) -> None:
         self._alarms = alarms
         self._window = window
         self._recorded_ends = recorded_ends
-        self._as_recorded = as_recorded
+        self._unchanged_alarms = unchanged_alarms
 
     @property
     def next_snooze_end(self) -> datetime | None:
@@ -71,7 +75,10 @@ class OperatorReplay:
         return event._replace(severity=record.alarm.severity)
 
     def end_snoozes(self, until: datetime) -> Iterator[RecordedEvent]:
-        """End the snoozes that are due at or before an instant, in order; their events."""
+        """End the snoozes that are due at or before an instant, and yield their events in order.
+
+        A snooze that ended before the window, or whose alarm had resolved, has no event.
+        """
         for at, record in self._alarms.due_snoozes(until):
             # Seq 0: before the transitions of the same instant.
             end = RecordedEvent.of(self._alarms.end_snooze(record), seq=0)
@@ -80,7 +87,7 @@ class OperatorReplay:
             recorded = self._recorded_ends.get(end.id)
             if recorded is not None:
                 end = end._replace(recorded_at=recorded.recorded_at)
-            if record.alarm.id in self._as_recorded:
+            if record.alarm.id in self._unchanged_alarms:
                 happens = recorded is not None
             else:
                 happens = at <= self._window.decided_until and record.outlasts(end.recorded_at)
@@ -94,7 +101,7 @@ class OperatorReplay:
             admitted = self.admit(event)
             if admitted is not None:
                 yield admitted
-        yield from self.end_snoozes(_END)
+        yield from self.end_snoozes(_END_OF_TIME)
 
 
 def replay_operator_events(
@@ -105,18 +112,20 @@ def replay_operator_events(
     replayed: Sequence[RecordedEvent],
     resolved_by_sustain: Collection[UUID],
 ) -> list[RecordedEvent]:
-    """The events that happen when all transitions are known, and the ends of snoozes, in order.
+    """The `events` that happen under the candidate rules, and the ends of snoozes, in order.
 
-    `recorded` and `replayed` are the events of transitions. Operators can act on an alarm from the
-    instant at which the event of its opening was recorded.
+    It runs after the rules, when all transitions are known: `recorded` and `replayed` are their events.
+    Operators can act on an alarm from the instant at which the event of its opening was recorded.
     """
     alarms = AlarmStore()
     ids = {initial.alarm.id for initial in initial_alarms}
     ids |= {event.alarm_id for event in replayed if event.alarm_id is not None}
-    then, now = _resolutions(recorded), _resolutions(replayed)
-    as_recorded = {alarm_id for alarm_id in ids if then.get(alarm_id) == now.get(alarm_id)}
+    recorded_at, replayed_at = _resolved_at(recorded), _resolved_at(replayed)
+    unchanged_alarms = {
+        alarm_id for alarm_id in ids if recorded_at.get(alarm_id) == replayed_at.get(alarm_id)
+    }
     recorded_ends = {event.id: event for event in events if _is_snooze_end(event)}
-    replay = OperatorReplay(alarms, window, recorded_ends, as_recorded)
+    replay = OperatorReplay(alarms, window, recorded_ends, unchanged_alarms)
     for initial in initial_alarms:
         alarms.open(initial.alarm, initial.opened_at)
         for event in initial.operator_events:
@@ -163,7 +172,7 @@ def alarm_of(event: RecordedEvent) -> Alarm:
 
 
 def _snoozed_until(event: RecordedEvent) -> datetime | None:
-    """The end of a snooze; None of an event that does not snooze, or names no instant."""
+    """The end of a snooze; None if the event does not snooze, or names no valid instant."""
     if event.type != event_type("snoozed"):
         return None
     try:
@@ -177,5 +186,5 @@ def _is_snooze_end(event: RecordedEvent) -> bool:
     return event.origin == "derived" and event.type == event_type("snooze-ended")
 
 
-def _resolutions(events: Iterable[RecordedEvent]) -> dict[UUID | None, datetime]:
+def _resolved_at(events: Iterable[RecordedEvent]) -> dict[UUID | None, datetime]:
     return {event.alarm_id: event.ts for event in events if event.type == event_type("resolved")}

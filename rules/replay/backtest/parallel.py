@@ -1,12 +1,12 @@
 """Runs a backtest on all cores.
 
 Guarantee: the result does not depend on the number of processes. The owners are divided into shares,
-and the results of the shares are added and sorted. The health of systems, whose members may be in
-several shares, is derived at the end. There are more shares than processes, so that a process on a
-busy core takes fewer of them.
+one task each, and the results of the shares are added and sorted. The members of a system may be in
+several shares, so the health of systems is derived at the end. There are more shares than processes,
+so that a process on a busy core takes fewer of them.
 
-On failure of one share the backtest fails: there is no report of a part. Then, and after Ctrl-C, the
-other processes stop at their next block of rows.
+On failure of one share the whole backtest fails: no partial result is returned. Then, and after
+Ctrl-C, the other processes stop at their next block of rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def backtest(
     jobs: int = 1,
     report: ReportProgress = lambda done: None,
 ) -> BacktestResult:
-    """Replay a recording with the candidate documents; with the rules of the time if None."""
+    """Replay a recording with the candidate documents; None: with the rules that were in force then."""
     documents = None if candidate is None else list(candidate)
     replay = ShareReplay(header, documents)
     if jobs == 1:
@@ -53,9 +53,9 @@ async def backtest(
     progress, stop = context.SimpleQueue(), context.Event()
     arguments = (progress, stop, source, header, documents)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=initialize, initargs=arguments) as pool:
-        of = jobs * _SHARES_PER_PROCESS
+        share_count = jobs * _SHARES_PER_PROCESS
         with _without_interrupts():
-            shares = [pool.submit(run_share, share, of) for share in range(of)]
+            shares = [pool.submit(run_share, share, share_count) for share in range(share_count)]
         try:
             await _follow(shares, progress, report)
         except BrokenProcessPool:
@@ -69,6 +69,7 @@ async def backtest(
 
 
 def _finish(replay: ShareReplay, result: BacktestResult, header: RecordingHeader) -> BacktestResult:
+    """Derive what needs the results of all shares, and drop the events that only this needed."""
     result = replay.finish(result)
     result.recorded_notifications = count_notifications(
         replay.history, result.recorded_events, header.since, header.until
@@ -96,6 +97,7 @@ def _without_interrupts() -> Iterator[None]:
 async def _follow(
     shares: list[Future[BacktestResult]], progress: SimpleQueue[Progress], report: ReportProgress
 ) -> None:
+    """Report progress until all shares are done. Raises the error of the first share that fails."""
     done = dict.fromkeys(range(len(shares)), 0.0)
     while not all(share.done() for share in shares):
         finished, _ = await asyncio.to_thread(wait, shares, _POLL_S, FIRST_EXCEPTION)

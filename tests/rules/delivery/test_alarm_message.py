@@ -30,7 +30,7 @@ FACTS: dict[str, Any] = {
 
 def forms(message: Message) -> dict[str, str]:
     return {
-        "txt": f"Subject: {message.title}\n\n{message.text}",
+        "txt": f"Subject: {message.subject_line}\n\n{message.text}",
         "html": str(message.html),
         "slack.json": json.dumps(message.blocks, indent=2, ensure_ascii=False) + "\n",
         "webhook.json": json.dumps(message.payload, indent=2, ensure_ascii=False) + "\n",

@@ -124,7 +124,7 @@ class Simulation:
             return Paused(self.clock.now() + node.step.dispatch.within)
         script = self._scripts.get(node.name)
         if script is None:
-            return Completed(way=0) if node.kind == "branch" else Completed()
+            return Completed(branch=0) if node.kind == "branch" else Completed()
         return script.pop(0) if len(script) > 1 else script[0]
 
     def _apply_outcome(self, step: int, outcome: Outcome) -> None:

@@ -74,7 +74,7 @@ def outcome_of(data: st.DataObject, kind: str, lapsed: bool) -> Outcome:
     if kind == "parallel":
         return Completed()
     if kind == "branch":
-        return Completed(way=data.draw(st.integers(0, 1)))
+        return Completed(branch=data.draw(st.integers(0, 1)))
     choices: list[Outcome] = [
         Completed({"k": 1}),
         Failed("e"),

@@ -34,7 +34,7 @@ def test_an_escalation_pages_when_the_alarm_is_still_open_after_ten_minutes() ->
 
 
 def test_an_escalation_ends_without_a_page_when_the_alarm_is_no_longer_open() -> None:
-    run = Simulation(ESCALATION, way=Completed(way=1)).pass_time("10m")
+    run = Simulation(ESCALATION, way=Completed(branch=1)).pass_time("10m")
     assert run.history[-1] == "10m way completed"
     assert run.state == "completed"
 
