@@ -1,8 +1,9 @@
 """Feeds the transitions of candidate rules back into rules over events, as the live record lane does.
 
-Guarantee: a transition is seen once, at its own instant and in the order of time. The transitions that
-follow from an event are seen after it. A sustain that ends before an event is ended before it.
-Operators' events are seen if their alarm is open at their instant, and so are the ends of snoozes.
+Guarantee: the rules evaluate each transition once, at its own instant and in time order. Sustains,
+ends of snoozes and transitions that are due up to the instant of an event come before that event. The
+transitions that an event causes come after it. `OperatorReplay` decides which events of operators and
+which ends of snoozes happen under the candidate rules.
 
 On failure: rules that trigger each other without end at one instant raise `InvalidInput`. Live they
 would keep the record lane busy.
@@ -22,40 +23,44 @@ from rules.replay.backtest.timelines import Timelines
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 
-_MOST_PER_INSTANT = 1_000
+_MAX_INPUTS_PER_INSTANT = 1_000
 
 
 class CascadingReplay(EventReplay):
+    """The record lane of an owner, with the transitions of both lanes as further events."""
+
     def __init__(self, owner: str, timelines: Timelines, alarms: AlarmStore, window: ReplayWindow) -> None:
         super().__init__(owner, timelines, alarms)
         self._queue: list[tuple[datetime, int, AlarmTransition]] = []
-        self._number = 0
-        self._queued_own = 0
-        self._at_instant: tuple[datetime | None, int] = (None, 0)
+        self._next_number = 0
+        self._queued_count = 0
+        self._last_instant: datetime | None = None
+        self._inputs_at_instant = 0
         self._operator = OperatorReplay(alarms, window)
 
     def queue(self, transitions: Iterable[AlarmTransition]) -> None:
-        """Queue transitions, to be seen at their instants."""
+        """Queue transitions, to be evaluated at their instants."""
         for transition in transitions:
-            heappush(self._queue, (transition.at, self._number, transition))
-            self._number += 1
+            heappush(self._queue, (transition.at, self._next_number, transition))
+            self._next_number += 1
 
     def replay_operators(self, alarm: InitialAlarm) -> None:
-        """Repeat what operators did to an alarm of either lane before the start."""
+        """Repeat what operators did before the start to an alarm of the data lane or the record lane."""
         for event in alarm.operator_events:
             self._operator.admit(event)
 
-    def see(self, event: RecordedEvent) -> None:
+    def evaluate(self, event: RecordedEvent) -> None:
         self._run_until(event.recorded_at)
         admitted = self._operator.admit(event)
         if admitted is not None:
-            self._see(admitted)
+            self._evaluate_now(admitted)
 
     def finish(self, until: datetime) -> None:
         self._run_until(until)
         super().finish(until)
 
     def _run_until(self, until: datetime) -> None:
+        """Process everything that is due at or before an instant."""
         while True:
             sustain_at, snooze_at = self.memory.next_due, self._operator.next_snooze_end
             transition_at = self._queue[0][0] if self._queue else None
@@ -66,26 +71,28 @@ class CascadingReplay(EventReplay):
             self._reject_loops(at)
             if at == sustain_at:
                 self.memory.advance_all(at)
-                self._queue_own()
+                self._queue_new_transitions()
             elif at == snooze_at:
                 for end in list(self._operator.end_snoozes(at)):
-                    self._see(end)
+                    self._evaluate_now(end)
             else:
-                self._see(self.event_of(heappop(self._queue)[2]))
+                self._evaluate_now(self.event_of(heappop(self._queue)[2]))
 
-    def _see(self, event: RecordedEvent) -> None:
-        super().see(event)
-        self._queue_own()
+    def _evaluate_now(self, event: RecordedEvent) -> None:
+        super().evaluate(event)
+        self._queue_new_transitions()
 
-    def _queue_own(self) -> None:
-        self.queue(self.transitions[self._queued_own :])
-        self._queued_own = len(self.transitions)
+    def _queue_new_transitions(self) -> None:
+        """Queue the transitions of this lane that are not queued yet."""
+        self.queue(self.transitions[self._queued_count :])
+        self._queued_count = len(self.transitions)
 
     def _reject_loops(self, at: datetime) -> None:
-        last, count = self._at_instant
-        self._at_instant = (at, count + 1 if at == last else 1)
-        if count >= _MOST_PER_INSTANT:
-            recent = self.transitions[-_MOST_PER_INSTANT:]
+        if at != self._last_instant:
+            self._last_instant, self._inputs_at_instant = at, 0
+        self._inputs_at_instant += 1
+        if self._inputs_at_instant > _MAX_INPUTS_PER_INSTANT:
+            recent = self.transitions[-_MAX_INPUTS_PER_INSTANT:]
             names = ", ".join(sorted({transition.rule for transition in recent}))
             raise InvalidInput(
                 f"event_rules {names} trigger each other in a loop for {self.owner!r} at {instant_text(at)}",

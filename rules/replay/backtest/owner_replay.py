@@ -109,7 +109,7 @@ class OwnerReplay:
             return
         self._finish_series()
         if self._is_historical or transition is None:
-            self._events.see(event)
+            self._events.evaluate(event)
 
     def _finish_series(self) -> None:
         """Finish the data lane before the first event. All datapoints of the owner come before it.

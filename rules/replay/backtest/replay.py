@@ -187,7 +187,8 @@ class EventReplay(LaneReplay):
         self._timelines = timelines
         self._changes = list(reversed(timelines.of_events()))
 
-    def see(self, event: RecordedEvent) -> None:
+    def evaluate(self, event: RecordedEvent) -> None:
+        """Evaluate the rules over events that apply to this event."""
         while self._changes and event.seq > self._changes[-1].position[1]:
             self._convert_states(self._changes.pop())
         rules = self._timelines.at(event.seq).for_event(event.type)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from rules.documents.load import Loaded, load_text
+from rules.replay.backtest import cascade
 from rules.replay.rule_tests import World
 from tests.rules.replay.backtest.simulated_recording import (
     ACTIONS,
@@ -138,3 +139,17 @@ def test_rules_that_trigger_each_other_in_a_loop_are_rejected() -> None:
     simulated.world.run_until(simulated.until)
     with pytest.raises(InvalidInput, match=r"chicken, egg trigger each other in a loop for 'plant-1'"):
         replay(loaded, simulated)
+
+
+def test_each_instant_has_its_own_limit_of_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each transition is one input at its instant, as many as the limit allows."""
+    monkeypatch.setattr(cascade, "_MAX_INPUTS_PER_INSTANT", 1)
+    rule = """event_rule: {name: kicked, event: "*", fire: 'type == "kick"', clear: 'type == "rest"'}"""
+    simulated = SimulatedRecording(World((), START), [], until=START + timedelta(seconds=9))
+    for second, event in enumerate(("kick", "rest", "kick"), start=1):
+        simulated.world.run_until(START + timedelta(seconds=second))
+        simulated.world.emit(event, "plant-1")
+    simulated.world.run_until(simulated.until)
+    result = replay(load_text(rule, anchor=START), simulated)
+    kinds = [transition.kind for transition in result.replayed_transitions]
+    assert kinds == ["opened", "resolved", "opened"]
