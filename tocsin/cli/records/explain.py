@@ -26,7 +26,11 @@ _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
 
 def explain(
     schedule: Annotated[
-        str, typer.Argument(help="Name of a schedule, or ID of an alarm.", metavar="SCHEDULE|ALARM")
+        str,
+        typer.Argument(
+            help="Name of a schedule, or ID of an alarm (its first digits are enough).",
+            metavar="SCHEDULE|ALARM",
+        ),
     ],
     owner: Owner = "",
     at: Annotated[
@@ -36,7 +40,7 @@ def explain(
 ) -> None:
     """Explain why a schedule fired or not, or why an alarm has its state.
 
-    The explanation cites the records.
+    The explanation names the records that it follows from.
 
     \b
     Examples:

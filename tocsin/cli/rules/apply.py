@@ -33,7 +33,10 @@ def apply(
     prune: Prune = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
     large: Annotated[
-        bool, typer.Option("--large", help="Apply even if datapoints have to wait for several seconds.")
+        bool,
+        typer.Option(
+            "--large", help="Apply even if so many alarms change that datapoints wait for several seconds."
+        ),
     ] = False,
     by: CreatedBy = None,
     as_json: Json = False,
