@@ -1,6 +1,7 @@
--- Append all events of the batch through tocsin.append, which proves the epoch. The last statement
--- before COMMIT. A fire takes type, action, owner and payload from its schedule; a missed record
--- brings its own payload.
+-- Append all events of a batch of ticks. The last statement before COMMIT: tocsin.append rejects
+-- the batch if its epoch is not the current one. An occurrence that fires (`missed` is null) takes
+-- type, action, owner and payload from its schedule. A `schedule-missed` event has `missed` as its
+-- payload.
 select tocsin.append(
     coalesce(array_agg(
         row(e.id, timestamptz 'epoch' + e.ts * interval '1 microsecond',
@@ -14,5 +15,5 @@ select tocsin.append(
     %(epoch)s)
 from unnest(%(ids)s::uuid[], %(schedules)s::uuid[], %(ts)s::bigint[], %(fire_at)s::bigint[], %(missed)s::text[])
     with ordinality as e (id, schedule_id, ts, fire_at, missed, position)
--- Looked up row by row, as in lock_due_ticks.
-cross join lateral (select * from tocsin.schedule one where one.id = e.schedule_id offset 0) s
+-- Looked up row by row (`offset 0`), for the reason that lock_due_ticks gives.
+cross join lateral (select * from tocsin.schedule where schedule.id = e.schedule_id offset 0) s

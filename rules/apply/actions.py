@@ -41,7 +41,7 @@ def ended_rules(changes: Iterable[DocumentChange]) -> dict[str, str]:
 
 
 class CancelUnstarted(Writes):
-    """Cancels the runs of ended action_rules that have not started. `ended` is from `ended_rules`."""
+    """Cancels the runs of `ended_rules` that have not started."""
 
     def __init__(self, ended: Mapping[str, str]) -> None:
         self._columns = {"rules": list(ended), "reasons": list(ended.values())}

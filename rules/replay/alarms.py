@@ -1,9 +1,9 @@
 """Alarms in memory: opened and resolved by rules, acknowledged and snoozed by operators.
 
 Guarantee: an acknowledgement or a snooze has the same effect as live (`rules.alarms.operator`). The
-first acknowledgement is kept. A snooze ends at its instant if the alarm is open at that instant and was
-not snoozed again or unsnoozed before it. At one instant a sustain that ends comes first, then the end
-of a snooze, then arrivals: the order of `rules.replay.scheduler`.
+first acknowledgement is kept. A snooze ends at its instant if the alarm is open at that instant and
+was not snoozed again or unsnoozed before it. At one instant a sustain that ends comes first, then
+the end of a snooze, then arrivals: the order of `rules.replay.scheduler`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class AlarmRecord:
     def outlasts(self, snooze_end: datetime) -> bool:
         """Whether the alarm is still open when a snooze ends.
 
-        At the same instant, a sustain resolves the alarm before the snooze ends, an arrival after it.
+        At the same instant, a sustain resolves the alarm before the snooze ends. An arrival
+        resolves it afterwards.
         """
         if self.resolved_at is None or snooze_end < self.resolved_at:
             return True

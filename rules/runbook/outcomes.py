@@ -12,8 +12,8 @@ from tocsin.core.records import NewEvent
 
 @dataclass(frozen=True)
 class Completed:
-    """Success. A `branch` step sets `branch`: 0 for `then`, 1 for `else`. A step that appends an event
-    sets `event`."""
+    """Success. A `branch` step sets `branch`: 0 for `then`, 1 for `else`. A step that appends an
+    event sets `event`."""
 
     answer: Mapping[str, Any] = field(default_factory=dict)
     branch: int | None = None

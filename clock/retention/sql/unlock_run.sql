@@ -1,2 +1,2 @@
--- See lock_run.
+-- Releases the lock of lock_run, so that another run can begin.
 select pg_advisory_unlock(hashtext('tocsin.prune'))

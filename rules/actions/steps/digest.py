@@ -1,5 +1,5 @@
-"""Step `digest`: list open alarms, events and stale series. The list is sent through a channel, or is
-the answer of the step, which later steps can use.
+"""Step `digest`: list open alarms, events and stale series. The list is sent through a channel, or
+is the answer of the step, which later steps can use.
 
 Guarantee: alarms and series are listed as they are when the step runs. Events are listed since the
 previous run of the same rule. `counts` has the totals, also if a list is cut at `limit` rows.

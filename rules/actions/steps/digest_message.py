@@ -1,5 +1,5 @@
-"""Builds the message of a digest from the texts of its document. Defaults replace the texts that the
-document leaves out. Pure.
+"""Builds the message of a digest from the texts of its document. Defaults replace the texts that
+the document leaves out. Pure.
 
 The default has the counts in the subject and one list for each query.
 """

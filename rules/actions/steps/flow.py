@@ -1,7 +1,7 @@
 """Steps `branch` and `parallel`. Pure.
 
-A `branch` evaluates its condition and chooses its `then` or its `else`. A `parallel` does nothing here:
-`rules.runbook` starts its branches when it completes.
+A `branch` evaluates its condition and chooses its `then` or its `else`. A `parallel` does nothing
+here: `rules.runbook` starts its branches when it completes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 that the document leaves out. Pure.
 
 Guarantee: the default for an event about an alarm is `rules.delivery.alarm_message`: the resolved
-message if the alarm resolved, and the opened message for every other transition. The default for any
-other event is its type, its name and its owner, with its payload. A `text` of the document also
+message if the alarm resolved, and the opened message for every other transition. The default for
+any other event is its type, its name and its owner, with its payload. A `text` of the document also
 replaces the default HTML, blocks and payload, so that all targets show the same content.
 """
 

@@ -3,8 +3,8 @@ report.
 
 Guarantee: the step continues only after the server has received the message. All attempts of a
 `publish` have the same `Nats-Msg-Id`, so that a stream stores the message once. Each attempt of a
-`dispatch` has its own `Nats-Msg-Id`, because the consumer must receive every attempt. The idempotency
-key is the same for all attempts of a step, in both kinds.
+`dispatch` has its own `Nats-Msg-Id`, because the consumer must receive every attempt. The
+idempotency key is the same for all attempts of a step, in both kinds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
 
 
 def outcome_of_report(report: dict[str, Any]) -> Outcome:
-    """The outcome of a step from the report that the SQL function `tocsin.report` stored in its entry."""
+    """The outcome of a step from the report that the SQL function `tocsin.report` stored."""
     result = report.get("result") or {}
     if report["state"] == "completed":
         return Completed(result)
@@ -88,8 +88,8 @@ async def flush(bus: Client, reconnects: int) -> None:
 
 
 def _check_sendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
-    """Reject a subject or body that NATS does not accept. NATS would close the connection instead of
-    rejecting the message, and templates can produce any text."""
+    """Reject a subject or body that NATS does not accept. Templates can produce any text, and NATS
+    would close the connection instead of rejecting the message."""
     if len(subject) > _MAX_SUBJECT_LENGTH:
         raise InvalidInput(
             f"the subject {subject[:80]!r}... has {len(subject)} characters, at most {_MAX_SUBJECT_LENGTH} "

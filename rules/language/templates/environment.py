@@ -1,9 +1,9 @@
 """The Jinja environment of templates: Jinja's immutable sandbox, restricted further.
 
 Guarantee: `a.b` and `a["b"]` look up data (mappings, lists, texts), never attributes of Python
-objects. A key `items` or `__class__` in a payload is therefore plain data. Arithmetic works on numbers,
-and `-` also on instants. `+` and `~` also join texts, up to the length that the budget allows. A
-missing value is an error that names its path.
+objects. A key `items` or `__class__` in a payload is therefore plain data. Arithmetic works on
+numbers, and `-` also on instants. `+` and `~` also join texts, up to the length that the budget
+allows. A missing value is an error that names its path.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ class MissingValue(StrictUndefined):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """`html` escapes filled values for HTML. `encode` is applied to the text of each filled value."""
+    """`html` escapes filled values for HTML. `encode` converts the text of each filled value."""
 
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%"))
 

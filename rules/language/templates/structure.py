@@ -1,8 +1,8 @@
 """The parts of Jinja that a template may use.
 
-Guarantee: a template that passes has only parts whose work and memory the sandbox limits: output, `if`,
-`for` and `set`, known filters and tests, and no call except `range`. A template with any other part is
-rejected before it is compiled.
+Guarantee: a template that passes has only parts whose work and memory the sandbox limits: output,
+`if`, `for` and `set`, known filters and tests, and no call except `range`. A template with any
+other part is rejected before it is compiled.
 """
 
 import difflib
@@ -24,8 +24,8 @@ _ACCEPTED = (
 )
 _LITERALS = (nodes.List, nodes.Tuple, nodes.Dict)
 _PARTS_OF_LITERALS = (*_LITERALS, nodes.Const, nodes.Pair, nodes.Neg)
-# Templates are compiled to Python, which accepts 200 nested brackets and 20 nested loops. A loop counts
-# as four levels, so that at most 15 are nested.
+# Templates are compiled to Python, which accepts 200 nested brackets and 20 nested loops. A loop
+# counts as four levels, so that at most 15 are nested.
 _MAX_DEPTH = 60
 _LEVELS_OF_LOOP = 4
 _JINJA_NAMES = frozenset(("self", "super", "caller", "varargs", "kwargs"))
@@ -58,8 +58,8 @@ def all_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def structure_problems(tree: nodes.Template, scalars: Collection[str] = ()) -> list[TemplateProblem]:
-    """Problems of a parsed template. `scalars` are names whose values have no fields: `{{ name.x }}` is
-    an error."""
+    """Problems of a parsed template. `scalars` are names whose values have no fields:
+    `{{ name.x }}` is an error."""
     problems: list[TemplateProblem] = []
     for node, depth in _with_depth(tree):
         if depth > _MAX_DEPTH:
@@ -92,7 +92,7 @@ def _node_problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[Templ
             yield problem_at(node.node.lineno, _call_message(node.node))
     elif isinstance(node, _LITERALS):
         is_assigned_to = getattr(node, "ctx", "load") == "store"
-        # With names in it, a few lines could nest lists so often that their text exceeds the memory.
+        # With names in it, a few lines could nest lists until their text exceeds the memory.
         if not is_assigned_to and not all(isinstance(part, _PARTS_OF_LITERALS) for part in all_nodes(node)):
             yield problem_at(node.lineno, "a list or mapping written in a template holds constants only")
     elif isinstance(node, nodes.Pow):

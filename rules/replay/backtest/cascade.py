@@ -1,9 +1,9 @@
 """Feeds the transitions of candidate rules back into rules over events, as the live record lane does.
 
 Guarantee: the rules evaluate each transition once, at its own instant and in time order. Sustains,
-ends of snoozes and transitions that are due up to the instant of an event come before that event. The
-transitions that an event causes come after it. `OperatorReplay` decides which events of operators and
-which ends of snoozes happen under the candidate rules.
+ends of snoozes and transitions that are due up to the instant of an event come before that event.
+The transitions that an event causes come after it. `OperatorReplay` decides which events of
+operators and which ends of snoozes happen under the candidate rules.
 
 On failure: rules that trigger each other without end at one instant raise `InvalidInput`. Live they
 would keep the record lane busy.
@@ -45,7 +45,7 @@ class CascadingReplay(EventReplay):
             self._next_number += 1
 
     def replay_operators(self, alarm: InitialAlarm) -> None:
-        """Repeat what operators did before the start to an alarm of the data lane or the record lane."""
+        """Repeat what operators did to an alarm of the data or record lane before the start."""
         for event in alarm.operator_events:
             self._operator.admit(event)
 

@@ -2,13 +2,13 @@
 
 Guarantee:
 
-- An operator's event about an alarm that is not open at that moment is dropped. Live it would have been
-  rejected.
+- An operator's event about an alarm that is not open at that moment is dropped. Live it would have
+  been rejected.
 - Any event about an alarm that the candidate rules do not open is dropped.
 - A recorded end of a snooze is never copied. The replay derives the ends from the snoozes
   (`rules.replay.alarms`).
-- If an alarm resolves at the recorded instant, or is recorded and replayed as still open, its snoozes
-  end exactly if their ends were recorded. A clock that was late then has no effect on the result.
+- If an alarm resolves at the recorded instant, or neither then nor in the replay, its snoozes end
+  exactly if their ends were recorded. A clock that was late then has no effect on the result.
 
 Alarms are identified by their ids. An operator's event gets the severity that the alarm has under the
 candidate rules.
@@ -40,8 +40,8 @@ class ReplayWindow(NamedTuple):
 class OperatorReplay:
     """Replays operators' events about the alarms of one owner.
 
-    `recorded_ends` are the recorded ends of snoozes by event id. `unchanged_alarms` are the ids of the
-    alarms whose resolution in the replay equals the recorded one.
+    `recorded_ends` are the recorded ends of snoozes by event id. `unchanged_alarms` are the ids of
+    the alarms whose resolution in the replay equals the recorded one.
     """
 
     def __init__(
@@ -114,8 +114,9 @@ def replay_operator_events(
 ) -> list[RecordedEvent]:
     """The `events` that happen under the candidate rules, and the ends of snoozes, in order.
 
-    It runs after the rules, when all transitions are known: `recorded` and `replayed` are their events.
-    Operators can act on an alarm from the instant at which the event of its opening was recorded.
+    It runs after the rules, when all transitions are known: `recorded` and `replayed` are their
+    events. Operators can act on an alarm from the instant at which the event of its opening was
+    recorded.
     """
     alarms = AlarmStore()
     ids = {initial.alarm.id for initial in initial_alarms}

@@ -2,8 +2,8 @@
 
 Guarantee: the result does not depend on the number of processes. The owners are divided into shares,
 one task each, and the results of the shares are added and sorted. The members of a system may be in
-several shares, so the health of systems is derived at the end. There are more shares than processes,
-so that a process on a busy core takes fewer of them.
+several shares, so the health of systems is derived at the end. There are more shares than
+processes, so that a process on a busy core takes fewer of them.
 
 On failure of one share the whole backtest fails: no partial result is returned. Then, and after
 Ctrl-C, the other processes stop at their next block of rows.
@@ -44,7 +44,7 @@ async def backtest(
     jobs: int = 1,
     report: ReportProgress = lambda done: None,
 ) -> BacktestResult:
-    """Replay a recording with the candidate documents; None: with the rules that were in force then."""
+    """Replay a recording with the candidate documents. None: with the rules that were in force."""
     documents = None if candidate is None else list(candidate)
     replay = ShareReplay(header, documents)
     if jobs == 1:
