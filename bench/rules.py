@@ -29,6 +29,7 @@ from rules.lanes.data_lane import DataBatch
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.language.cel import compile_event_condition, event_activation, event_environment
 from schemas.wire.event import Event
+from schemas.wire.event_facts import event_facts
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, statement
 from tocsin.core.record_log import append_events
@@ -87,19 +88,8 @@ def _matching() -> dict[str, object]:
 
 def _facts(number: int) -> dict[str, Any]:
     event = NewEvent(_T0, "external", "noted", {"x": number}, owner=f"plant-{number % 900}")
-    return {
-        **{key: "" for key in ("schedule", "rule", "action")},
-        "id": str(event.id),
-        "correlation_id": str(event.id),
-        "seq": number + 1,
-        "origin": event.origin,
-        "type": event.type,
-        "owner": event.owner,
-        "severity": 0,
-        "ts": event.ts,
-        "recorded_at": event.ts,
-        "payload": event.payload,
-    }
+    columns = {**vars(event), "seq": number + 1, "recorded_at": event.ts, "correlation_id": event.id}
+    return event_facts(columns)
 
 
 def _bare_us(facts: list[dict[str, Any]]) -> float:

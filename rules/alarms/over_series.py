@@ -95,13 +95,14 @@ async def plan_batch(
     await _evaluate(alarms, rules, timeline)
     for subject, watermark in sustained.items():
         alarms.advance(subject, watermark)
-    freshness = [Observation(arrival.owner, arrival.at, "fresh", arrival.key) for arrival in first_arrivals]
-    freshness += map(freshness_observation, calculated)
-    observations = [one for one in freshness if members.of_series(one.owner, one.subject, rules)]
-    observations += alarms.observations
-    rows = [observation.to_json() for observation in observations]
-    records = NewRecords(alarms.events, calculated=calculated, observations=rows)
-    return SeriesBatch(alarms.freeze(), tracker.changed_series(), records, observations)
+    freshness = _freshness_observations(first_arrivals, calculated)
+    observed = [
+        observation
+        for observation in freshness
+        if members.of_series(observation.owner, observation.subject, rules)
+    ]
+    observations = [*observed, *alarms.observations]
+    return SeriesBatch(alarms.freeze(), tracker.changed_series(), calculated, observations)
 
 
 class SeriesBatch(Writes):
@@ -109,13 +110,13 @@ class SeriesBatch(Writes):
         self,
         alarms: AlarmBatch,
         changed: Sequence[TrackedSeries],
-        records: NewRecords,
-        observations: Sequence[Observation] = (),
+        calculated: Sequence[NewCalculated],
+        observations: Sequence[Observation],
     ) -> None:
         self.observations = observations
         self._alarms = alarms
         self._changed = changed
-        self._records = records
+        self._calculated = calculated
 
     async def timers(self, connection: Connection) -> None:
         await self._alarms.timers(connection)
@@ -148,7 +149,8 @@ class SeriesBatch(Writes):
         await self._alarms.entities(connection)
 
     def records(self) -> NewRecords:
-        return self._records
+        rows = [observation.to_json() for observation in self.observations]
+        return NewRecords(self._alarms.events, calculated=self._calculated, observations=rows)
 
 
 async def _disarm(connection: Connection, disarmed: Sequence[TrackedSeries]) -> None:
@@ -221,6 +223,14 @@ def _first_arrivals(inputs: Sequence[SeriesInput], seen: set[SeriesKey]) -> list
             seen.add((input.owner, input.key))
             arrivals.append(input)
     return arrivals
+
+
+def _freshness_observations(
+    first_arrivals: Iterable[Arrival], calculated: Iterable[NewCalculated]
+) -> Iterable[Observation]:
+    for arrival in first_arrivals:
+        yield Observation(arrival.owner, arrival.at, "fresh", arrival.key)
+    yield from map(freshness_observation, calculated)
 
 
 def _watermark(input: SeriesInput) -> OwnerWatermark:

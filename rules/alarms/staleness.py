@@ -204,8 +204,8 @@ class StalenessTracker:
         self._by_owner.setdefault(series.owner, []).append(series)
 
     @staticmethod
-    def _sorted(series: Iterable[TrackedSeries]) -> list[TrackedSeries]:
-        return sorted(series, key=lambda one: (one.owner, one.key))
+    def _sorted(tracked: Iterable[TrackedSeries]) -> list[TrackedSeries]:
+        return sorted(tracked, key=lambda series: (series.owner, series.key))
 
 
 def stale_datapoint(went_stale: WentStale) -> NewCalculated:

@@ -126,16 +126,19 @@ def member_states(series: Iterable[Sequence[Any]], alarms: Iterable[Sequence[Any
 
 async def write_health(
     connection: Connection,
-    stored: StoredHealth,
+    health: StoredHealth,
     observations: Sequence[StoredObservation],
     changes: Sequence[HealthChange],
 ) -> None:
     """Store the effect of the observations, and delete them."""
-    systems, members, _ = stored
-    observed = [observation for _, observation in observations]
-    subjects = {(one.owner, one.subject) for one in observed if one.kind == "alarm"}
-    alarms = {(owner, rule): systems.states.alarms.get(owner, {}).get(rule) for owner, rule in subjects}
-    series = {(one.owner, one.subject) for one in observed if one.kind != "alarm"}
+    systems, members, _ = health
+    subjects = {(stored.owner, stored.subject, stored.kind == "alarm") for _, stored in observations}
+    series = {(owner, key) for owner, key, is_alarm in subjects if not is_alarm}
+    alarms = {
+        (owner, rule): systems.states.alarms.get(owner, {}).get(rule)
+        for owner, rule, is_alarm in subjects
+        if is_alarm
+    }
     parameters = {
         "observations": [id for id, _ in observations],
         "series": as_rows(
