@@ -109,8 +109,8 @@ def test_a_value_that_cannot_be_read_is_refused_in_our_words(
 def test_a_setting_out_of_range_is_named_with_its_value(tocsin: CommandLine) -> None:
     tocsin.environment["TOCSIN_TICK_MS"] = "0"
     assert tocsin("events", exit_code=1).err == (
-        "tocsin: TOCSIN_TICK_MS='0': write a number from 1 to 1,000 (longest sleep of the clock in ms: a timer armed "
-        "for the near future is seen this late)\n"
+        "tocsin: TOCSIN_TICK_MS='0': write a number from 1 to 1,000 (longest sleep of the clock in ms. A timer that "
+        "is armed for the near future may be noticed this late)\n"
     )
 
 
