@@ -1,13 +1,15 @@
-"""Accepting a loss: the log goes on behind a stream that has more than it, or past a hole of its own.
+"""Accepts a loss: the log continues after a longer stream, or past a hole of its own.
 
-Guarantee: nothing in the stream is overwritten or removed, and no sequence is used twice. What the stream
-has and the log lost becomes a recorded gap of the log. What the log has at sequences that the stream gave
-to other messages was never published: it is moved behind the stream's end, in its order, with its ids. So a
-consumer that remembers its last sequence misses nothing.
+Guarantee: nothing in the stream is overwritten or removed, and no sequence is used twice. Records
+that the stream has and the log lost become a recorded gap of the log. Records of the log at
+sequences that the stream gave to other messages were never published: they are moved after the end
+of the stream, in their order, with their ids. So a consumer that remembers its last sequence misses
+nothing.
 
-Why found again here and not taken from the publisher: between its alarm and a person's decision both sides
-may have moved.
-On failure nothing has changed: gap, move, audit row and event are one transaction.
+Why the loss is searched again here and not taken from the publisher: between its report and the
+operator's decision both sides may have changed.
+
+On failure: nothing has changed, because gap, move, audit row and event are one transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from cdc.compare import id_of
-from cdc.gaps import record_gap, tell_gap
+from cdc.gaps import append_gap_event, record_gap
 from cdc.log_reader import LogReader
 from cdc.stream import find_stream
 from tocsin.core.audit import Actor
@@ -28,20 +30,21 @@ from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import NO_GAP
 
-_LOST = "postgres lost it, or somebody else published it"
+_LOST = "postgres lost it, or another process published it"
 _REMOVED = "removed from the log"
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Records `first` to `last` that the log has not."""
+    """Records `first` to `last`, which the log lacks."""
 
     first: int
     last: int
     in_stream: bool
-    """The stream has messages at these sequences; otherwise tombstones will take them."""
+    """Whether the stream has messages at these sequences; otherwise tombstones will fill them."""
     to_move: int | None = None
-    """How many records of the log are at sequences that the stream gave to others; None if it is a mere hole."""
+    """How many records of the log are at sequences that the stream gave to others; None for a plain
+    hole."""
 
     @property
     def count(self) -> int:
@@ -49,11 +52,12 @@ class Loss:
 
 
 async def find_loss(js: JetStreamContext, settings: Settings, reader: LogReader) -> Loss | None:
-    """What the log lacks, the nearest to its end first. Walks the whole log if it lacks nothing."""
+    """Find the loss nearest to the end of the log. Walks the whole log if there is none."""
     info = await find_stream(js, settings)
     last = int(info.state.last_seq) if info else 0
     if info is not None:
-        # The head after the stream: a racing publisher must not look like a stream that is ahead.
+        # The head is read after the stream: a concurrent publisher must not look like a stream that
+        # is ahead.
         head = await reader.head()
         agreed = await _agreed_until(js, settings, reader, (int(info.state.first_seq), last, head))
         if agreed < last:
@@ -64,35 +68,43 @@ async def find_loss(js: JetStreamContext, settings: Settings, reader: LogReader)
 
 
 async def adopt(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
-    """How many records were moved behind the stream's end."""
+    """Accept the loss. Returns how many records were moved after the end of the stream."""
     try:
         if loss.to_move is not None:
-            return await retrying(lambda: _go_on_behind_stream(reader, settings, loss, actor))
+            return await retrying(lambda: _continue_after_stream(reader, settings, loss, actor))
         await record_gap(reader.connection, settings, loss.first, loss.last, _REMOVED, actor)
         return 0
     except psycopg.DatabaseError as error:
         if error.sqlstate != NO_GAP:
             raise
-        raise Refused(f"{str(error).splitlines()[0]}; nothing was changed", remedy="look again") from None
+        raise Refused(
+            f"{str(error).splitlines()[0]}; nothing was changed", remedy="run the command again"
+        ) from None
 
 
-async def _go_on_behind_stream(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
-    given = {"agreed_until": loss.first - 1, "stream_last": loss.last, "reason": _LOST, "who": actor.who}
+async def _continue_after_stream(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
+    loss_bounds = {
+        "agreed_until": loss.first - 1,
+        "stream_last": loss.last,
+        "reason": _LOST,
+        "who": actor.who,
+    }
     async with reader.connection.transaction():
-        moved = int(await fetch_value(reader.connection, "cdc/adopt", given))
+        moved = int(await fetch_value(reader.connection, "cdc/adopt", loss_bounds))
         payload: dict[str, object] = {"from": loss.first, "until": loss.last, "reason": _LOST}
         if moved:
             payload |= {"moved": moved, "moved_by": loss.count}
-        await tell_gap(reader.connection, settings, actor, payload)
+        await append_gap_event(reader.connection, settings, actor, payload)
     return moved
 
 
 async def _agreed_until(
     js: JetStreamContext, settings: Settings, reader: LogReader, ends: tuple[int, int, int]
 ) -> int:
-    """The last sequence up to which log and stream have the same records: they part once and never meet again.
+    """The last sequence up to which log and stream have the same records.
 
-    Where the log has no record (a gap) or the stream no message any more, nothing contradicts.
+    They diverge once and never agree again. A gap of the log, or a sequence that the stream no
+    longer has, counts as agreement.
     """
     first, last, head = ends
     high = min(last, head)
@@ -109,7 +121,7 @@ async def _agreed_until(
 
 async def _is_same(js: JetStreamContext, settings: Settings, seq: int, id: object) -> bool:
     try:
-        found = await js.get_msg(settings.stream, seq=seq)
+        message = await js.get_msg(settings.stream, seq=seq)
     except NotFoundError:
         return True
-    return id_of(found.data) == str(id)
+    return id_of(message.data) == str(id)

@@ -1,13 +1,14 @@
-"""The continuous audit: is the stream still what the log says?
+"""The continuous audit: compares the stream with the log.
 
-Guarantee: every `cdc_audit_s` the leader looks how far the stream is behind the log, in records and in
-seconds, that the stream has no holes, and that a sample of its messages is what the log has at their
-places: half of it recent, half from anywhere. What it finds is in `cdc_report`. A difference stays reported
-until that very message is seen to be right, or is no longer kept: a luckier sample does not mend anything.
+Guarantee: every `cdc_audit_s` the leader checks how far the stream lags behind the log, in records
+and in seconds, that the stream has no holes, and that a sample of its messages equals the records
+of the log: half of it recent, half from anywhere. The result is in `cdc_report`. A difference stays
+reported until that very message is right or is no longer kept: a sample without differences does
+not end it.
 
-Why a sample: a whole comparison reads everything twice; `tocsin cdc verify` does that. What the publisher
-itself must not pass (a stream that is ahead, a hole of the log) stops it; here it is only noticed to be
-mended.
+Why a sample: a whole comparison reads everything twice; `tocsin cdc verify` does that. What stops
+the publisher (a stream that is ahead, a hole of the log) is reported by the publisher; the audit
+only notices that it is fixed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
-from cdc.compare import Stored, difference
+from cdc.compare import StoredMessage, difference
 from cdc.errors import LogHole, StreamAhead
 from cdc.log_reader import LogReader
 from cdc.messages import message_of
@@ -34,7 +35,7 @@ _RECENT = 10_000
 
 
 @dataclass(frozen=True)
-class Problem:
+class AuditProblem:
     kind: str
     detail: str
     remedy: str
@@ -48,7 +49,7 @@ class Audit:
         connection: Connection,
         bus: Client,
         holder: str,
-        chance: random.Random | None = None,
+        random_source: random.Random | None = None,
     ) -> None:
         self._settings = settings
         self._connection = connection
@@ -56,25 +57,26 @@ class Audit:
         self._bus = bus
         self._js = bus.jetstream(timeout=_TIMEOUT_S)
         self._holder = holder
-        self._chance = chance or random.Random()
+        self._random = random_source or random.Random()
 
     async def run(self) -> None:
         while True:
             await self.run_once()
             await asyncio.sleep(self._settings.cdc_audit_s)
 
-    async def run_once(self) -> Problem | None:
+    async def run_once(self) -> AuditProblem | None:
         info = await find_stream(self._js, self._settings)
-        if info is None:  # lost a moment ago: the publisher makes it anew
+        if info is None:  # lost a moment ago: the publisher creates it again
             return None
         first, last = int(info.state.first_seq), int(info.state.last_seq)
-        # The head after the stream: a commit that is published between the two must not look like a stream ahead.
+        # The head is read after the stream: a commit in between must not look like a stream that is
+        # ahead.
         head = await self._reader.head()
-        # Expiry between counting and numbering cannot look like a hole: it takes from the beginning only.
+        # Expired messages cannot look like a hole: expiry removes from the beginning only.
         holes = max(0, last - first + 1 - int(info.state.messages)) if info.state.messages else 0
-        known = (await read_report(self._connection)).seq
-        sample = self._sample(max(first, await self._reader.horizon()), min(last, head), known)
-        problem = await self._verdict(head, last, holes) or await self._compare(sample)
+        reported = (await read_report(self._connection)).seq
+        sample = self._sample(max(first, await self._reader.horizon()), min(last, head), reported)
+        problem = await self._check_sequences(head, last, holes) or await self._compare(sample)
         findings = {
             "holder": self._holder,
             "head": head,
@@ -92,55 +94,58 @@ class Audit:
             )
         return problem
 
-    def _sample(self, first: int, last: int, known: int | None) -> list[int]:
-        """`known` is a difference that was found before: it is looked at again as long as it is kept."""
+    def _sample(self, first: int, last: int, reported: int | None) -> list[int]:
+        """Choose the sequences to compare.
+
+        A reported difference is checked again as long as it is kept.
+        """
         if last < first:
             return []
         recent = range(max(first, last - _RECENT + 1), last + 1)
         anywhere = range(first, last + 1)
-        chosen = {known} if known is not None and known in anywhere else set()
+        chosen = {reported} if reported is not None and reported in anywhere else set()
         for part in (recent, anywhere):
-            chosen.update(self._chance.sample(part, min(_SAMPLE // 2, len(part))))
+            chosen.update(self._random.sample(part, min(_SAMPLE // 2, len(part))))
         return sorted(chosen)
 
-    async def _verdict(self, head: int, last: int, holes: int) -> Problem | None:
+    async def _check_sequences(self, head: int, last: int, holes: int) -> AuditProblem | None:
         stream = self._settings.stream
         if last > head:
-            return Problem(
+            return AuditProblem(
                 StreamAhead.kind,
                 f"the stream {stream!r} is at {last}, the log only at {head}",
-                "look at `tocsin cdc adopt`",
+                "see `tocsin cdc adopt`",
             )
         if holes:
-            return Problem(
+            return AuditProblem(
                 "stream-hole",
                 f"the stream {stream!r} lacks {holes} messages between its first and its last",
                 "rebuild it with `tocsin cdc rebuild`",
             )
-        if last < head and not await self._has(last + 1):
-            return Problem(
+        if last < head and not await self._is_known(last + 1):
+            return AuditProblem(
                 LogHole.kind,
                 f"record {last + 1} is missing from the log",
-                "look at `tocsin cdc adopt`",
+                "see `tocsin cdc adopt`",
                 last + 1,
             )
         return None
 
-    async def _has(self, seq: int) -> bool:
-        """Records that were dropped on purpose are no hole: the publisher records and passes them."""
+    async def _is_known(self, seq: int) -> bool:
+        """Whether the log knows `seq`: as a record, as an accepted gap, or as dropped on purpose."""
         return (
             await self._reader.id_at(seq) is not None
             or bool(await self._reader.read_gap(seq - 1, 1))
             or await self._reader.horizon() > seq
         )
 
-    async def _compare(self, sample: list[int]) -> Problem | None:
+    async def _compare(self, sample: list[int]) -> AuditProblem | None:
         for seq in sample:
-            wrong = await self._difference(seq)
-            if wrong is not None:
-                return Problem(
+            found_difference = await self._difference(seq)
+            if found_difference is not None:
+                return AuditProblem(
                     "record-differs",
-                    f"at {seq}, {wrong}",
+                    f"at {seq}, {found_difference}",
                     "list all differences with `tocsin cdc verify`, then run `tocsin cdc rebuild`",
                     seq,
                 )
@@ -148,15 +153,15 @@ class Audit:
 
     async def _difference(self, seq: int) -> str | None:
         records = await self._reader.read_range(seq - 1, 1)
-        source = f"tocsin/{self._settings.namespace}"
         try:
-            found = await self._js.get_msg(self._settings.stream, seq=seq)
+            message = await self._js.get_msg(self._settings.stream, seq=seq)
         except NotFoundError:
             return None  # expired since, or one of the holes
-        stored = Stored(seq, found.subject or "", found.data or b"")
+        stored = StoredMessage(seq, message.subject or "", message.data or b"")
         if not records:
-            # Nothing to compare with where the hole was accepted, or the partition was dropped since.
-            is_accepted = await self._has(seq)
-            return None if is_accepted else difference(None, stored)
-        expected = message_of(records[0], self._settings.subjects, source, self._bus.max_payload)
+            # An accepted hole, or a partition that was dropped since, has nothing to compare with.
+            return None if await self._is_known(seq) else difference(None, stored)
+        expected = message_of(
+            records[0], self._settings.subjects, self._settings.source, self._bus.max_payload
+        )
         return difference(expected, stored)

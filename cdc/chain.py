@@ -1,13 +1,13 @@
-"""The sequence chain: chunks of messages, each link naming the sequence before it.
+"""The sequence chain: chunks of messages in which each message names the sequence before it.
 
-Guarantee: the acknowledgement of a chunk's last message, with the expected sequence, proves the whole
-chunk: the stream refuses every link whose predecessor is not its last message. Only the last message of a
-chunk asks for an acknowledgement, which is what makes it fast (62,000 to 154,000 messages a second against
-3,000 one by one).
+Guarantee: the acknowledgement of a chunk's last message, with the expected sequence, proves the
+whole chunk, because the stream rejects every message whose predecessor is not its last message.
+Only the last message of a chunk asks for an acknowledgement, which makes it fast (62,000 to 154,000
+messages a second against 3,000 one by one).
 
-On failure: `ChainBroken`. Nothing is known then but what the stream says about itself; ask it and go on.
-Every chunk has a reply subject of its own, so that a late answer to a chunk that was given up reaches
-nobody.
+On failure: `ChainBroken`. Only the stream knows then what it has stored; the caller asks it and
+resumes. Every chunk has its own reply subject, so that a late answer to a chunk that was given up
+is ignored.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from cdc.log_reader import Record
-from cdc.messages import Message, messages_of
+from cdc.messages import RecordMessage, messages_of
 from tocsin.core.errors import TocsinError
 
 _EXPECTED = "Nats-Expected-Last-Sequence"
-# A stream's ingest queue holds 128 MB: large records make short chunks.
+# The ingest queue of a stream holds 128 MB, so large records make short chunks.
 _CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class ChainBroken(TocsinError):
-    """A chunk was refused or not answered in time."""
+    """A chunk was rejected or not acknowledged in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A chunk on the wire."""
+class SentChunk:
+    """A chunk that was sent and is not acknowledged yet."""
 
     token: str
     last: int
@@ -46,7 +46,10 @@ class Sent:
 
 
 class Chain:
-    """Opened with `await Chain.open(...)`: it has a subscription for its acknowledgements."""
+    """Sends chunks.
+
+    Opened with `await Chain.open(...)`, which subscribes to the acknowledgements.
+    """
 
     def __init__(self, bus: Client, prefix: str, source: str) -> None:
         self._bus = bus
@@ -62,8 +65,8 @@ class Chain:
         await bus.subscribe(f"{chain._inbox}.*", cb=chain._acknowledge)
         return chain
 
-    async def send(self, records: Sequence[Record]) -> Sent:
-        """Put a chunk on the wire: all of the records, or the first ones if they are large."""
+    async def send(self, records: Sequence[Record]) -> SentChunk:
+        """Send a chunk: all of the records, or the first ones if they are large."""
         messages = messages_of(records, self._prefix, self._source, self._bus.max_payload, _CHUNK_BYTES)
         token, last = str(next(self._tokens)), messages[-1].seq
         acknowledged: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -71,9 +74,9 @@ class Chain:
         for message in messages:
             await self._publish(message, f"{self._inbox}.{token}" if message.seq == last else "")
         size = sum(len(message.body) for message in messages)
-        return Sent(token, last, len(messages), size, acknowledged)
+        return SentChunk(token, last, len(messages), size, acknowledged)
 
-    async def confirm(self, sent: Sent, timeout_s: float) -> None:
+    async def confirm(self, sent: SentChunk, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
                 sequence = await sent.acknowledged
@@ -83,15 +86,15 @@ class Chain:
             self.forget(sent)
         if sequence != sent.last:
             raise ChainBroken(
-                f"record {sent.last} was stored as {sequence}: somebody else writes this stream"
+                f"record {sent.last} was stored as {sequence}: another process writes to this stream"
             )
 
-    def forget(self, sent: Sent) -> None:
+    def forget(self, sent: SentChunk) -> None:
         self._waiting.pop(sent.token, None)
         if not sent.acknowledged.cancel() and not sent.acknowledged.cancelled():
-            sent.acknowledged.exception()  # looked at, or asyncio reports it as never retrieved
+            sent.acknowledged.exception()  # retrieved, or asyncio logs it
 
-    async def _publish(self, message: Message, reply: str) -> None:
+    async def _publish(self, message: RecordMessage, reply: str) -> None:
         headers = {_EXPECTED: str(message.seq - 1)}
         await self._bus.publish(message.subject, message.body, reply=reply, headers=headers)
 
@@ -102,10 +105,12 @@ class Chain:
         try:
             reply = json.loads(message.data)
             if "error" in reply:
-                waiting.set_exception(ChainBroken(f"the stream refused: {reply['error'].get('description')}"))
+                waiting.set_exception(
+                    ChainBroken(f"the stream rejected it: {reply['error'].get('description')}")
+                )
             else:
                 waiting.set_result(int(reply["seq"]))
-        except (ValueError, KeyError):  # an empty body: nobody listens on the subject
+        except (ValueError, KeyError):  # an empty body: no stream has the subject
             waiting.set_exception(
-                ChainBroken("no stream takes the record log's subjects, or jetstream is down")
+                ChainBroken("no stream takes the subjects of the record log, or jetstream is down")
             )

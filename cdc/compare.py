@@ -1,8 +1,8 @@
-"""Whether a message of the stream is the record that the log has at its place.
+"""Compares a message of the stream with the record of the log at its sequence. Pure.
 
-Guarantee: pure. A message is the same if its bytes are, or if it is an older form of the same record:
-within `v1` fields are only added, so what an earlier version of Tocsin sent may lack some, but what it has
-must be equal. A tombstone with the record's id stands for the record.
+Guarantee: a message is equal if its bytes are, or if it is an older form of the same record: within
+`v1` fields are only added, so a message of an earlier version of Tocsin may lack some, but those it
+has must be equal. A tombstone with the id of the record stands for the record.
 """
 
 from __future__ import annotations
@@ -10,50 +10,52 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from cdc.messages import Message
+from cdc.messages import RecordMessage
 
-# Without these a message is not one of ours, in whatever version.
+# Attributes of every record in every version.
 _ALWAYS = {"specversion", "id", "source", "type", "seq", "data"}
 
 
-class Stored(NamedTuple):
-    """A message as the stream has it."""
+class StoredMessage(NamedTuple):
+    """A message of the stream."""
 
     seq: int
     subject: str
     body: bytes
 
 
-def difference(expected: Message | None, found: Stored | None) -> str | None:
-    """What is wrong, in a few words; None if nothing is."""
-    if found is None:
-        return "the stream has no message" if expected is not None else "neither log nor stream has anything"
+def difference(expected: RecordMessage | None, stored: StoredMessage | None) -> str | None:
+    """The difference in a few words; None if there is none."""
+    if stored is None:
+        return (
+            "the stream has no message" if expected is not None else "neither the log nor the stream has it"
+        )
     if expected is None:
-        return f"the log has no record, the stream has {id_of(found.body)}"
-    if found.subject == expected.subject and found.body == expected.body:
+        return f"the log has no record, the stream has {id_of(stored.body)}"
+    if stored.subject == expected.subject and stored.body == expected.body:
         return None
-    ours, theirs = _attributes(expected.body), _attributes(found.body)
+    ours, theirs = _attributes(expected.body), _attributes(stored.body)
     if theirs is None or ours is None or ours["id"] != theirs.get("id"):
-        return f"the log has {id_of(expected.body)}, the stream has {id_of(found.body)}"
+        return f"the log has {id_of(expected.body)}, the stream has {id_of(stored.body)}"
     if theirs.get("seq") != expected.seq:
-        return f"the message says that it is {theirs.get('seq')}"
+        return f"the seq in the message is {theirs.get('seq')}"
     if theirs.get("type") == "record-unsendable":
         return None
-    if found.subject != expected.subject:
-        return f"the subject is {found.subject!r}, not {expected.subject!r}"
-    other = sorted(name for name, value in theirs.items() if name not in ours or ours[name] != value)
-    other += sorted(_ALWAYS - theirs.keys())
-    return f"the body differs in {', '.join(other)}" if other else None
+    if stored.subject != expected.subject:
+        return f"the subject is {stored.subject!r}, not {expected.subject!r}"
+    different = sorted(name for name, value in theirs.items() if name not in ours or ours[name] != value)
+    different += sorted(_ALWAYS - theirs.keys())
+    return f"the body differs in {', '.join(different)}" if different else None
 
 
 def id_of(body: bytes | None) -> str:
     attributes = _attributes(body)
-    return str(attributes["id"]) if attributes and "id" in attributes else "a message of somebody else"
+    return str(attributes["id"]) if attributes and "id" in attributes else "a message that is not a record"
 
 
 def _attributes(body: bytes | None) -> dict[str, Any] | None:
     try:
-        read = json.loads(body or b"")
+        attributes = json.loads(body or b"")
     except ValueError:
         return None
-    return read if isinstance(read, dict) else None
+    return attributes if isinstance(attributes, dict) else None

@@ -1,6 +1,6 @@
-"""Why a publisher stops: what it must not publish past without a person.
+"""Errors that stop a publisher until an operator decides.
 
-Each has a `kind`, one word for the report, the event and the doctor, and a message that ends with the remedy.
+Each has a `kind`, one word for the report, the event and the doctor.
 """
 
 from __future__ import annotations
@@ -15,22 +15,25 @@ class Stopped(TocsinError):
 
 
 class StreamAhead(Stopped):
-    """The stream has records that the log has not."""
+    """The stream has records that the log lacks."""
 
     kind = "diverged"
 
 
 class StreamDiffers(StreamAhead):
-    """The same, after the log has grown: the stream's last message is not the record that the log has there."""
+    """The last message of the stream is not the record of the log.
+
+    The log has grown since it lost records.
+    """
 
 
 class LogHole(Stopped):
-    """Committed records are missing from the table, and no recorded gap says so."""
+    """Committed records are missing from the table, and no gap is recorded for them."""
 
     kind = "log-hole"
 
 
 class StreamRefused(Stopped, Refused):
-    """The stream is not configured as the chain needs it, or cannot be made."""
+    """The stream is not configured as the chain needs it, or cannot be created."""
 
     kind = "stream-refused"

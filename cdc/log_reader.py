@@ -1,10 +1,10 @@
-"""The record log as one gapless sequence, read from its tables.
+"""Reads the record log as one gapless sequence from its tables.
 
-Guarantee: `read` returns records `after + 1, after + 2, ...` without a hole. A row that Python cannot hold
-(an instant beyond the year 9999) comes as a tombstone, so that it does not stop what follows. Where records
-are gone and somebody accepted that, `read_gap` returns tombstones for them. Any other hole that does not
-close means that somebody removed committed rows: the publisher stops at it, because publishing past it
-would hide that.
+Guarantee: `read` returns records `after + 1, after + 2, ...` without a hole. A row that Python
+cannot hold (an instant after the year 9999) becomes a tombstone, so that it does not stop what
+follows. For records that are gone and whose loss was accepted, `read_gap` returns tombstones. Any
+other hole that does not close means that committed rows were removed: the publisher stops at it,
+because publishing past it would hide that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Record = EventRow | StepRow | CalculatedRow | TombstoneRow | GapRow
 
 
 class Gap(NamedTuple):
-    """A hole that was accepted."""
+    """An accepted hole."""
 
     from_seq: int
     until_seq: int
@@ -45,7 +45,7 @@ class LogReader:
         return int(await fetch_value(self.connection, "cdc/read_head"))
 
     async def horizon(self) -> int:
-        """The first seq the tables still have."""
+        """The first seq that the tables still have."""
         return int(await fetch_value(self.connection, "cdc/read_horizon"))
 
     async def id_at(self, seq: int) -> UUID | None:
@@ -53,17 +53,17 @@ class LogReader:
         return row[1] if row else None
 
     async def last_at_or_before(self, seq: int, after: int) -> tuple[int, UUID] | None:
-        """The seq and id of the last record up to `seq`, if there is one behind `after`."""
+        """The seq and id of the last record up to `seq`, if there is one after `after`."""
         bounds = {"until": seq, "after": after}
         row = await fetch_one(self.connection, "cdc/read_identity_until", bounds)
         return (int(row[0]), row[1]) if row else None
 
     async def read(self, after: int, limit: int) -> list[Record]:
-        """The records that follow, until `limit` or a hole."""
+        """The next records, up to `limit` or a hole."""
         return _gapless(await self.read_range(after, limit), after)
 
     async def read_range(self, after: int, limit: int) -> list[Record]:
-        """What there is of the next `limit` seqs, with holes left out."""
+        """The records of the next `limit` seqs, without those that are missing."""
         try:
             return await self._read(after, limit)
         except psycopg.DataError as error:
@@ -74,8 +74,7 @@ class LogReader:
 
     async def read_gap(self, after: int, limit: int) -> list[Record]:
         """Tombstones for the recorded gap that has `after + 1`; none if there is no such gap."""
-        cursor = await self.connection.execute(statement("cdc/read_gap"), {"seq": after + 1})
-        row = await cursor.fetchone()
+        row = await fetch_one(self.connection, "cdc/read_gap", {"seq": after + 1})
         if row is None:
             return []
         from_seq, until_seq, reason, at = row
@@ -87,24 +86,23 @@ class LogReader:
         return [Gap(*row) for row in rows]
 
     async def first_hole(self, after: int) -> tuple[int, int] | None:
-        """The first and last seq of the first hole that nobody accepted."""
-        cursor = await self.connection.execute(statement("cdc/read_first_hole"), {"after": after})
-        row = await cursor.fetchone()
+        """The first and last seq of the first hole that was not accepted."""
+        row = await fetch_one(self.connection, "cdc/read_first_hole", {"after": after})
         return (int(row[0]), int(row[1])) if row else None
 
     async def lag_s(self, last: int) -> float:
-        """For how long the oldest record behind `last` has been committed."""
+        """The time since the commit of the oldest record after `last`."""
         return float(await fetch_value(self.connection, "cdc/read_lag", {"seq": last}))
 
     async def keep_plans(self) -> None:
-        """For a session that does nothing else than read the log, again and again."""
+        """Keep query plans. For a session that does nothing but read the log."""
         await self.connection.execute(statement("cdc/keep_plans"))
 
     async def listen(self) -> None:
         await self.connection.execute(statement("cdc/listen"))
 
     async def wait_for_commit(self, timeout_s: float) -> None:
-        """Until somebody appends, at most `timeout_s`: a notification may be lost on the way."""
+        """Wait until a record is appended, at most `timeout_s`: a notification may be lost."""
         async for _ in self.connection.notifies(timeout=timeout_s, stop_after=1):
             pass
 
@@ -118,12 +116,12 @@ class LogReader:
         if row is None:
             return []
         reason = f"it cannot be read: {error}"
-        _log.error("record cannot be sent", seq=seq, id=str(row[1]), reason=reason)
+        _log.error("record cannot be published", seq=seq, id=str(row[1]), reason=reason)
         return [TombstoneRow(seq, row[1], row[0], None, reason)]
 
 
 def _record(row: TupleRow) -> Record:
-    """A row of cdc/read_records as a row of its table."""
+    """A row of cdc/read_records as a record of its table."""
     if row[0] == "event":
         return EventRow(*row[1:18])
     _, seq, id, ts, recorded_at, _, type, _, _, name, owner, _, _, _, source, correlation, payload, _ = row[
@@ -138,7 +136,7 @@ def _record(row: TupleRow) -> Record:
 
 
 def _gapless(records: list[Record], after: int) -> list[Record]:
-    """Up to the first hole: what is behind it is left to the caller to judge."""
+    """The records up to the first hole."""
     for position, record in enumerate(records, start=after + 1):
         if record.seq != position:
             return records[: position - after - 1]

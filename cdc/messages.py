@@ -1,8 +1,9 @@
-"""Records as messages, each of a size that the server takes.
+"""Records as messages that the server accepts.
 
-Guarantee: there is a message for every record. One that is larger than the server's `max_payload` becomes a
-tombstone with the reason: the server would close the connection over it, again after every restart, and the
-log would stand still for ever. Because headers count as payload, a little room is kept for ours.
+Guarantee: there is a message for every record. A record larger than `max_payload` of the server
+becomes a tombstone with the reason: the server would close the connection over it, again after
+every restart, and the log would never move on. Headers count as payload, so some space is kept for
+ours.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _KINDS: dict[type, Kind] = {
 }
 
 
-class Message(NamedTuple):
+class RecordMessage(NamedTuple):
     seq: int
     subject: str
     body: bytes
@@ -35,24 +36,24 @@ class Message(NamedTuple):
 
 def messages_of(
     records: Iterable[Record], prefix: str, source: str, max_payload: int, chunk_bytes: int
-) -> list[Message]:
-    """Messages of the first records, one at least, until they fill `chunk_bytes`."""
-    found: list[Message] = []
+) -> list[RecordMessage]:
+    """Messages of the first records, at least one, until they fill `chunk_bytes`."""
+    messages: list[RecordMessage] = []
     for record in records:
         message = message_of(record, prefix, source, max_payload)
         chunk_bytes -= len(message.body)
-        if found and chunk_bytes < 0:
+        if messages and chunk_bytes < 0:
             break
-        found.append(message)
-    return found
+        messages.append(message)
+    return messages
 
 
-def message_of(record: Record, prefix: str, source: str, max_payload: int) -> Message:
+def message_of(record: Record, prefix: str, source: str, max_payload: int) -> RecordMessage:
     body = record.body(source)
     size = len(body) + HEADER_BYTES
     if size > max_payload and not isinstance(record, TombstoneRow | GapRow):
         reason = f"it takes {size} bytes, and nats accepts {max_payload} (max_payload)"
-        _log.error("record cannot be sent", seq=record.seq, id=str(record.id), reason=reason)
+        _log.error("record cannot be published", seq=record.seq, id=str(record.id), reason=reason)
         record = TombstoneRow(record.seq, record.id, _KINDS[type(record)], record.recorded_at, reason)
         body = record.body(source)
-    return Message(record.seq, record.subject(prefix), body)
+    return RecordMessage(record.seq, record.subject(prefix), body)

@@ -1,16 +1,17 @@
-"""The publisher: reads the log behind the stream's last sequence, sends chunks, waits for commits.
+"""The publisher: sends the records after the last sequence of the stream.
 
-Guarantee (I3): it holds no state of its own. Where it is, is what the stream says; what to send, is what
-the table says. So it may be killed at any line, and a second one that runs at the same time is refused link
-by link.
+Guarantee (I3): it has no state of its own. Its position comes from the stream and its data from the
+table. So it may be killed at any line, and the stream rejects every message of a second publisher
+that runs at the same time.
 
-The lease only keeps standbys from doing refused work. On failure the chain is dropped and taken up again at
-the stream's last sequence, slower each time that this brings nothing. A stream that is ahead of the table,
-or that has another record at its end than the table, means that Postgres lost commits or that somebody else
-writes the stream: the publisher stops and says what to do, because going on would make two truths. So does
-a hole of the log that nobody accepted. Records that were dropped with their partition before they were
-published are a recorded gap: tombstones take their sequences, and the publisher goes on at the log's
-horizon.
+The lease only keeps standbys from doing rejected work. On failure the chain is dropped and resumed
+at the last sequence of the stream, more slowly each time that this makes no progress. A stream that
+is ahead of the table, or whose last message is not the record of the table, means that Postgres
+lost commits or that another process writes to the stream: the publisher stops and reports what to
+do, because continuing would create two versions of the log. It also stops at a hole of the log that
+was not accepted. Records that were dropped with their partition before they were published become a
+recorded gap: tombstones fill their sequences, and the publisher continues at the horizon of the
+log.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from cdc.audit import Audit
-from cdc.chain import Chain, ChainBroken, Sent
+from cdc.chain import Chain, ChainBroken, SentChunk
 from cdc.compare import id_of
 from cdc.errors import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.gaps import record_dropped
@@ -45,11 +46,11 @@ from tocsin.core.settings import Settings
 _log = structlog.get_logger()
 _ACK_S = 3.0
 _IN_FLIGHT_BYTES = 32 * 1024 * 1024
-# How often an idle publisher asks whether the stream is still what it left.
-_LOOK_S = 2.0
+# How often an idle publisher checks that the stream has not changed.
+_CHECK_S = 2.0
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 5.0
-_CAUSES = "postgres lost commits, or somebody else publishes to the stream's subjects"
+_CAUSES = "postgres lost commits, or another process publishes to the subjects of the stream"
 _REMEDY = "restore a newer backup of postgres, or accept the loss with `tocsin cdc adopt`"
 
 
@@ -60,8 +61,8 @@ class Publisher:
         self._resumed_at = -1
         self._chunk = settings.cdc_chunk
         self._delay_s = 0.0
-        self._looked_s = 0.0
-        self._window: deque[tuple[Chain, Sent]] = deque()
+        self._checked_s = 0.0
+        self._window: deque[tuple[Chain, SentChunk]] = deque()
 
     async def run(self) -> None:
         async with hold_lease(self._settings, "cdc") as lease:
@@ -85,7 +86,7 @@ class Publisher:
         await reader.keep_plans()
         await reader.listen()
         js = bus.jetstream(timeout=_ACK_S)
-        chain = await Chain.open(bus, self._settings.subjects, f"tocsin/{self._settings.namespace}")
+        chain = await Chain.open(bus, self._settings.subjects, self._settings.source)
         await self.resume(js, reader)
         _log.info("cdc leads", holder=lease.holder, position=self.position)
         async with self._auditing(bus, lease.holder) as audit:
@@ -97,7 +98,7 @@ class Publisher:
 
     @asynccontextmanager
     async def _auditing(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
-        """On a session of its own: the publisher's waits for commits."""
+        """Run the audit on its own session, because the publisher's session waits for commits."""
         async with open_session(self._settings, "cdc audit") as connection:
             task = asyncio.create_task(Audit(self._settings, connection, bus, holder).run())
             try:
@@ -108,7 +109,7 @@ class Publisher:
     async def _work(self, js: JetStreamContext, chain: Chain, reader: LogReader) -> None:
         try:
             if not await self.publish_next(chain, reader):
-                await self._look(js, reader)
+                await self._check_stream(js, reader)
                 await reader.wait_for_commit(self._settings.cdc_poll_ms / 1000)
         except ChainBroken as broken:
             _log.warning("chain broken", error=broken)
@@ -118,81 +119,95 @@ class Publisher:
             await self._slow_down(progressed=self._resumed_at > before)
 
     async def _slow_down(self, *, progressed: bool) -> None:
-        """A stream that refuses for a reason of its own (a full disk) must not be asked a thousand times a
-        second."""
+        """Delay the next attempt.
+
+        A stream that rejects messages (a full disk) must not be retried a thousand times a second.
+        """
         self._delay_s = 0.0 if progressed else min(max(self._delay_s * 2, _FIRST_DELAY_S), _LONGEST_DELAY_S)
         await asyncio.sleep(self._delay_s)
 
-    async def _look(self, js: JetStreamContext, reader: LogReader) -> None:
-        """A stream that was lost or written by somebody else is found without waiting for the next record."""
-        if time.monotonic() - self._looked_s < _LOOK_S:
+    async def _check_stream(self, js: JetStreamContext, reader: LogReader) -> None:
+        """Notice that the stream was lost or written by another process.
+
+        Does not wait for the next record.
+        """
+        if time.monotonic() - self._checked_s < _CHECK_S:
             return
-        self._looked_s = time.monotonic()
+        self._checked_s = time.monotonic()
         last = await ensure_stream(js, self._settings, await reader.horizon())
         if last != self.position:
             _log.warning("stream moved", position=self.position, last=last)
             await self.resume(js, reader)
 
     async def resume(self, js: JetStreamContext, reader: LogReader) -> None:
-        """Begin at the stream's own last sequence. The stream is read first, then the head: not the
-        reverse, or a racing publisher would look like a stream that is ahead."""
+        """Start at the last sequence of the stream.
+
+        The stream is read before the head. In the other order, a concurrent publisher would look
+        like a stream that is ahead.
+        """
         self._drop_window()
         last = await ensure_stream(js, self._settings, await reader.horizon())
         head = await reader.head()
         if last > head:
             raise StreamAhead(
                 f"the stream {self._settings.stream!r} is at {last}, the log only at {head} ({_CAUSES}); "
-                "nothing is published until this is settled",
+                "nothing is published until this is resolved",
                 remedy=_REMEDY,
             )
-        await self._refuse_other_record(js, reader, last)
+        await self._check_last_record(js, reader, last)
         self.position = self._resumed_at = last
         POSITION.set(last)
 
-    async def _refuse_other_record(self, js: JetStreamContext, reader: LogReader, seq: int) -> None:
-        """Numbers alone do not show it when a restored log has grown past the stream, or when a stranger's
-        message took a sequence: the record at that place would never be published."""
+    async def _check_last_record(self, js: JetStreamContext, reader: LogReader, seq: int) -> None:
+        """Check that the last message of the stream is the record of the log.
+
+        Sequences alone do not show that a restored log has grown past the stream, or that a foreign
+        message took a sequence: the record at that seq would never be published.
+        """
         expected = await reader.id_at(seq)
         if expected is None:  # the beginning, or no longer in the table
             return
         try:
-            found = await js.get_msg(self._settings.stream, seq=seq)
-        except NotFoundError:  # retention was quicker
+            message = await js.get_msg(self._settings.stream, seq=seq)
+        except NotFoundError:  # it has expired
             return
-        if id_of(found.data) != str(expected):
+        if id_of(message.data) != str(expected):
             raise StreamDiffers(
-                f"the stream {self._settings.stream!r} has {id_of(found.data)} at {seq}, the log has "
-                f"{expected} ({_CAUSES}); nothing is published until this is settled",
+                f"the stream {self._settings.stream!r} has {id_of(message.data)} at {seq}, the log has "
+                f"{expected} ({_CAUSES}); nothing is published until this is resolved",
                 remedy=_REMEDY,
             )
 
     async def publish_next(self, chain: Chain, reader: LogReader) -> bool:
-        """Send one chunk, or settle what is in flight; false when there is nothing left to do."""
-        room = await self._make_room()
-        records = await reader.read(self.position, room)
+        """Send one chunk, or confirm the oldest in flight; False if there is nothing left to do."""
+        limit = await self._next_chunk_size()
+        records = await reader.read(self.position, limit)
         if not records:
             if self._window:
                 await self._confirm_oldest()
                 return True
             if await reader.head() <= self.position:
                 return False
-            records = await reader.read_gap(self.position, room)
+            records = await reader.read_gap(self.position, limit)
         if not records:
-            # Asked again: a commit between the reading and the head is no hole.
+            # Read again: a commit between the read and the head is not a hole.
             if not await reader.read(self.position, 1):
                 await self._pass_dropped(reader)
             return True
         sent = await chain.send(records)
         self._window.append((chain, sent))
         self.position = sent.last
-        # Large records make short chunks: do not read what will not be sent.
+        # Large records make short chunks: records that would not be sent are not read.
         self._chunk = (
             sent.count if sent.count < len(records) else min(self._chunk * 2, self._settings.cdc_chunk)
         )
         return True
 
-    async def _make_room(self) -> int:
-        """How many records may be sent now, without more than `cdc_in_flight` being unacknowledged."""
+    async def _next_chunk_size(self) -> int:
+        """Wait until a chunk fits within `cdc_in_flight`.
+
+        Returns how many records it may have.
+        """
         limit = self._settings.cdc_in_flight
         chunk = min(self._chunk, limit)
         while self._window and (
@@ -203,11 +218,14 @@ class Publisher:
         return chunk
 
     async def _pass_dropped(self, reader: LogReader) -> None:
-        """What lies before the log's horizon was dropped on purpose; anything else that is missing was not."""
+        """Record a gap up to the horizon of the log, which was dropped on purpose.
+
+        Any other hole stops the publisher.
+        """
         horizon = await reader.horizon()
         if horizon <= self.position + 1:
             raise LogHole(
-                f"record {self.position + 1} is missing from the log, and later ones are there; nothing is "
+                f"record {self.position + 1} is missing from the log, and later ones exist; nothing is "
                 "published past a hole",
                 remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt`",
             )

@@ -1,9 +1,9 @@
-"""Reading a range of the stream in order, in bounded memory.
+"""Reads a range of the stream in order, in bounded memory.
 
-Guarantee: messages `first` to `last` as the stream has them, each once, in order; what is missing is left
-out. The consumer is ours for the time of the reading and goes by itself when we do.
+Guarantee: messages `first` to `last` of the stream, each once, in order; missing ones are left out.
+The consumer is temporary, and the server removes it when the reader is gone.
 
-On failure: `ConsumerGone` if the stream is removed meanwhile, `Unreachable` if NATS falls silent.
+On failure: `ConsumerGone` if the stream is removed meanwhile, `Unreachable` if NATS stops sending.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from cdc.compare import Stored
+from cdc.compare import StoredMessage
 from tocsin.core.errors import Unreachable
 from tocsin.core.pull import Puller
 
@@ -22,7 +22,7 @@ _TIMEOUT_S = 5.0
 _IDLE_S = 60.0
 
 
-async def read_stored(bus: Client, stream: str, first: int, last: int) -> AsyncIterator[Stored]:
+async def read_messages(bus: Client, stream: str, first: int, last: int) -> AsyncIterator[StoredMessage]:
     js = bus.jetstream(timeout=_TIMEOUT_S)
     config = ConsumerConfig(
         ack_policy=AckPolicy.NONE,
@@ -39,10 +39,10 @@ async def read_stored(bus: Client, stream: str, first: int, last: int) -> AsyncI
     while True:
         batch = await puller.next_batch(_TIMEOUT_S)
         if not batch:
-            raise Unreachable(f"nats sends nothing more of the stream {stream!r}", remedy="try again")
+            raise Unreachable(f"nats stopped sending the stream {stream!r}", remedy="try again")
         for message in batch:
             seq = message.metadata.sequence.stream
             if seq <= last:
-                yield Stored(seq, message.subject, message.data)
+                yield StoredMessage(seq, message.subject, message.data)
             if seq >= last or message.metadata.num_pending == 0:
                 return

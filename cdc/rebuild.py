@@ -1,14 +1,14 @@
-"""Rebuild: the stream is removed and made anew from the log, with the same records at the same sequences.
+"""Rebuild: deletes the stream and publishes it again from the log, with the same sequences.
 
-Guarantee: nothing is removed unless all that the log still has can be published again: a stream that has
-more than the log, and a log with a hole, are refused first. The new stream begins at the first seq that the
-log has.
+Guarantee: nothing is deleted unless everything that the log still has can be published again: a
+stream that has more than the log, and a log with a hole, are rejected first. The new stream begins
+at the first seq that the log has.
 
-Durable consumers go with the stream. Those of the workers are made again by themselves, and a consumer that
-remembers its last sequence goes on there: sequences mean the same as before.
+Durable consumers are deleted with the stream. Workers create theirs again, and a consumer that
+remembers its last sequence continues there, because sequences mean the same as before.
 
-On failure half-way: any publisher goes on, as after a loss of the stream. A publisher that runs meanwhile
-shares the work: each link is taken once, whoever sends it.
+On failure half-way: any publisher continues, as after a loss of the stream. A publisher that runs
+meanwhile shares the work: the stream takes each message once, whichever process sends it.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class RebuildPlan:
     first: int
     last: int
     messages: int
-    """That the stream has now; 0 if there is none."""
+    """Messages that the stream has now; 0 if there is none."""
     consumers: tuple[str, ...]
-    """Durable ones, which go with the stream."""
+    """Durable consumers, which are deleted with the stream."""
     missing: int
-    """Sequences of recorded gaps, which tombstones will take."""
+    """Sequences of recorded gaps, which tombstones will fill."""
 
 
-async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Plan:
+async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> RebuildPlan:
     js = bus.jetstream(timeout=_TIMEOUT_S)
     loss = await find_loss(js, settings, reader)
     if loss is not None:
         raise Refused(
-            f"the log lacks {loss.first} to {loss.last}, and what is not in the log cannot be published again",
+            f"the log lacks {loss.first} to {loss.last}, which therefore cannot be published again",
             remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt` first",
         )
     info = await find_stream(js, settings)
     horizon = await reader.horizon()
-    return Plan(
+    return RebuildPlan(
         horizon,
         await reader.head(),
         messages=int(info.state.messages) if info else 0,
@@ -70,7 +70,10 @@ async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Pl
 async def rebuild(
     bus: Client, settings: Settings, reader: LogReader, actor: Actor, progress: Callable[[int], None]
 ) -> int:
-    """The stream's last sequence, when everything is in it. `progress` is told how far it is."""
+    """Rebuild the stream and return its last sequence.
+
+    `progress` gets the position after each chunk.
+    """
     js = bus.jetstream(timeout=_TIMEOUT_S)
     if await find_stream(js, settings) is not None:
         await js.delete_stream(settings.stream)
@@ -81,10 +84,10 @@ async def rebuild(
 
 async def _durable_consumers(js: JetStreamContext, settings: Settings) -> tuple[str, ...]:
     try:
-        found = await js.consumers_info(settings.stream)
+        consumers = await js.consumers_info(settings.stream)
     except NotFoundError:
         return ()
-    return tuple(sorted(info.name for info in found if info.config.durable_name))
+    return tuple(sorted(info.name for info in consumers if info.config.durable_name))
 
 
 async def _record(reader: LogReader, settings: Settings, actor: Actor) -> None:
@@ -99,7 +102,7 @@ async def _publish(
     bus: Client, js: JetStreamContext, settings: Settings, reader: LogReader, progress: Callable[[int], None]
 ) -> int:
     publisher = Publisher(settings)
-    chain = await Chain.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
+    chain = await Chain.open(bus, settings.subjects, settings.source)
     await publisher.resume(js, reader)
     while True:
         try:

@@ -1,8 +1,8 @@
-"""What the publisher knows of itself, in one row that a doctor can read without NATS.
+"""The report of the publisher: one row that the doctor can read without NATS.
 
-Guarantee: a problem is an event once, when it begins (`cdc-stopped`, `cdc-differed`), and once more when it
-is found to be mended (`cdc-recovered`), however often it is seen, by however many publishers, across
-restarts: the row remembers. Row and event commit together.
+Guarantee: a problem is an event once, when it begins (`cdc-stopped`, `cdc-differed`), and once more
+when it is fixed (`cdc-recovered`), however often it is seen, by however many publishers, across
+restarts, because the row stores it. Row and event commit together.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _STOPS = {stop.kind for stop in (StreamAhead, LogHole, StreamRefused)}
 
 
 @dataclass(frozen=True)
-class Report:
-    """The row of `cdc_report`: the last audit in numbers, and what is wrong."""
+class PublisherReport:
+    """The row of `cdc_report`: the numbers of the last audit, and the current problem."""
 
     at: datetime | None
     holder: str | None
@@ -41,9 +41,9 @@ class Report:
     age_s: float | None
 
 
-async def read_report(connection: Connection) -> Report:
+async def read_report(connection: Connection) -> PublisherReport:
     row = await fetch_one(connection, "cdc/read_report")
-    return Report(*row) if row else Report(*[None] * 13)
+    return PublisherReport(*row) if row else PublisherReport(*[None] * 13)
 
 
 async def report_problem(
@@ -54,12 +54,12 @@ async def report_problem(
     *,
     remedy: str = "",
 ) -> None:
-    """What is wrong now; None for nothing."""
+    """Store the current problem; None if there is none."""
 
     async def once() -> None:
         async with connection.transaction():
-            given = {"problem": problem, "detail": detail or None, "remedy": remedy or None, "seq": seq}
-            row = await fetch_one(connection, "cdc/write_problem", given)
+            values = {"problem": problem, "detail": detail or None, "remedy": remedy or None, "seq": seq}
+            row = await fetch_one(connection, "cdc/write_problem", values)
             before, since = row or (None, None)
             if before == problem:
                 return

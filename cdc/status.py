@@ -1,7 +1,7 @@
-"""Where the record log and its stream stand, in one answer.
+"""The state of the record log and its stream.
 
-Reads only. The stream is read before the head, so that a commit between the two never looks like a stream
-that is ahead.
+Reads only. The stream is read before the head, so that a commit between the two never looks like a
+stream that is ahead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 
 from cdc.log_reader import Gap, LogReader
-from cdc.report import Report, read_report
+from cdc.report import PublisherReport, read_report
 from cdc.stream import find_stream
 from clock.lease import current_holder
 from tocsin.core.settings import Settings
@@ -20,10 +20,10 @@ _TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
-class Status:
+class LogStatus:
     stream: str
     first_seq: int | None
-    """Of the stream; None if there is none."""
+    """The first sequence of the stream; None if there is no stream."""
     last_seq: int | None
     messages: int
     horizon: int
@@ -33,18 +33,18 @@ class Status:
     lag_s: float
     leader: str | None
     tombstones: dict[str, int]
-    """How many of each kind the stream has."""
+    """How many tombstones of each kind the stream has."""
     gaps: list[Gap]
-    report: Report
+    report: PublisherReport
 
 
-async def read_status(bus: Client, settings: Settings, reader: LogReader) -> Status:
+async def read_status(bus: Client, settings: Settings, reader: LogReader) -> LogStatus:
     js = bus.jetstream(timeout=_TIMEOUT_S)
     prefix = f"{settings.subjects}.tombstone."
     info = await find_stream(js, settings, subjects=f"{prefix}>")
     head = await reader.head()
     last = int(info.state.last_seq) if info else None
-    return Status(
+    return LogStatus(
         stream=settings.stream,
         first_seq=int(info.state.first_seq) if info else None,
         last_seq=last,

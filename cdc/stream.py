@@ -1,11 +1,12 @@
-"""The stream: made if it is missing, refused by name if somebody configured it otherwise.
+"""The record stream: created if it is missing, rejected if it is configured differently.
 
-Guarantee: after `ensure_stream` the stream takes the record log's subjects and nothing else, keeps every
-message as it was sent, forbids deleting and purging, and its next sequence is the one after the returned
-one. A stream made for an old table begins behind what the table no longer has (`first_seq`).
+Guarantee: after `ensure_stream` the stream takes the subjects of the record log and nothing else,
+keeps every message as it was sent, forbids deleting and purging, and its next sequence is the one
+after the returned one. A stream created for an old table begins after the records that the table no
+longer has (`first_seq`).
 
-On failure: `StreamRefused` names the setting, what it is and what it must be. What only an operator can
-judge (age, replicas, storage) may differ.
+On failure: `StreamRefused` names the setting, its value and the required value. Settings that are
+the operator's choice (age, replicas, storage) may differ.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig
 
 
 async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> int:
-    """The stream's last sequence. `horizon` is the first seq the table still has."""
+    """Create or check the stream and return its last sequence.
+
+    `horizon` is the first seq that the table still has.
+    """
     return last_sequence(await ensure(js, record_stream_config(settings, first_seq=horizon), StreamRefused))
 
 

@@ -1,8 +1,8 @@
-"""Verify: the whole of a range, log against stream: ids, order, subjects and bodies.
+"""Verify: compares a whole range of the log with the stream: ids, order, subjects and bodies.
 
-Guarantee: every sequence of the range is looked at on both sides; memory is bounded by a chunk, whatever
-the range. It only reads, and may run beside everything else: what expires or is dropped from the beginning
-while it runs is not a difference.
+Guarantee: every sequence of the range is compared on both sides. Memory is bounded by a chunk,
+whatever the range. It only reads, and may run at any time: records that expire or are dropped from
+the beginning while it runs are not differences.
 """
 
 from __future__ import annotations
@@ -12,51 +12,55 @@ from dataclasses import dataclass, field
 
 from nats.aio.client import Client
 
-from cdc.compare import Stored, difference
+from cdc.compare import StoredMessage, difference
 from cdc.log_reader import Gap, LogReader, Record
 from cdc.messages import message_of
-from cdc.read_stream import read_stored
+from cdc.read_stream import read_messages
 from cdc.stream import find_stream
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.settings import Settings
 
 _CHUNK = 500
-_KEPT = 20
+_MAX_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Difference:
+class RecordDifference:
     seq: int
     what: str
 
 
 @dataclass
-class Verified:
+class VerifyResult:
     first: int
     last: int
     compared: int = 0
     accepted: int = 0
-    """Sequences of recorded gaps: the log has nothing to compare with."""
+    """Sequences of recorded gaps, where the log has nothing to compare with."""
     different: int = 0
-    differences: list[Difference] = field(default_factory=list)
-    """The first ones."""
+    differences: list[RecordDifference] = field(default_factory=list)
+    """The first differences."""
 
     def note(self, wrong: dict[int, str]) -> None:
         self.different += len(wrong)
-        found = [Difference(seq, what) for seq, what in wrong.items()]
-        self.differences += found[: _KEPT - len(self.differences)]
+        differences = [RecordDifference(seq, what) for seq, what in wrong.items()]
+        self.differences += differences[: _MAX_SHOWN - len(self.differences)]
 
 
 async def common_range(
     bus: Client, settings: Settings, reader: LogReader, first: int | None, last: int | None
 ) -> tuple[int, int]:
-    """What was asked for, or all that both have; `(1, 0)` if that is nothing."""
+    """The requested range, or all that log and stream have in common.
+
+    `(1, 0)` if that is nothing.
+    """
     info = await find_stream(bus.jetstream(), settings)
     if info is None:
         raise Refused(
-            f"there is no stream {settings.stream!r}", remedy="`tocsin run cdc` makes it from the log"
+            f"there is no stream {settings.stream!r}",
+            remedy="start `tocsin run cdc`, which creates it from the log",
         )
-    # The head after the stream: see Publisher.resume.
+    # The head is read after the stream, as in `Publisher.resume`.
     stream_last, head = int(info.state.last_seq), await reader.head()
     if stream_last > head:
         raise Refused(
@@ -70,10 +74,11 @@ async def common_range(
         if first is None and last is None:
             return 1, 0
         raise InvalidInput("log and stream have nothing in common yet", remedy="give no range")
-    for given in (first, last):
-        if given is not None and not lowest <= given <= highest:
+    for end in (first, last):
+        if end is not None and not lowest <= end <= highest:
             raise InvalidInput(
-                f"both have {lowest} to {highest}, and not {given}", remedy="give a part of that"
+                f"log and stream have {lowest} to {highest} in common, not {end}",
+                remedy="give a part of that",
             )
     return first or lowest, last or highest
 
@@ -84,21 +89,21 @@ async def verify(
     reader: LogReader,
     ends: tuple[int, int],
     progress: Callable[[int], None] = lambda _: None,
-) -> Verified:
-    """`progress` is told the last seq that was compared."""
+) -> VerifyResult:
+    """Compare the range. `progress` gets the last seq that was compared."""
     first, last = ends
-    verified = Verified(first, last)
+    verified = VerifyResult(first, last)
     gaps = await reader.gaps()
-    stored = read_stored(bus, settings.stream, first, last)
-    found = await anext(stored, None)
+    stored_messages = read_messages(bus, settings.stream, first, last)
+    next_message = await anext(stored_messages, None)
     for after in range(first - 1, last, _CHUNK):
         count = min(_CHUNK, last - after)
         records = {record.seq: record for record in await reader.read_range(after, count)}
         wrong: dict[int, str] = {}
         for seq in range(after + 1, after + count + 1):
-            message = found if found is not None and found.seq == seq else None
+            message = next_message if next_message is not None and next_message.seq == seq else None
             if message is not None:
-                found = await anext(stored, None)
+                next_message = await anext(stored_messages, None)
             what = _compare(bus, settings, records.get(seq), message)
             if message is not None and seq not in records and _is_accepted(gaps, seq):
                 verified.accepted += 1
@@ -112,11 +117,12 @@ async def verify(
     return verified
 
 
-def _compare(bus: Client, settings: Settings, record: Record | None, message: Stored | None) -> str | None:
+def _compare(
+    bus: Client, settings: Settings, record: Record | None, message: StoredMessage | None
+) -> str | None:
     expected = None
     if record is not None:
-        source = f"tocsin/{settings.namespace}"
-        expected = message_of(record, settings.subjects, source, bus.max_payload)
+        expected = message_of(record, settings.subjects, settings.source, bus.max_payload)
     return difference(expected, message)
 
 
@@ -125,6 +131,6 @@ def _is_accepted(gaps: Sequence[Gap], seq: int) -> bool:
 
 
 async def _lowest(bus: Client, settings: Settings, reader: LogReader) -> int:
-    """The first sequence that both still keep: what was before it has gone in the ordinary way."""
+    """The first sequence that both still keep: earlier ones have expired or were dropped."""
     info = await find_stream(bus.jetstream(), settings)
     return max(int(info.state.first_seq) if info else 1, await reader.horizon())

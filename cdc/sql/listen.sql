@@ -1,2 +1,2 @@
--- Every append notifies; a lost notification costs at most one poll.
+-- Every append notifies. A lost notification costs at most one poll interval.
 listen tocsin_log

@@ -1,4 +1,5 @@
--- The first seq the log still has, or the one after the head when it has none. Below `horizon` partitions are dropped, or about to be.
+-- The first seq that the log still has, or the one after the head if it has none. Below `horizon`
+-- partitions are dropped, or about to be.
 select greatest(h.horizon, coalesce(
     least((select min(seq) from tocsin.event where seq >= h.horizon),
           (select min(seq) from tocsin.action_step where seq >= h.horizon),

@@ -1,2 +1,2 @@
--- Who leads as clock by the record log's own account, and since which epoch.
+-- The leading clock by the record log, and its epoch.
 select epoch, holder, taken_at from tocsin.log_head

@@ -1,5 +1,6 @@
--- Records of a range of seq, in order, of all tables of the log in one round trip and one snapshot. Index: the primary keys.
--- The first column says which table; what a table has not is null (cdc.log_reader puts the columns in their places).
+-- Records of a range of seqs, in order, of all tables of the log in one round trip and one
+-- snapshot. Index: the primary keys. The first column names the table; columns that a table lacks
+-- are null (cdc.log_reader builds the records).
 select 'event' as kind, seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at, alarm_id, severity,
        source_event_id, correlation_id, payload::text as payload, epoch,
        null::uuid as action_id, null::integer as step, null::integer as attempt, null::text as key

@@ -1,5 +1,5 @@
--- What is wrong now, or that nothing is (null). Locks the one row, so that two publishers tell of one change once; returns
--- what was wrong before and since when.
+-- Store the current problem, or null. Locks the one row, so that two publishers report a change
+-- once. Returns the previous problem and its begin.
 with before as (select problem, since from tocsin.cdc_report for update)
 update tocsin.cdc_report r
 set problem = %(problem)s, detail = %(detail)s, remedy = %(remedy)s, seq = %(seq)s,

@@ -87,7 +87,7 @@ async def test_commits_that_postgres_lost_become_a_gap_and_the_log_goes_on_behin
     assert found[10]["data"] == {
         "from": 7,
         "until": 10,
-        "reason": "postgres lost it, or somebody else published it",
+        "reason": "postgres lost it, or another process published it",
         "who": "ann",
         "via": "test",
     }
@@ -311,7 +311,9 @@ async def test_a_decision_that_came_too_late_changes_nothing(
     await publish_all(settings)
     await forget_after(connection, 6)
     loss, _ = await adopt_now(settings, connection)
-    with pytest.raises(Refused, match=r"nothing to adopt: the log is at 11.*nothing was changed: look again"):
+    with pytest.raises(
+        Refused, match=r"nothing to adopt: the log is at 11.*nothing was changed: run the command again"
+    ):
         await adopt(LogReader(connection), settings, loss, ACTOR)
     assert await head(connection) == 11
     assert len(await LogReader(connection).gaps()) == 1

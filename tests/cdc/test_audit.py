@@ -59,7 +59,7 @@ class Auditing:
         self._given = settings, connection, bus, "tester"
 
     async def __call__(self, *seqs: int) -> str | None:
-        problem = await Audit(*self._given, chance=Chosen(*seqs) if seqs else None).run_once()
+        problem = await Audit(*self._given, random_source=Chosen(*seqs) if seqs else None).run_once()
         return None if problem is None else f"{problem.kind} {problem.detail}"
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from nats.aio.msg import Msg
 
-from cdc.chain import ChainBroken, Sent
+from cdc.chain import ChainBroken, SentChunk
 from tests.cdc.publishing import append, live, published
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -17,8 +17,8 @@ async def test_an_acknowledgement_with_another_sequence_breaks_the_chain(setting
     async with live(settings) as publisher:
         acknowledged: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         acknowledged.set_result(4)
-        with pytest.raises(ChainBroken, match="record 3 was stored as 4: somebody else"):
-            await publisher.chain.confirm(Sent("1", 3, 3, 100, acknowledged), 20)
+        with pytest.raises(ChainBroken, match="record 3 was stored as 4: another process"):
+            await publisher.chain.confirm(SentChunk("1", 3, 3, 100, acknowledged), 20)
 
 
 async def test_a_late_answer_to_a_chunk_that_was_given_up_reaches_nobody(

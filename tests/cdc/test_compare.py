@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from cdc.compare import Stored, difference, id_of
-from cdc.messages import Message
+from cdc.compare import StoredMessage, difference, id_of
+from cdc.messages import RecordMessage
 
 BODY: dict[str, Any] = {
     **{"specversion": "1.0", "id": "a", "source": "tocsin/x", "type": "noted", "seq": 7, "owner": "plant 7"},
     "data": {"n": 1},
 }
-EXPECTED = Message(7, "x.v1.event.caused.noted._.plant%207", json.dumps(BODY).encode())
+EXPECTED = RecordMessage(7, "x.v1.event.caused.noted._.plant%207", json.dumps(BODY).encode())
 
 
-def stored(body: object = BODY, subject: str = EXPECTED.subject) -> Stored:
-    return Stored(7, subject, body if isinstance(body, bytes) else json.dumps(body).encode())
+def stored(body: object = BODY, subject: str = EXPECTED.subject) -> StoredMessage:
+    return StoredMessage(7, subject, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
 def without(*names: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ TOMBSTONE = {
     ],
     ids=["the same bytes", "another order", "an older form", "a tombstone"],
 )
-def test_these_are_the_same(found: Stored) -> None:
+def test_these_are_the_same(found: StoredMessage) -> None:
     assert difference(EXPECTED, found) is None
 
 
@@ -52,27 +52,27 @@ def test_these_are_the_same(found: Stored) -> None:
     ("found", "what"),
     [
         (None, "the stream has no message"),
-        (stored(b""), "the log has a, the stream has a message of somebody else"),
-        (stored(b"[1]"), "the log has a, the stream has a message of somebody else"),
+        (stored(b""), "the log has a, the stream has a message that is not a record"),
+        (stored(b"[1]"), "the log has a, the stream has a message that is not a record"),
         (stored({**BODY, "id": "b"}), "the log has a, the stream has b"),
         (stored({**TOMBSTONE, "id": "b"}), "the log has a, the stream has b"),
-        (stored({**BODY, "seq": 8}), "the message says that it is 8"),
-        (stored(without("seq")), "the message says that it is None"),
+        (stored({**BODY, "seq": 8}), "the seq in the message is 8"),
+        (stored(without("seq")), "the seq in the message is None"),
         (stored(subject="x.v1.event.caused.noted._._"), "the subject is 'x.v1.event.caused.noted._._', not "),
         (stored({**BODY, "data": {"n": 2}}), "the body differs in data"),
         (stored({**BODY, "more": 1}), "the body differs in more"),
         (stored(without("data", "source")), "the body differs in data, source"),
     ],
 )
-def test_these_are_not(found: Stored | None, what: str) -> None:
+def test_these_are_not(found: StoredMessage | None, what: str) -> None:
     assert str(difference(EXPECTED, found)).startswith(what)
 
 
 def test_a_message_without_a_record_and_a_place_without_either_are_differences() -> None:
     assert difference(None, stored()) == "the log has no record, the stream has a"
-    assert difference(None, None) == "neither log nor stream has anything"
+    assert difference(None, None) == "neither the log nor the stream has it"
 
 
 @pytest.mark.parametrize("body", [None, b"", b"no json", b"3", b'{"ID": 1}', b"\xff"])
 def test_whatever_a_stranger_published_has_a_name(body: bytes | None) -> None:
-    assert id_of(body) == "a message of somebody else"
+    assert id_of(body) == "a message that is not a record"

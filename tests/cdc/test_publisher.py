@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from cdc.chain import Chain, Sent
+from cdc.chain import Chain, SentChunk
 from cdc.log_reader import LogReader, Record
 from cdc.publisher import Publisher
 from clock.lease import hold_lease
@@ -120,14 +120,14 @@ class Watching(Chain):
     most = 0
     chunks: list[int]
 
-    async def send(self, records: Sequence[Record]) -> Sent:
+    async def send(self, records: Sequence[Record]) -> SentChunk:
         sent = await super().send(records)
         self.chunks = [*getattr(self, "chunks", []), sent.count]
         self.outstanding += sent.count
         self.most = max(self.most, self.outstanding)
         return sent
 
-    async def confirm(self, sent: Sent, timeout_s: float) -> None:
+    async def confirm(self, sent: SentChunk, timeout_s: float) -> None:
         await super().confirm(sent, timeout_s)
         self.outstanding -= sent.count
 

@@ -27,7 +27,9 @@ class Recurrence:
 
     __slots__ = ("_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
 
-    def __init__(self, source: Source, spec: Mapping[str, object], key: str, bounds: "Bounds") -> None:
+    def __init__(
+        self, source: Source, spec: Mapping[str, object], key: str, bounds: "RecurrenceBounds"
+    ) -> None:
         self._source = source
         self._spec = dict(spec)
         self._key = key
@@ -140,15 +142,15 @@ class Recurrence:
         return f"<Recurrence {self.describe()}>"
 
 
-class Bounds(NamedTuple):
+class RecurrenceBounds(NamedTuple):
     """`starts_after` is just before the first instant that may fire, `ends_at` the last one that may."""
 
     starts_after: datetime | None
     ends_at: datetime | None
 
 
-def bounds(starts_at: datetime | None, ends_at: datetime | None) -> Bounds:
-    return Bounds(None if starts_at is None else starts_at - MICROSECOND, ends_at)
+def bounds(starts_at: datetime | None, ends_at: datetime | None) -> RecurrenceBounds:
+    return RecurrenceBounds(None if starts_at is None else starts_at - MICROSECOND, ends_at)
 
 
 def as_utc(instant: datetime, what: str) -> datetime:

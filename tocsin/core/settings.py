@@ -209,6 +209,11 @@ class Settings(BaseSettings):
         return f"{self.namespace}-lease"
 
     @property
+    def source(self) -> str:
+        """The `source` attribute of every record."""
+        return f"tocsin/{self.namespace}"
+
+    @property
     def subjects(self) -> str:
         """The prefix of every subject. `v1` is the version that docs/consuming.md promises."""
         return f"{self.namespace}.v1"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdc.log_reader import LogReader
-from cdc.report import Report, read_report
+from cdc.report import PublisherReport, read_report
 from rules.lanes.status import PartitionStatus, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from schemas.values.severities import level_name, severities
@@ -123,7 +123,7 @@ class DatabaseMetrics:
             self.held.set(count, kind, lane, str(partition))
             self.held_s.set(waited_s, kind, lane, str(partition))
 
-    def set_log(self, epoch: int, head: int, published: int, lag_s: float, report: Report) -> None:
+    def set_log(self, epoch: int, head: int, published: int, lag_s: float, report: PublisherReport) -> None:
         self.epoch.set(epoch)
         self.head.set(head)
         self.published.set(published)

@@ -190,8 +190,8 @@ def test_verify_sees_messages_that_the_stream_lacks(tocsin: CommandLine, setting
     ("given", "error"),
     [
         (("--from", "4", "--until", "2"), "from 4 until 2 is not a range: give the smaller one first"),
-        (("--until", "6"), "both have 1 to 5, and not 6: give a part of that"),
-        (("--from", "6"), "both have 1 to 5, and not 6: give a part of that"),
+        (("--until", "6"), "log and stream have 1 to 5 in common, not 6: give a part of that"),
+        (("--from", "6"), "log and stream have 1 to 5 in common, not 6: give a part of that"),
     ],
 )
 def test_verify_refuses_ranges_that_are_none(
@@ -203,7 +203,7 @@ def test_verify_refuses_ranges_that_are_none(
 
 
 def test_verify_of_nothing(tocsin: CommandLine, settings: Settings) -> None:
-    missing = f"tocsin: there is no stream '{settings.stream}': `tocsin run cdc` makes it from the log\n"
+    missing = f"tocsin: there is no stream '{settings.stream}': start `tocsin run cdc`, which creates it from the log\n"
     assert tocsin("cdc", "verify", exit_code=1).err == missing
     do(settings, publishing(settings))
     assert tocsin("cdc", "verify").out == "nothing to compare: log and stream have no common records yet\n"
@@ -322,9 +322,7 @@ def test_a_rebuild_that_could_not_be_completed_removes_nothing(
 ) -> None:
     do(settings, appending(10), publishing(settings), executing("delete from tocsin.event where seq = 5"))
     refused = tocsin("cdc", "rebuild", "--yes", exit_code=1).err
-    assert refused.startswith(
-        "tocsin: the log lacks 5 to 5, and what is not in the log cannot be published again"
-    )
+    assert refused.startswith("tocsin: the log lacks 5 to 5, which therefore cannot be published again")
     assert asyncio.run(last_sequence(settings)) == 10
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc.log_reader import Gap
-from cdc.report import Report
+from cdc.report import PublisherReport
 from clock.held_timers import HeldTimers
 from clock.retention.report import PruneReport
 from rules.lanes.status import PartitionStatus, WorkerProblem
@@ -88,8 +88,8 @@ def test_parked_and_overdue_timers_are_both_reported() -> None:
     assert overdue.text == "the oldest is overdue by 11 s"
 
 
-def report(**known: object) -> Report:
-    return replace(Report(*[None] * 13), **known)  # type: ignore[arg-type]
+def report(**known: object) -> PublisherReport:
+    return replace(PublisherReport(*[None] * 13), **known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json
 
 if TYPE_CHECKING:
-    from cdc.rebuild import Plan
+    from cdc.rebuild import RebuildPlan
 
 
 def rebuild(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> None:
@@ -38,7 +38,7 @@ def rebuild(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> No
     typer.echo(f"rebuilt the stream from {plan.first} to {last}")
 
 
-def _plan_text(plan: Plan) -> str:
+def _plan_text(plan: RebuildPlan) -> str:
     lines = [f"the log has {plan.first} to {plan.last}; the stream has {plan.messages} messages"]
     if plan.missing:
         lines.append(f"{plan.missing} sequences are recorded gaps; tombstones will take them")
@@ -48,7 +48,7 @@ def _plan_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-async def _plan() -> Plan:
+async def _plan() -> RebuildPlan:
     from cdc.log_reader import LogReader
     from cdc.rebuild import plan_rebuild
     from tocsin.cli.session import command_settings, database, message_bus
@@ -58,7 +58,7 @@ async def _plan() -> Plan:
         return await plan_rebuild(bus, settings, LogReader(connection))
 
 
-async def _rebuild(plan: Plan, who: str) -> int:
+async def _rebuild(plan: RebuildPlan, who: str) -> int:
     from cdc.log_reader import LogReader
     from cdc.rebuild import rebuild as rebuild_stream
     from tocsin.cli.progress import progress_bar

@@ -13,8 +13,8 @@ from tocsin.cli.output import print_json, printable, utc_text
 
 if TYPE_CHECKING:
     from cdc.log_reader import Gap
-    from cdc.report import Report
-    from cdc.status import Status
+    from cdc.report import PublisherReport
+    from cdc.status import LogStatus
 
 
 def status(as_json: Json = False) -> None:
@@ -32,7 +32,7 @@ def status(as_json: Json = False) -> None:
         typer.echo(f"{subject:<10}  {printable(text)}")
 
 
-def _lines(current: Status) -> list[tuple[str, str]]:
+def _lines(current: LogStatus) -> list[tuple[str, str]]:
     stream = f"{current.stream!r} does not exist yet"
     if current.last_seq is not None:
         stream = (
@@ -55,11 +55,11 @@ def _lines(current: Status) -> list[tuple[str, str]]:
     ]
 
 
-def _empty(current: Status) -> str:
+def _empty(current: LogStatus) -> str:
     return "empty" if current.head == 0 else f"at {current.head}, and its tables are empty"
 
 
-def _audit_text(report: Report) -> str:
+def _audit_text(report: PublisherReport) -> str:
     if report.problem is not None and report.since is not None:
         remedy = f" -> {report.remedy}" if report.remedy else ""
         return f"{report.problem} since {utc_text(report.since)}: {report.detail}{remedy}"
@@ -74,7 +74,7 @@ def gap_text(gap: Gap) -> str:
     return f"{gap.from_seq} to {gap.until_seq} ({count}), {gap.reason}; recorded by {gap.who}, {utc_text(gap.at)}"
 
 
-async def _status() -> Status:
+async def _status() -> LogStatus:
     from cdc.log_reader import LogReader
     from cdc.status import read_status
     from tocsin.cli.session import command_settings, database, message_bus

@@ -12,7 +12,7 @@ from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
-    from cdc.verify import Verified
+    from cdc.verify import VerifyResult
 
 
 def verify(
@@ -41,7 +41,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _print(result: Verified) -> None:
+def _print(result: VerifyResult) -> None:
     if result.last < result.first:
         typer.echo("nothing to compare: log and stream have no common records yet")
         return
@@ -54,7 +54,7 @@ def _print(result: Verified) -> None:
     typer.echo(f"compared {result.first} to {result.last}, {result.compared} records{accepted}: {differ}")
 
 
-async def _verify(first: int | None, last: int | None) -> Verified:
+async def _verify(first: int | None, last: int | None) -> VerifyResult:
     from cdc.log_reader import LogReader
     from cdc.verify import common_range, verify
     from tocsin.cli.progress import progress_bar

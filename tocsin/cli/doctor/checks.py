@@ -19,7 +19,7 @@ from tocsin.core.import_names import refuse_shadowed_names
 
 if TYPE_CHECKING:
     from cdc.log_reader import Gap
-    from cdc.report import Report
+    from cdc.report import PublisherReport
     from clock.retention.report import PruneReport
 
 _SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
@@ -121,7 +121,7 @@ def log_lag(head: int, last: int | None, stream: str) -> Finding:
     return Finding("ok", "log", text)
 
 
-def cdc_audit(report: Report, longest_age: timedelta) -> Finding:
+def cdc_audit(report: PublisherReport, longest_age: timedelta) -> Finding:
     """The last report of the publisher about log and stream. It is in the database, so this needs no NATS."""
     if report.problem is not None and report.since is not None:
         text = f"{report.problem} since {utc_text(report.since)}: {report.detail or 'no details'}"
