@@ -1,4 +1,4 @@
-"""The health of systems in virtual time, and that a backtest of the same arrivals comes to the same."""
+"""The health of systems in virtual time, equal to that of a backtest of the same arrivals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rules.replay.backtest.health import derive_health
 from rules.replay.backtest.recording.model import DocumentVersion
 from rules.replay.backtest.replay import SeriesReplay
 from rules.replay.backtest.timelines import Candidate
-from tests.rules.replay.rule_tests.worlds import START, logged, minutes, world
+from tests.rules.replay.rule_tests.worlds import START, logged, minutes, simulate
 
 RULES = """
 datapoint_type: {name: flow, key: flow.*, interval: 1m, tolerance: 2}
@@ -24,7 +24,7 @@ event_rule: {name: slow, datapoint: flow.*, below: 5, severity: high, for: 1m}
 ---
 event_rule: {name: weak, datapoint: flow.*, below: 8, keep_firing_for: 1m}
 ---
-event_rule: {name: silent, datapoint: flow.b, absent: true, severity: high}
+event_rule: {name: quiet, datapoint: flow.b, absent: true, severity: high}
 ---
 system:
   name: hall
@@ -44,12 +44,12 @@ system:
 """
 
 
-def test_health_follows_its_members_and_rules_judge_it() -> None:
-    found = world(RULES + ILL)
+def test_health_follows_its_members_and_rules_evaluate_it() -> None:
+    world = simulate(RULES + ILL)
     for minute, value in enumerate([9, 9, 3, 3, 3, 3, 9, 9]):
-        found.at(minutes(minute), "arrive", owner="north", key="flow.a", value=value)
-    found.run_until(minutes(8))
-    assert logged(found, "health") == [
+        world.at(minutes(minute), "arrive", owner="north", key="flow.a", value=value)
+    world.run_until(minutes(8))
+    assert logged(world, "health") == [
         (0, "hall", "ok"),
         (0, "site", "unknown"),
         (0, "site", "ok"),
@@ -60,7 +60,7 @@ def test_health_follows_its_members_and_rules_judge_it() -> None:
         (6, "site", "ok"),
         (7, "hall", "ok"),
     ]
-    alarms = [(at, state) for at, name, state in logged(found, "alarm") if name == "ill"]
+    alarms = [(at, state) for at, name, state in logged(world, "alarm") if name == "ill"]
     assert alarms == [(5, "opened"), (6, "resolved")]
 
 
@@ -69,7 +69,7 @@ def test_health_follows_its_members_and_rules_judge_it() -> None:
     [("hold", []), ("unknown", [(3, "hall", "unknown")]), ("alarm", [(3, "hall", "unknown")])],
 )
 @pytest.mark.parametrize("member", ["key: flow.a", "type: flow"])
-def test_the_type_says_what_the_silence_of_a_member_means(
+def test_on_stale_of_the_type_decides_the_health_of_a_stale_member(
     on_stale: str, after: list[tuple[float, str, str]], member: str
 ) -> None:
     rules = f"""
@@ -79,15 +79,15 @@ event_rule: {{name: slow, datapoint: flow.*, below: 5, severity: high}}
 ---
 system: {{name: hall, members: [{{owner: north, {member}}}]}}
 """
-    found = world(rules)
+    world = simulate(rules)
     for minute in (0, 1):
-        found.at(minutes(minute), "arrive", owner="north", key="flow.a", value=9)
-    found.run_until(minutes(30))
-    assert logged(found, "stale") == [(3, "flow.a", "stale")]
-    assert [one for one in logged(found, "health") if one[0] > 0] == after
+        world.at(minutes(minute), "arrive", owner="north", key="flow.a", value=9)
+    world.run_until(minutes(30))
+    assert logged(world, "stale") == [(3, "flow.a", "stale")]
+    assert [change for change in logged(world, "health") if change[0] > 0] == after
 
 
-def test_a_member_whose_last_value_holds_is_as_ill_as_that_value_was() -> None:
+def test_a_stale_member_with_on_stale_hold_keeps_its_condition() -> None:
     rules = """
 datapoint_type: {name: flow, key: flow.*, interval: 1m, tolerance: 2, on_stale: hold}
 ---
@@ -95,29 +95,29 @@ event_rule: {name: slow, datapoint: flow.*, below: 5, severity: high}
 ---
 system: {name: hall, members: [{owner: north, key: flow.a}, {owner: north, key: flow.b, required: false}]}
 """
-    found = world(rules)
+    world = simulate(rules)
     for key, value in (("flow.a", 3), ("flow.b", 9)):
-        found.at(minutes(1), "arrive", owner="north", key=key, value=value)
-    found.run_until(minutes(30))
-    assert logged(found, "health")[-1] == (1, "hall", "outage")
+        world.at(minutes(1), "arrive", owner="north", key=key, value=value)
+    world.run_until(minutes(30))
+    assert logged(world, "health")[-1] == (1, "hall", "outage")
 
 
-def test_silence_that_means_nothing_covers_no_member() -> None:
+def test_a_type_with_on_stale_hold_alone_does_not_cover_a_member() -> None:
     rules = "datapoint_type: {name: flow, key: flow.*, interval: 1m, on_stale: hold}\n---\n"
-    found = world(rules + "system: {name: hall, members: [{owner: north, key: flow.a}]}\n")
-    found.at(minutes(1), "arrive", owner="north", key="flow.a", value=9)
-    found.run_until(minutes(30))
-    reasons = [(one.state, one.details["reason"]) for one in found.log if one.kind == "health"]
+    world = simulate(rules + "system: {name: hall, members: [{owner: north, key: flow.a}]}\n")
+    world.at(minutes(1), "arrive", owner="north", key="flow.a", value=9)
+    world.run_until(minutes(30))
+    reasons = [(entry.state, entry.details["reason"]) for entry in world.log if entry.kind == "health"]
     assert reasons == [("unknown", "no-data"), ("unknown", "uncovered")]
 
 
-def test_a_member_that_was_never_heard_of_is_no_data_until_it_speaks() -> None:
-    found = world(RULES)
-    found.at(minutes(1), "arrive", owner="south", key="flow.x", value=9)
-    found.at(minutes(1), "arrive", owner="south", key="else", value=9)
-    found.run_until(minutes(9))
-    assert logged(found, "health") == [(0, "hall", "unknown"), (1, "hall", "ok"), (3, "hall", "unknown")]
-    reasons = [one.details["reason"] for one in found.log if one.kind == "health"]
+def test_a_member_is_no_data_until_its_first_datapoint() -> None:
+    world = simulate(RULES)
+    world.at(minutes(1), "arrive", owner="south", key="flow.x", value=9)
+    world.at(minutes(1), "arrive", owner="south", key="else", value=9)
+    world.run_until(minutes(9))
+    assert logged(world, "health") == [(0, "hall", "unknown"), (1, "hall", "ok"), (3, "hall", "unknown")]
+    reasons = [entry.details["reason"] for entry in world.log if entry.kind == "health"]
     assert reasons == ["no-data", None, "stale"]
 
 
@@ -129,29 +129,29 @@ ARRIVAL = st.tuples(
 
 
 @given(st.lists(ARRIVAL, max_size=25))
-def test_a_backtest_of_the_same_arrivals_comes_to_the_same_health(
+def test_a_backtest_of_the_same_arrivals_gives_the_same_health(
     sent: list[tuple[int, tuple[str, str], float]],
 ) -> None:
-    """Each owner is replayed for itself; the world has lived through all of them together."""
+    """The backtest replays the owners one by one; the simulation runs them together."""
     arrivals = [
         Arrival(START + timedelta(seconds=10 * at), number, owner, key, value, START, {})
-        for number, (at, (owner, key), value) in enumerate(sorted(sent, key=lambda one: one[0]))
+        for number, (at, (owner, key), value) in enumerate(sorted(sent, key=lambda item: item[0]))
     ]
-    lived = world(RULES)
-    for one in arrivals:
-        lived.at(one.at, "arrive", owner=one.owner, key=one.key, value=one.value)
-    lived.run_until(minutes(30))
+    world = simulate(RULES)
+    for row in arrivals:
+        world.at(row.at, "arrive", owner=row.owner, key=row.key, value=row.value)
+    world.run_until(minutes(30))
     documents = [
-        DocumentVersion(one.kind, one.name, 1, one.data, 0, None)
-        for one in load_text(RULES, anchor=START).documents
+        DocumentVersion(document.kind, document.name, 1, document.data, 0, None)
+        for document in load_text(RULES, anchor=START).documents
     ]
     rules = Candidate(documents, START)
-    noted = []
+    observations = []
     for owner in ("south", "north"):
         replay = SeriesReplay(owner, 0, rules, AlarmStore())
-        replay.arrive([one for one in arrivals if one.owner == owner])
+        replay.arrive([row for row in arrivals if row.owner == owner])
         replay.finish(minutes(30))
-        noted += replay.observations
-    replayed = [(one.at, one.payload) for one in derive_health(rules.of_health(), noted)]
-    happened = [(one.at, one.details) for one in lived.log if one.kind == "health"]
+        observations += replay.observations
+    replayed = [(change.at, change.payload) for change in derive_health(rules.of_health(), observations)]
+    happened = [(entry.at, entry.details) for entry in world.log if entry.kind == "health"]
     assert replayed == happened

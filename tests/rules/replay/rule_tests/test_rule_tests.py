@@ -1,4 +1,4 @@
-"""Rule tests in YAML: what they accept, what they find, and that the examples hold."""
+"""Rule tests in YAML: what they accept and what they report. The examples pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_notation_of_series(text: str, values: list[object]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "x3", "70x", "_+1", "true+1x2", "1 2 three", "1x9999999", "1x99999 1x99999", "12x2x3"]
 )
-def test_what_is_no_series_is_refused(text: str) -> None:
+def test_an_invalid_series_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInput):
         expand(text)
 
@@ -50,14 +50,14 @@ OPENS = "{at: 2m, opened: hot, owner: x, says: above 5}"
 RESOLVES = "{at: 5m, resolved: hot}"
 
 
-def test_what_happens_as_expected_passes(tmp_path: Path) -> None:
+def test_a_test_whose_expectations_are_met_passes(tmp_path: Path) -> None:
     assert run_test(tmp_path, f"{HOT}expect: [{OPENS}, {RESOLVES}]").passed
 
 
-def test_an_alarm_that_nobody_expected_is_a_failure(tmp_path: Path) -> None:
-    found = run_test(tmp_path, f"{HOT}expect: [{OPENS}]")
-    assert not found.passed
-    assert [(one.kind, one.name) for one in found.unexpected] == [("resolved", "hot")]
+def test_an_alarm_without_an_expectation_fails_the_test(tmp_path: Path) -> None:
+    result = run_test(tmp_path, f"{HOT}expect: [{OPENS}]")
+    assert not result.passed
+    assert [(one.kind, one.name) for one in result.unexpected] == [("resolved", "hot")]
     assert len(run_test(tmp_path, HOT).unexpected) == 2
 
 
@@ -71,9 +71,9 @@ def test_an_alarm_that_nobody_expected_is_a_failure(tmp_path: Path) -> None:
     ],
 )
 def test_an_expectation_that_is_not_met_is_missing(tmp_path: Path, wrong: str) -> None:
-    found = run_test(tmp_path, f"{HOT}expect: [{wrong}, {RESOLVES}]")
-    assert [one.kind for one in found.missing] == ["opened"]
-    assert [one.kind for one in found.unexpected] == ["opened"]
+    result = run_test(tmp_path, f"{HOT}expect: [{wrong}, {RESOLVES}]")
+    assert [one.kind for one in result.missing] == ["opened"]
+    assert [one.kind for one in result.unexpected] == ["opened"]
 
 
 def test_absolute_instants_and_any_time_are_accepted(tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_absolute_instants_and_any_time_are_accepted(tmp_path: Path) -> None:
     assert run_test(tmp_path, f"{body}expect: [{at}, {{resolved: hot}}]").passed
 
 
-@pytest.mark.parametrize("act", ["acknowledge: hot", "snooze: hot, for: 5m", "unsnooze: hot"])
-def test_an_act_that_makes_no_sense_fails_with_a_sentence(tmp_path: Path, act: str) -> None:
-    found = run_test(tmp_path, f"given: [{{at: 1m, {act}, owner: x}}]\nuntil: 10m")
-    assert found.error is not None
-    assert found.error.startswith("no alarm of 'hot' is open for 'x' at 2026-01-05T00:01:00")
+@pytest.mark.parametrize("operation", ["acknowledge: hot", "snooze: hot, for: 5m", "unsnooze: hot"])
+def test_an_operation_without_an_open_alarm_fails_with_the_error(tmp_path: Path, operation: str) -> None:
+    result = run_test(tmp_path, f"given: [{{at: 1m, {operation}, owner: x}}]\nuntil: 10m")
+    assert result.error is not None
+    assert result.error.startswith("no alarm of 'hot' is open for 'x' at 2026-01-05T00:01:00")
 
 
 SNOOZED = """given:
@@ -99,16 +99,16 @@ until: 20m
 ENDS = "{at: 8m, event: alarm-snooze-ended, owner: x, says: ann}"
 
 
-def test_people_snooze_for_a_while_and_may_end_it_before(tmp_path: Path) -> None:
+def test_operators_snooze_an_alarm_and_may_end_the_snooze_early(tmp_path: Path) -> None:
     again = "{at: 10m, event: alarm-snoozed, says: operator}, {at: 12m, event: alarm-unsnoozed, says: bob}"
     expected = f"{OPENS}, {{at: 3m, event: alarm-snoozed, says: '00:08:00'}}, {ENDS}, {again}"
-    found = run_test(tmp_path, f"{SNOOZED}expect: [{expected}]")
-    assert found.passed, (found.missing, found.unexpected, found.error)
+    result = run_test(tmp_path, f"{SNOOZED}expect: [{expected}]")
+    assert result.passed, (result.missing, result.unexpected, result.error)
     late = run_test(tmp_path, f"{SNOOZED}expect: [{OPENS}, {ENDS.replace('8m', '9m')}]")
     assert [(one.kind, one.name) for one in late.unexpected] == [("event", "alarm-snooze-ended")]
 
 
-def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
+def test_the_alarm_of_a_stale_series_can_be_snoozed_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = "---\ndatapoint_type: {name: load, key: a.*, interval: 1m, on_stale: alarm}\n"
@@ -117,8 +117,8 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
         "{series: a.b, owner: x, every: 1m, values: 1x2}, {at: 5m, snooze: 'stale:load', owner: x, for: 1m}"
     )
     expected = "{opened: 'stale:load', owner: x}, {at: 6m, event: alarm-snooze-ended}"
-    found = run_test(tmp_path, f"given: [{given}]\nuntil: 20m\nexpect: [{expected}]")
-    assert found.passed, (found.missing, found.unexpected, found.error)
+    result = run_test(tmp_path, f"given: [{given}]\nuntil: 20m\nexpect: [{expected}]")
+    assert result.passed, (result.missing, result.unexpected, result.error)
 
 
 @pytest.mark.parametrize(
@@ -146,36 +146,38 @@ def test_the_silence_of_a_type_can_be_snoozed_as_any_alarm(
         ("until: 1m\nexpect: [{at: 1m, opened: a, resolved: b}]", "has opened, resolved: give one of opened"),
     ],
 )
-def test_a_wrong_test_is_refused_with_its_place(tmp_path: Path, body: str, says: str) -> None:
-    with pytest.raises(RulesInvalid) as refused:
+def test_an_invalid_test_is_rejected_with_its_location(tmp_path: Path, body: str, says: str) -> None:
+    with pytest.raises(RulesInvalid) as rejected:
         run_test(tmp_path, body)
-    assert says in str(refused.value)
-    assert "t.test.yaml:" in str(refused.value)
+    assert says in str(rejected.value)
+    assert "t.test.yaml:" in str(rejected.value)
 
 
-def test_wrong_rules_are_said_with_their_own_place(tmp_path: Path) -> None:
+def test_invalid_rules_are_reported_with_their_own_location(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("event_rule: {name: hot}\n")
     (tmp_path / "t.test.yaml").write_text("test: {name: it, rules: [rules.yaml], until: 1m}\n")
     (test,) = load_tests([tmp_path / "t.test.yaml"])
-    with pytest.raises(RulesInvalid) as refused:
+    with pytest.raises(RulesInvalid) as rejected:
         RuleTests().run(test)
-    assert "the rules of test 'it' are invalid" in str(refused.value)
-    assert "rules.yaml:1:1" in str(refused.value)
+    assert "the rules of test 'it' are invalid" in str(rejected.value)
+    assert "rules.yaml:1:1" in str(rejected.value)
 
 
 @pytest.mark.parametrize("test", load_tests([EXAMPLES]), ids=lambda test: test.document.name)
-def test_an_example_holds(test: object) -> None:
+def test_an_example_passes(test: object) -> None:
     from rules.replay.rule_tests.rule_tests import RuleTest
 
     assert isinstance(test, RuleTest)
-    found = RuleTests().run(test)
-    assert found.passed, (found.missing, found.unexpected, found.error)
+    result = RuleTests().run(test)
+    assert result.passed, (result.missing, result.unexpected, result.error)
 
 
 SYSTEM = "---\nsystem: {name: hall, members: [{owner: x, key: a.b}]}\n"
 
 
-def test_health_is_expected_as_what_it_changes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expectation_of_health_names_the_new_health(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(f"{__name__}.RULES", RULES + SYSTEM)
     alarms = f"{OPENS}, {RESOLVES}"
     degraded, ok = "{at: 2m, health: hall, is: degraded, says: a.b}", "{at: 5m, health: hall, is: ok}"
@@ -190,7 +192,7 @@ def test_health_is_expected_as_what_it_changes_to(tmp_path: Path, monkeypatch: p
     assert [one.outcome for one in wrong.missing] == ["health outage"]
 
 
-def test_health_without_what_it_is_cannot_be_expected(tmp_path: Path) -> None:
+def test_an_expectation_of_health_needs_the_new_health(tmp_path: Path) -> None:
     for wrong in ("{health: hall}", "{opened: hot, is: ok}"):
         with pytest.raises(RulesInvalid, match="give both, or none"):
             run_test(tmp_path, f"{HOT}expect: [{wrong}]")
@@ -201,9 +203,9 @@ until: 10m
 """
 
 
-def test_an_event_that_is_expected_is_expected_as_often_as_it_happens(tmp_path: Path) -> None:
+def test_each_event_of_an_expected_type_needs_an_expectation(tmp_path: Path) -> None:
     both = run_test(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}, {{event: trip, owner: y}}]")
     assert both.passed
-    one = run_test(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}]")
-    assert [(seen.kind, seen.owner) for seen in one.unexpected] == [("event", "y")]
-    assert run_test(tmp_path, TRIPPED).passed, "of types that nobody asked for, any number is well"
+    one_missing = run_test(tmp_path, f"{TRIPPED}expect: [{{event: trip, owner: x}}]")
+    assert [(seen.kind, seen.owner) for seen in one_missing.unexpected] == [("event", "y")]
+    assert run_test(tmp_path, TRIPPED).passed, "other types need no expectation"

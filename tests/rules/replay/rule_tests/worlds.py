@@ -10,17 +10,17 @@ from rules.replay.rule_tests import World
 START = datetime(2026, 3, 27, 12, 0, tzinfo=UTC)
 
 
-def world(text: str, start: datetime = START) -> World:
-    return World((one.model for one in load_text(text, anchor=start).documents), start)
+def simulate(text: str, start: datetime = START) -> World:
+    return World((document.model for document in load_text(text, anchor=start).documents), start)
 
 
 def minutes(number: float) -> datetime:
     return START + timedelta(minutes=number)
 
 
-def logged(found: World, kind: str) -> list[tuple[float, str, str]]:
+def logged(world: World, kind: str) -> list[tuple[float, str, str]]:
     return [
-        ((one.at - found.start).total_seconds() / 60, one.name, one.state)
-        for one in found.log
-        if one.kind == kind
+        ((entry.at - world.start).total_seconds() / 60, entry.name, entry.state)
+        for entry in world.log
+        if entry.kind == kind
     ]
