@@ -1,4 +1,4 @@
-"""`python -m tests.faults [--long] [--seed N]`: one seeded run, its summary as JSON; exit 1 if anything was lost."""
+"""`python -m tests.faults [--long] [--seed N]`: one seeded run; prints a JSON summary, exits 1 if anything was lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.core.logs import configure_logs
 from tocsin.core.settings import Settings
 from tocsin.embedded import embedded_servers
 
-LEAST_INSIDE = 20
+LEAST_INSIDE_TRANSACTION = 20
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="20,000 timers over 20 s, 28 faults")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     options = parser.parse_args()
-    # The summary has the output for itself.
+    # Standard output is for the summary alone.
     configure_logs(Settings(log_level="warning"))
     sys.stderr.write(f"seed {options.seed}\n")
     memory = Path("/dev/shm")
@@ -33,8 +33,8 @@ def main() -> int:
     ):
         summary = run_plan(servers, Path(folder) / "clocks", options.seed, LONG if options.long else SHORT)
     sys.stdout.write(json.dumps(dataclasses.asdict(summary), indent=2) + "\n")
-    enough = not options.long or summary.inside_transaction >= LEAST_INSIDE
-    return 0 if summary.account.clean and enough else 1
+    enough = not options.long or summary.inside_transaction >= LEAST_INSIDE_TRANSACTION
+    return 0 if summary.account.is_clean and enough else 1
 
 
 if __name__ == "__main__":

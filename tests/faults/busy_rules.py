@@ -1,6 +1,6 @@
-"""Rule sets that use everything that decides in time; each is another, and all of them can follow each other.
+"""Random rule sets that use everything that depends on time. Any of them can follow any other.
 
-Guarantee: the chance decides every document, so a seed gives the same rule sets in the same order.
+Guarantee: a seed gives the same rule sets in the same order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ system:
     - {owner: plant-5, key: door, required: false}
 ---
 action:
-  name: calm-down
+  name: reset
   steps:
     - wait: {for: 1500ms}
     - emit: {type: trip, payload: {on: false}}
 ---
-action_rule: {name: answer, on: alarm, when: 'rule == "tripped"', action: calm-down, overlap: queue}
+action_rule: {name: answer, on: alarm, when: 'rule == "tripped"', action: reset, overlap: queue}
 """
 _TYPES = (
     (
@@ -120,16 +120,16 @@ RULES = {name.split("{{name: ")[1].split(",")[0] for name, *_ in _OTHERS if name
 
 
 def busy_rules(chance: random.Random) -> str:
-    """One in eight documents is missing, one in ten rules is there and disabled."""
-    found = [_ALWAYS, *(_chosen(chance, *one) for one in _TYPES)]
-    for one in _OTHERS:
-        document = _chosen(chance, *one)
+    """A rule set. One in eight documents is missing, and one in ten rules is disabled."""
+    documents = [_ALWAYS, *(_chosen(chance, *template) for template in _TYPES)]
+    for template in _OTHERS:
+        document = _chosen(chance, *template)
         if chance.random() < 0.1 and document.startswith("event_rule"):
             document = document[:-1] + ", enabled: false}"
         if chance.random() > 0.125:
-            found.append(document)
-    return "\n---\n".join(found)
+            documents.append(document)
+    return "\n---\n".join(documents)
 
 
 def _chosen(chance: random.Random, text: str, *choices: tuple[str, ...]) -> str:
-    return text.format(*(chance.choice(one) for one in choices))
+    return text.format(*(chance.choice(options) for options in choices))

@@ -1,4 +1,4 @@
-"""A clock in a process of its own that can be trapped inside its transaction, at `locked` and `appended`.
+"""A clock process that can be trapped inside its transaction, at `locked` and `appended`.
 
 `python -m tests.faults.clock_process`, with the settings and the directory of traps in the environment.
 """
@@ -23,6 +23,6 @@ async def main(settings: Settings, traps: Path) -> None:
 
 if __name__ == "__main__":
     die_with_the_parent()
-    read = Settings()
-    configure_logs(read)
-    asyncio.run(main(read, Path(os.environ[VARIABLE])))
+    settings = Settings()
+    configure_logs(settings)
+    asyncio.run(main(settings, Path(os.environ[VARIABLE])))

@@ -1,7 +1,7 @@
-"""Several clocks as processes: started, trapped inside their transactions, frozen, continued, killed.
+"""Clock processes that can be started, trapped inside their transactions, frozen, continued and killed.
 
-Guarantee: every wait is for a state that can be seen (a file, a log line, the state of a process, the epoch in
-Postgres), with a bound that only keeps a broken run from hanging.
+Guarantee: every wait is for a visible state (a file, a log line, the state of a process, the epoch in
+Postgres). Its bound only ends a broken run.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 
 WITHIN_S = 240.0
-_REFUSALS = ("clock deposed", "service waits")
+_REJECTIONS = ("clock deposed", "service waits")
 
 
 class ClockProcess:
     MODULE = "tests.faults.clock_process"
 
     def __init__(self, settings: Settings, traps: Path, log: Path) -> None:
-        given = settings.model_dump(
+        values = settings.model_dump(
             include={"postgres", "nats", "namespace", "lease_ttl_s", "log_format", "fire_batch"}
         )
-        environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}
+        environment = {f"TOCSIN_{name.upper()}": str(value) for name, value in values.items()}
         self._log = log
         with log.open("wb") as stderr:
             self._process = subprocess.Popen(
@@ -42,25 +42,25 @@ class ClockProcess:
         self.pid = self._process.pid
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it logged; a last line that is being written is left out."""
+        """The lines of its log, without a last line that is not complete yet."""
         text = self._log.read_text(encoding="utf-8")
         whole = text[: text.rfind("\n") + 1].splitlines()
         return [json.loads(line) for line in whole if line.startswith("{")]
 
     @property
     def epoch(self) -> int:
-        """Of its latest term; 0 before the first."""
+        """The epoch of its latest term; 0 before the first."""
         return max((line["epoch"] for line in self.lines() if line["event"] == "clock leads"), default=0)
 
-    def refused_since_trapped(self) -> bool:
-        """Whether it went on after its last trap, tried, and lost its transaction."""
+    def is_rejected_since_trapped(self) -> bool:
+        """Whether it continued after its last trap, and its transaction was rejected."""
         events = [line["event"] for line in self.lines()]
         last = len(events) - events[::-1].index("trapped")
-        return any(event in _REFUSALS for event in events[last:])
+        return any(event in _REJECTIONS for event in events[last:])
 
     def freeze(self) -> None:
         os.kill(self.pid, signal.SIGSTOP)
@@ -84,7 +84,7 @@ class ClockProcess:
 
 
 class Clocks:
-    """`count` processes at any time: what dies is replaced."""
+    """A fixed number of processes. A process that dies is replaced."""
 
     PROCESS: type[ClockProcess] = ClockProcess
 
@@ -107,14 +107,14 @@ class Clocks:
         if self._database is not None:
             self._database.close()
 
-    def last_words(self) -> str:
+    def log_ends(self) -> str:
         """The end of every log, for a run that failed."""
         logs = sorted(self._folder.glob("clock-*.log"))
         return "\n".join(f"{log.name}: {log.read_text(encoding='utf-8')[-800:]}" for log in logs)
 
     def replace(self, dead: ClockProcess) -> None:
         dead.kill()
-        self.processes = [one if one is not dead else self._start() for one in self.processes]
+        self.processes = [process if process is not dead else self._start() for process in self.processes]
 
     def trap(self, point: str, action: str) -> ClockProcess:
         """Set a trap and wait until the leader is in it."""
@@ -135,39 +135,39 @@ class Clocks:
         return list(self._traps.glob(f"{point}-*"))
 
     def leader(self) -> ClockProcess:
-        """The one that Postgres names, once it lives and has fired in its term."""
-        found: list[ClockProcess] = []
+        """The process that Postgres names as the leader, once it has fired in its term."""
+        leaders: list[ClockProcess] = []
 
         def leads() -> bool:
-            row = self.look("select holder, epoch from tocsin.log_head")
+            row = self.try_read("select holder, epoch from tocsin.log_head")
             pid = int((row[0] if row and row[0] else "/0/").split("/")[1])
-            found[:] = [one for one in self.processes if one.pid == pid and one.alive]
-            return bool(found) and row is not None and self.fired_since(row[1])
+            leaders[:] = [process for process in self.processes if process.pid == pid and process.is_alive]
+            return bool(leaders) and row is not None and self.fired_since(row[1])
 
         eventually_sync(leads, "a clock leads and fires", WITHIN_S)
-        return found[0]
+        return leaders[0]
 
     def fired_since(self, epoch: int) -> bool:
-        row = self.look("select epoch from tocsin.log_commit order by last_seq desc limit 1")
+        row = self.try_read("select epoch from tocsin.log_commit order by last_seq desc limit 1")
         return row is not None and (row[0] or 0) >= epoch
 
     def wait_until_another_fires(self, epoch: int) -> None:
         eventually_sync(lambda: self.fired_since(epoch + 1), f"a clock fires after epoch {epoch}", WITHIN_S)
 
     def read(self, query: str) -> tuple[Any, ...]:
-        """One row, as soon as Postgres answers."""
-        found: list[tuple[Any, ...]] = []
+        """Read one row, as soon as Postgres answers."""
+        rows: list[tuple[Any, ...]] = []
 
         def answers() -> bool:
-            row = self.look(query)
-            found[:] = [] if row is None else [row]
+            row = self.try_read(query)
+            rows[:] = [] if row is None else [row]
             return row is not None
 
         eventually_sync(answers, "postgres answers", WITHIN_S)
-        return found[0]
+        return rows[0]
 
-    def look(self, query: str) -> tuple[Any, ...] | None:
-        """One row; None while Postgres is away."""
+    def try_read(self, query: str) -> tuple[Any, ...] | None:
+        """Read one row; None while Postgres is down."""
         try:
             if self._database is None or self._database.closed:
                 self._database = psycopg.connect(self._settings.postgres, autocommit=True, connect_timeout=5)

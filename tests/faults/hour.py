@@ -1,9 +1,10 @@
 """`python -m tests.faults.hour [--minutes N] [--seed N]`: a recorded hour of the real system replays identically.
 
-Clocks, publishers and workers are processes; producers jitter, stop, resume and send nonsense; rules are applied and
-people act; processes are killed and frozen, NATS and Postgres killed. Then `tocsin backtest --historical` must find in
-the database and in an export what was recorded, and `tocsin cdc verify` in the stream. The summary is JSON; exit 1 if
-anything is missing or differs. `--folder` keeps the servers' data, the logs and the recording.
+Clocks, publishers and workers are processes. Producers jitter, stop, resume and send invalid messages,
+rules are applied, operators acknowledge and snooze, processes are killed and frozen, and NATS and
+Postgres are killed. Then `tocsin backtest --historical` must replay the database and an export without
+a mismatch, and `tocsin cdc verify` must find no difference in the stream. The summary is JSON; the
+exit code is 1 if anything is missing or differs. `--folder` keeps the data, the logs and the recording.
 """
 
 from __future__ import annotations
@@ -62,61 +63,62 @@ FAULTS = (
 )
 # Longer than any deadline that an arrival can begin: tolerance, then no_data_for or a cooldown.
 SETTLE = timedelta(seconds=30)
-SAID = re.compile(
+IDENTICAL = re.compile(
     r"the replay equals the recording: ([\d,]+) alarm transitions"
     r", ([\d,]+) staleness changes, ([\d,]+) health changes"
 )
 
 
 @dataclass
-class Summary:
+class HourSummary:
     seed: int
     minutes: float
     pace_s: float
     edits_s: float
     datapoints: int = 0
-    set_aside: int = 0
+    rejected: int = 0
     events: int = 0
-    edges: int = 0
-    verdicts: int = 0
+    transitions: int = 0
+    staleness: int = 0
     health: int = 0
-    started_again: int = 0
-    rules_with_edges: list[str] = field(default_factory=list)
+    restarted: int = 0
+    fired_rules: list[str] = field(default_factory=list)
     applies: int = 0
-    acts: dict[str, int] = field(default_factory=dict)
+    operations: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 class Hour:
-    def __init__(self, servers: Servers, settings: Settings, folder: Path, summary: Summary) -> None:
+    def __init__(self, servers: Servers, settings: Settings, folder: Path, summary: HourSummary) -> None:
         self._servers = servers
         self._settings = settings
         self._folder = folder
         self.summary = summary
         self._processes = Processes(settings, ROLES, folder)
         self._load = BusyLoad(settings, OWNERS, summary.seed, summary.pace_s)
-        self._acts: Counter[str] = Counter()
+        self._operations: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
 
     async def run(self) -> None:
         try:
             begun = await self._begin()
             async with asyncio.TaskGroup() as group:
-                for part in (
+                for task in (
                     self._load.run,
                     self._edit_rules,
-                    self._act,
+                    self._operate,
                     self._break,
                     self._supervise,
                     self._end,
                 ):
-                    group.create_task(part())
+                    group.create_task(task())
             until = await self._settle()
             await self._compare(begun, until)
         finally:
             self._processes.close()
-            self.summary.acts, self.summary.faults = dict(self._acts), dict(self._faults)
+            self.summary.operations = dict(self._operations)
+            self.summary.faults = dict(self._faults)
 
     async def _begin(self) -> datetime:
         async with jetstream(self._settings) as js:
@@ -127,23 +129,23 @@ class Hour:
         return begun
 
     async def _end(self) -> None:
-        """Says now and then that it is alive, and ends everything in time."""
+        """Print the progress every minute, and end the load in time."""
         until_s = time.monotonic() + self.summary.minutes * 60
         while (left_s := until_s - time.monotonic()) > 0:
             await self._load.rest(min(left_s, 60))
-            _say(f"{left_s / 60:.0f} minutes left, {self._load.sent:,} sent, faults {dict(self._faults)}")
+            _print(f"{left_s / 60:.0f} minutes left, {self._load.sent:,} sent, faults {dict(self._faults)}")
         self._load.ended.set()
 
     async def _supervise(self) -> None:
-        """A service that finds no server when it starts ends, and is started again."""
+        """Restart services that ended. A service ends if it finds no server when it starts."""
         while not self._load.ended.is_set():
             await self._load.rest(2)
-            self._start_again()
+            self._restart_ended()
 
-    def _start_again(self) -> None:
-        ended = self._processes.deaths()
+    def _restart_ended(self) -> None:
+        ended = self._processes.ended()
         self._processes.kill(*ended)
-        self.summary.started_again += len(ended)
+        self.summary.restarted += len(ended)
 
     async def _edit_rules(self) -> None:
         chance = random.Random(f"{self.summary.seed}/rules")
@@ -166,30 +168,30 @@ class Hour:
         finally:
             await connection.close()
 
-    async def _act(self) -> None:
-        """People acknowledge and snooze what is open."""
-        chance = random.Random(f"{self.summary.seed}/people")
+    async def _operate(self) -> None:
+        """Acknowledge, snooze and unsnooze open alarms."""
+        chance = random.Random(f"{self.summary.seed}/operators")
         while not self._load.ended.is_set():
             await self._load.rest(chance.uniform(1, 6))
             with suppress(TocsinError, psycopg.Error):
-                await self._act_once(chance)
+                await self._operate_once(chance)
 
-    async def _act_once(self, chance: random.Random) -> None:
+    async def _operate_once(self, chance: random.Random) -> None:
         connection = await connect(self._settings, "person")
         try:
-            held = await list_alarms(connection, states=("open",), limit=1000)
-            if not held:
+            alarms = await list_alarms(connection, states=("open",), limit=1000)
+            if not alarms:
                 return
-            alarm = chance.choice(held)
+            alarm = chance.choice(alarms)
             now = await database_now(connection)
             actor = Actor("person", "test", now)
-            what = chance.choice(("acknowledge", "snooze", "unsnooze"))
-            if what == "acknowledge":
+            operation = chance.choice(("acknowledge", "snooze", "unsnooze"))
+            if operation == "acknowledge":
                 await acknowledge(connection, alarm, actor)
             else:
-                silent_until = now + timedelta(seconds=chance.uniform(1, 20)) if what == "snooze" else None
-                await snooze(connection, alarm, actor, silent_until)
-            self._acts[what] += 1
+                until = now + timedelta(seconds=chance.uniform(1, 20)) if operation == "snooze" else None
+                await snooze(connection, alarm, actor, until)
+            self._operations[operation] += 1
         finally:
             await connection.close()
 
@@ -208,14 +210,14 @@ class Hour:
             await self._inflict(fault, chance.uniform(0.0, 5.0))
 
     async def _inflict(self, fault: str, for_s: float) -> None:
-        kind, _, what = fault.partition(" ")
+        kind, _, target = fault.partition(" ")
         if kind == "kill":
-            alike = [name for name in ROLES if name.startswith(what.rstrip("s") + " ")]
-            self._processes.kill(*(alike if what.endswith("s") else [what]))
+            alike = [name for name in ROLES if name.startswith(target.rstrip("s") + " ")]
+            self._processes.kill(*(alike if target.endswith("s") else [target]))
         elif kind == "freeze":
-            self._processes.freeze(what)
+            self._processes.freeze(target)
             await self._load.rest(for_s + 1)
-            self._processes.thaw(what)
+            self._processes.thaw(target)
         else:
             server = self._servers.nats if kind == "nats" else self._servers.postgres
             server.kill()
@@ -223,12 +225,12 @@ class Hour:
             server.start()
 
     async def _settle(self) -> datetime:
-        """Everything is read and decided up to an instant that lies behind every deadline."""
+        """Wait until everything is decided up to an instant after every deadline; that instant."""
         connection = await connect(self._settings, "hour")
         until = await database_now(connection) + SETTLE
 
         async def is_settled() -> bool:
-            self._start_again()
+            self._restart_ended()
             row = await one_row(connection, _SETTLED, (until, until, until))
             return bool(row["settled"])
 
@@ -242,54 +244,57 @@ class Hour:
         await self._count(until)
         recording = self._folder / "recording.ndjson.gz"
         window = ("--since", begun.isoformat(), "--until", until.isoformat())
-        await self._say_of("export", *window, "-o", str(recording))
-        counts = (self.summary.edges, self.summary.verdicts, self.summary.health)
+        await self._run_command("export", *window, "-o", str(recording))
+        counts = (self.summary.transitions, self.summary.staleness, self.summary.health)
         expected = [f"{count:,}" for count in counts]
         for where in (window, ("--recording", str(recording))):
-            said = await self._say_of("backtest", "--historical", *where, "--jobs", "1")
-            found = SAID.search(said)
-            if found is None or list(found.groups()) != expected:
-                self.summary.problems.append(f"expected {expected}: {said}")
-        said = await self._say_of("cdc", "verify")
-        if "none differs" not in said:
-            self.summary.problems.append(said)
+            output = await self._run_command("backtest", "--historical", *where, "--jobs", "1")
+            match = IDENTICAL.search(output)
+            if match is None or list(match.groups()) != expected:
+                self.summary.problems.append(f"expected {expected}: {output}")
+        output = await self._run_command("cdc", "verify")
+        if "none differs" not in output:
+            self.summary.problems.append(output)
 
-    async def _say_of(self, *words: str) -> str:
-        """What the command answers."""
+    async def _run_command(self, *words: str) -> str:
+        """Run a command of `tocsin`; its output."""
         process = await asyncio.create_subprocess_exec(
             *TOCSIN, *words, env=environment(self._settings), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        said = (await process.communicate())[0].decode()
-        _say(said)
+        output = (await process.communicate())[0].decode()
+        _print(output)
         if process.returncode:
             self.summary.problems.append(f"`tocsin {' '.join(words)}` exited with {process.returncode}")
-        return said
+        return output
 
     async def _count(self, until: datetime) -> None:
         connection = await connect(self._settings, "hour")
         summary = self.summary
         try:
             row = await one_row(connection, _COUNTS, (until, until, until, until))
-            edges = await all_rows(connection, _RULES)
+            rules = await all_rows(connection, _RULES)
         finally:
             await connection.close()
         async with jetstream(self._settings) as js:
             info = await js.stream_info(self._settings.dead_stream, subjects_filter=">")
         dead = dict(info.state.subjects or {})
-        summary.set_aside = dead.pop(f"{self._settings.subjects}.dead.datapoint", 0)
+        summary.rejected = dead.pop(f"{self._settings.subjects}.dead.datapoint", 0)
         if dead:
-            summary.problems.append(f"set aside, beside datapoints: {dead}")
+            summary.problems.append(f"dead letters other than datapoints: {dead}")
         summary.datapoints, summary.events = row["datapoints"], row["events"]
-        summary.edges, summary.verdicts, summary.health = row["edges"], row["verdicts"], row["health"]
-        summary.rules_with_edges = [one["rule"] for one in edges]
+        summary.transitions, summary.staleness = row["transitions"], row["staleness"]
+        summary.health = row["health"]
+        summary.fired_rules = [rule["rule"] for rule in rules]
         if row["datapoints"] != self._load.sent:
             summary.problems.append(f"{self._load.sent} were sent, {row['datapoints']} are stored")
-        if summary.set_aside < self._load.spoilt:
-            summary.problems.append(f"{self._load.spoilt} spoilt ones, {summary.set_aside} are set aside")
+        if summary.rejected < self._load.invalid:
+            summary.problems.append(
+                f"{self._load.invalid} invalid messages were sent, {summary.rejected} are dead letters"
+            )
         if row["external"] != self._load.emitted:
             summary.problems.append(f"{self._load.emitted} events were sent, {row['external']} are there")
-        if summary.minutes >= 30 and not set(summary.rules_with_edges) >= RULES:
-            summary.problems.append(f"never fired: {sorted(RULES - set(summary.rules_with_edges))}")
+        if summary.minutes >= 30 and not set(summary.fired_rules) >= RULES:
+            summary.problems.append(f"never fired: {sorted(RULES - set(summary.fired_rules))}")
 
 
 _SETTLED = """
@@ -302,16 +307,16 @@ _COUNTS = """
     select (select count(*) from tocsin.datapoint where owner like 'plant-%%') as datapoints,
            (select count(*) from tocsin.event where ts <= %s) as events,
            (select count(*) from tocsin.event where ts <= %s
-            and type in ('alarm-opened', 'alarm-resolved')) as edges,
+            and type in ('alarm-opened', 'alarm-resolved')) as transitions,
            (select count(*) from tocsin.datapoint_calculated where ts <= %s
-            and verdict in ('stale', 'fresh')) as verdicts,
+            and kind in ('stale', 'fresh')) as staleness,
            (select count(*) from tocsin.datapoint_calculated where ts <= %s and kind = 'health') as health,
-           (select count(*) from tocsin.event where origin = 'external') as caught
+           (select count(*) from tocsin.event where origin = 'external') as external
 """
 _RULES = "select distinct rule from tocsin.event where type = 'alarm-opened' order by rule"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(f"{text.rstrip()}\n")
     sys.stderr.flush()
 
@@ -325,8 +330,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     configure_logs(Settings(log_level="error"))
-    summary = Summary(options.seed, options.minutes, options.pace, options.edits)
-    _say(f"seed {options.seed}")
+    summary = HourSummary(options.seed, options.minutes, options.pace, options.edits)
+    _print(f"seed {options.seed}")
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="tocsin-", dir=memory if memory.is_dir() else None) as made:
         folder = options.folder or Path(made)

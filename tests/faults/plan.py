@@ -1,7 +1,8 @@
-"""A seeded plan of faults against three live clocks, and what came of it.
+"""A seeded plan of faults against three live clocks, and its summary.
 
-Guarantee: the seed decides which faults happen, in which order and at which point; the machine's speed decides only how
-long that takes. A fault inside a transaction is one that found the leader between its lock and its commit.
+Guarantee: the seed decides which faults happen, in which order and at which point. The speed of the
+machine decides only how long that takes. A fault inside a transaction hits the leader between its lock
+and its commit.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ POINTS = ("locked", "appended")
 
 
 @dataclass(frozen=True)
-class Size:
+class PlanSize:
     timers: int
     ahead_s: float
     over_s: float
     faults: tuple[str, ...]
 
 
-SHORT = Size(
+SHORT = PlanSize(
     2_000,
     2.0,
     10.0,
@@ -51,7 +52,7 @@ SHORT = Size(
         "freeze leader",
     ),
 )
-LONG = Size(
+LONG = PlanSize(
     20_000,
     8.0,
     20.0,
@@ -61,12 +62,12 @@ LONG = Size(
 
 
 @dataclass(frozen=True)
-class Summary:
+class PlanSummary:
     seed: int
     timers: int
     faults: dict[str, int]
     inside_transaction: int
-    zombies_refused: int
+    zombies_rejected: int
     epochs: int
     seconds: float
     account: Account
@@ -78,14 +79,14 @@ def clocks_on(settings: Settings, folder: Path, count: int) -> Iterator[Clocks]:
     try:
         yield clocks
     except BaseException as error:
-        error.add_note(clocks.last_words())
+        error.add_note(clocks.log_ends())
         raise
     finally:
         clocks.close()
 
 
 def settings_of(servers: Servers, folder: Path) -> Settings:
-    """A fresh house on these servers; the shortest lease that NATS can expire."""
+    """The settings of a new instance on these servers, with the shortest lease that NATS can expire."""
     settings = Settings(
         postgres=servers.postgres_url,
         nats=servers.nats_url,
@@ -103,7 +104,7 @@ async def _migrate(settings: Settings) -> None:
         await migrate(await open_session("migrations"))
 
 
-def run_plan(servers: Servers, folder: Path, seed: int, size: Size) -> Summary:
+def run_plan(servers: Servers, folder: Path, seed: int, size: PlanSize) -> PlanSummary:
     began = time.monotonic()
     settings = settings_of(servers, folder)
     firsts = asyncio.run(arm_pulses(settings))
@@ -115,17 +116,17 @@ def run_plan(servers: Servers, folder: Path, seed: int, size: Size) -> Summary:
         arm_one_shots(settings.postgres, size.timers, size.ahead_s, size.over_s)
         inflicted = Faults(servers, clocks)
         for fault in faults:
-            let_work_go_on(chance.uniform(0, 0.3))
+            let_time_pass(chance.uniform(0, 0.3))
             inflicted.inflict(fault)
         drain(clocks)
         asyncio.run(pause_pulses(settings))
         (epochs,) = clocks.read("select epoch from tocsin.log_head")
-    return Summary(
+    return PlanSummary(
         seed=seed,
         timers=size.timers,
         faults=dict(Counter(fault.split()[0] for fault in faults)),
         inside_transaction=inflicted.inside_transaction,
-        zombies_refused=inflicted.zombies_refused,
+        zombies_rejected=inflicted.zombies_rejected,
         epochs=epochs,
         seconds=round(time.monotonic() - began, 1),
         account=account(settings.postgres, firsts),
@@ -137,7 +138,7 @@ class Faults:
         self._servers = servers
         self._clocks = clocks
         self.inside_transaction = 0
-        self.zombies_refused = 0
+        self.zombies_rejected = 0
 
     def inflict(self, fault: str) -> None:
         kind, _, point = fault.partition(" ")
@@ -155,13 +156,13 @@ class Faults:
         self.inside_transaction += 1
 
     def freeze_inside(self, point: str) -> ClockProcess:
-        """Until another clock has fired; then the frozen one goes on where it stopped, and must be refused."""
+        """Freeze the leader until another clock has fired. Then it continues, and must be rejected."""
         zombie = self._clocks.trap(point, "stop")
         zombie.wait_until_frozen()
         self._clocks.wait_until_another_fires(zombie.epoch)
         zombie.thaw()
-        eventually_sync(zombie.refused_since_trapped, f"the zombie {zombie.pid} is refused", WITHIN_S)
-        self.zombies_refused += 1
+        eventually_sync(zombie.is_rejected_since_trapped, f"the zombie {zombie.pid} is rejected", WITHIN_S)
+        self.zombies_rejected += 1
         return zombie
 
     def _restart_inside(self, kind: str, point: str) -> None:
@@ -175,7 +176,7 @@ class Faults:
         self._clocks.replace(self._clocks.leader())
 
     def _freeze_leader(self) -> None:
-        """Wherever it is: outside a transaction it finds out by its lease, and has nothing to be refused."""
+        """Freeze the leader at any point. Outside of a transaction it notices the loss of its lease."""
         leader = self._clocks.leader()
         leader.freeze()
         self._clocks.wait_until_another_fires(leader.epoch)
@@ -183,15 +184,15 @@ class Faults:
 
 
 def drain(clocks: Clocks) -> None:
-    """All faults are healed: every one-shot ends, and the pulses are past this instant."""
-    healed_at = clocks.read("select tocsin.instant()")[0].isoformat()
-    open_ones = (
+    """Wait, when all faults are over, until every one-shot has ended and the pulses are past this instant."""
+    faults_ended_at = clocks.read("select tocsin.instant()")[0].isoformat()
+    pending = (
         "select count(*) from tocsin.timer t join tocsin.schedule s on s.id::text = t.ref"
-        f" where s.name like 'once-%' or t.nominal_at < '{healed_at}'"
+        f" where s.name like 'once-%' or t.nominal_at < '{faults_ended_at}'"
     )
-    eventually_sync(lambda: clocks.look(open_ones) == (0,), "the backlog drains", WITHIN_S)
+    eventually_sync(lambda: clocks.try_read(pending) == (0,), "the backlog drains", WITHIN_S)
 
 
-def let_work_go_on(seconds: float) -> None:
-    """The one place where the plan lets time pass: so that a fault does not always follow a takeover at once."""
+def let_time_pass(seconds: float) -> None:
+    """Let time pass, so that a fault does not always follow a takeover immediately."""
     threading.Event().wait(seconds)

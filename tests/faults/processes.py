@@ -1,4 +1,4 @@
-"""Each role as a `tocsin run` of its own: what is killed is replaced, as a supervisor would."""
+"""Services as processes of `tocsin run`. A process that is killed is replaced, as a supervisor does it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 class Processes:
-    """`names`: a role, and a letter to tell it from others of the role. `logs`: where each says what it does."""
+    """Processes by name: a role, and a letter if there are several. `logs` is the folder of their logs."""
 
     def __init__(self, settings: Settings, names: Sequence[str], logs: Path | None = None) -> None:
         self._logs = logs
@@ -46,8 +46,8 @@ class Processes:
     def thaw(self, name: str) -> None:
         self._running[name].send_signal(signal.SIGCONT)
 
-    def deaths(self) -> list[str]:
-        """Those that ended without being told to."""
+    def ended(self) -> list[str]:
+        """The processes that ended without being killed."""
         return [name for name, process in self._running.items() if process.poll() is not None]
 
     def close(self) -> None:

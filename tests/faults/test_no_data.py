@@ -1,4 +1,4 @@
-"""Real processes: of 2,000 series 50 stop, clocks and workers are killed, and exactly those 50 are stale."""
+"""With real processes, of 2,000 series exactly the 50 that stop become stale, while clocks and workers are killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tocsin.core.settings import Settings
 OWNERS = [f"plant-{number}" for number in range(200)]
 KEYS = [f"dsp.{number}" for number in range(10)]
 STOPPED = {(owner, "dsp.3") for owner in OWNERS[:50]}
-WITHIN = timedelta(seconds=4)
+STALE_AFTER = timedelta(seconds=4)
 RULES = "datapoint_type:\n  name: load\n  key: dsp.*\n  interval: 1600ms\n  tolerance: 2.5\n"
 ROUND_S = 0.6
 
@@ -38,8 +38,8 @@ def processes(short_lease: Settings) -> Iterator[Processes]:
         running.close()
 
 
-class Producer:
-    """Sends every series that has not stopped, a round after the other, until it is told to end."""
+class SeriesProducer:
+    """Sends a datapoint of every series that has not stopped, round after round, until `ended`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -56,7 +56,7 @@ class Producer:
                 self.rounds += 1
                 rest = ROUND_S - (time.monotonic() - began)
                 if rest > 0:
-                    await _within(self.ended, rest)
+                    await _wait(self.ended, rest)
         finally:
             await bus.close()
 
@@ -77,24 +77,26 @@ class Producer:
         await eventually(are_sent, f"{count} rounds", WITHIN_S)
 
 
-async def _within(event: asyncio.Event, seconds: float) -> None:
+async def _wait(event: asyncio.Event, seconds: float) -> None:
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except TimeoutError:
         return
 
 
-def silences(arrivals: list[dict[str, Any]], until: datetime) -> set[tuple[str, str, datetime]]:
-    """The oracle: from what is stored to the instants at which a series was silent for too long."""
-    found = set()
+def stale_instants(arrivals: list[dict[str, Any]], until: datetime) -> set[tuple[str, str, datetime]]:
+    """The oracle: the instants at which series become stale, from the stored arrivals."""
+    instants = set()
     last: dict[tuple[str, str], datetime] = {}
     for row in arrivals:
         series = (row["owner"], row["key"])
         before = last.get(series)
-        if before is not None and row["arrived_at"] - before >= WITHIN:
-            found.add((*series, before + WITHIN))
+        if before is not None and row["arrived_at"] - before >= STALE_AFTER:
+            instants.add((*series, before + STALE_AFTER))
         last[series] = row["arrived_at"]
-    return found | {(*series, at + WITHIN) for series, at in last.items() if at + WITHIN <= until}
+    return instants | {
+        (*series, at + STALE_AFTER) for series, at in last.items() if at + STALE_AFTER <= until
+    }
 
 
 @pytest.mark.timeout(600)
@@ -105,17 +107,17 @@ async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
     bus = await nats.connect(settings.nats)
     await ensure_data_stream(bus.jetstream(timeout=20), settings, 1)
     await bus.close()
-    producer = Producer(settings)
+    producer = SeriesProducer(settings)
     producing = asyncio.create_task(producer.run())
 
     async def count(query: str) -> int:
         row = await (await connection.execute(query.encode())).fetchone()
         return int(row[0]) if row else 0
 
-    async def are_there() -> bool:
+    async def are_stored() -> bool:
         return await count("select count(*) from tocsin.current_value") == len(OWNERS) * len(KEYS)
 
-    await eventually(are_there, "every series is there", WITHIN_S)
+    await eventually(are_stored, "every series is stored", WITHIN_S)
     processes.kill("clock a", "worker a")
     await producer.wait_for_rounds(1)
     producer.is_stopped = True
@@ -130,15 +132,15 @@ async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
     await producer.wait_for_rounds(2)
     producer.ended.set()
     await producing
-    await _everything_is_read(connection)
+    await _wait_until_read(connection)
 
     arrivals = await all_rows(
         connection, "select owner, key, arrived_at from tocsin.datapoint order by arrived_at, stream_seq"
     )
     ended_at = arrivals[-1]["arrived_at"]
-    expected = sorted(silences(arrivals, ended_at))
+    expected = sorted(stale_instants(arrivals, ended_at))
 
-    async def said() -> list[tuple[str, str, datetime]]:
+    async def recorded() -> list[tuple[str, str, datetime]]:
         rows = await all_rows(
             connection,
             "select owner, key, ts from tocsin.datapoint_calculated where kind = 'stale' and ts <= %s",
@@ -146,15 +148,15 @@ async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
         )
         return sorted((row["owner"], row["key"], row["ts"]) for row in rows)
 
-    async def is_all_said() -> bool:
-        return len(await said()) >= len(expected)
+    async def is_all_recorded() -> bool:
+        return len(await recorded()) >= len(expected)
 
-    await eventually(is_all_said, "every silence is said", WITHIN_S)
-    assert await said() == expected
+    await eventually(is_all_recorded, "every stale series is recorded", WITHIN_S)
+    assert await recorded() == expected
     assert {series[:2] for series in expected} >= STOPPED
 
 
-async def _everything_is_read(connection: Connection) -> None:
+async def _wait_until_read(connection: Connection) -> None:
     async def is_read() -> bool:
         rows = await all_rows(
             connection,

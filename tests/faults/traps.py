@@ -1,7 +1,8 @@
-"""Traps in processes under test: a point at which whoever comes by is killed, frozen or held.
+"""Traps in processes under test: points at which a process is killed, frozen or held.
 
-A file named like the point, in the directory of traps, is a trap. Whoever comes by takes it by renaming it, which only
-one process can do, and does to itself what the file says: `kill`, `stop`, or `hold` until the file is gone.
+A file in the folder of traps, named like the point, is a trap. The process that reaches the point takes
+it by renaming it, which only one process can do. The content is the action: `kill`, `stop`, or `hold`
+until the file is removed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ VARIABLE = "TOCSIN_TEST_TRAPS"
 
 
 def hook_of(traps: Path) -> Callable[[str], Awaitable[None]]:
-    """To be called at each point."""
+    """A hook that a process calls at each point."""
 
     async def hook(point: str) -> None:
         taken = traps / f"{point}-{os.getpid()}"
@@ -33,7 +34,7 @@ def hook_of(traps: Path) -> Callable[[str], Awaitable[None]]:
             return
         _log.warning("trapped", point=point, action=action)
         if action == "hold":
-            await eventually(partial(_gone, str(taken)), "the trap is opened", within=120)
+            await eventually(partial(_is_removed, str(taken)), "the trap is opened", within=120)
         else:
             os.kill(os.getpid(), signal.SIGKILL if action == "kill" else signal.SIGSTOP)
 
@@ -41,13 +42,13 @@ def hook_of(traps: Path) -> Callable[[str], Awaitable[None]]:
 
 
 def die_with_the_parent() -> None:
-    """A frozen process must not outlive a test run that was killed."""
+    """Make the kernel kill this process with its parent, also if it is frozen."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _take(trap: Path, taken: Path) -> str | None:
-    """What the trap says, read before it is taken: whoever set it removes it as soon as it is."""
+    """Take the trap; its action. It is read before, because the test removes a trap that was taken."""
     try:
         action = trap.read_text(encoding="ascii")
         trap.rename(taken)
@@ -56,5 +57,5 @@ def _take(trap: Path, taken: Path) -> str | None:
     return action
 
 
-async def _gone(taken: str) -> bool:
+async def _is_removed(taken: str) -> bool:
     return not os.access(taken, os.F_OK)

@@ -1,7 +1,7 @@
-"""Schedules to fire while things break, and the account of every nominal time afterwards.
+"""Schedules that fire during the faults, and the account of every nominal time afterwards.
 
-Guarantee: `account` reads the record log alone. Each nominal time must be in exactly one record, a fire or the range of
-a `schedule-missed`; the seq has no gap and no event id occurs twice.
+Guarantee: `account` reads only the record log. Each nominal time must be in exactly one record: a fire,
+or the range of a `schedule-missed`. The seq has no gap, and no event id occurs twice.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Account:
     repeated_ids: int
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         return not (self.lost or self.doubled or self.gaps or self.repeated_ids)
 
 
 async def arm_pulses(settings: Settings) -> dict[str, datetime]:
-    """The first nominal time of each."""
+    """Put the pulses; return the first nominal time of each."""
     firsts = {}
     async with open_sessions(settings) as open_session:
         connection = await open_session("workload")
@@ -59,7 +59,7 @@ async def arm_pulses(settings: Settings) -> dict[str, datetime]:
 
 
 def arm_one_shots(url: str, count: int, ahead_s: float, over_s: float) -> None:
-    """`count` of them, the first in `ahead_s`, spread evenly over `over_s`; in chunks, as each takes a lock."""
+    """Arm one-shots, the first in `ahead_s`, evenly over `over_s`; in chunks, because each takes a lock."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("select tocsin.instant()").fetchone()
         assert row is not None
@@ -93,31 +93,31 @@ def account(url: str, firsts: dict[str, datetime]) -> Account:
     lost: list[str] = []
     doubled: list[str] = []
     for name, at, done_until in schedules:
-        promised = [datetime.fromisoformat(at)] if at else _settled(name, firsts[name], done_until)
-        for nominal in promised:
+        expected = [datetime.fromisoformat(at)] if at else _due_times(name, firsts[name], done_until)
+        for nominal in expected:
             times = ends[name].pop(nominal, 0)
             if times != 1:
                 (doubled if times else lost).append(f"{name} {nominal.isoformat()}")
-    made_up = [f"{name} {time.isoformat()}" for name, left in ends.items() for time in left]
+    unexpected = [f"{name} {time.isoformat()}" for name, left in ends.items() for time in left]
     missed = [event for event in events if event[3] == "schedule-missed"]
     return Account(
         fired=sum(event[3] == "schedule-fired" for event in events),
         missed=sum(event[5]["count"] for event in missed),
         missed_records=len(missed),
         lost=lost,
-        doubled=doubled + made_up,
+        doubled=doubled + unexpected,
         gaps=sum(event[0] != position for position, event in enumerate(events, 1)),
         repeated_ids=len(events) - len({event[1] for event in events}),
     )
 
 
-def _settled(name: str, first: datetime, done_until: datetime | None) -> list[datetime]:
-    """A pulse has to account for everything up to what it says is done."""
+def _due_times(name: str, first: datetime, done_until: datetime | None) -> list[datetime]:
+    """The nominal times of a pulse up to its last occurrence: all of them must have ended."""
     return [] if done_until is None else _nominal_times(name, first, done_until)
 
 
 def _ends(events: list[tuple[Any, ...]]) -> dict[str, Counter[datetime]]:
-    """How often each nominal time of each schedule was ended, by a fire or by a missed record."""
+    """How often each nominal time of each schedule ended, by a fire or in a missed record."""
     ends: dict[str, Counter[datetime]] = defaultdict(Counter)
     for _, _, name, kind, ts, payload in events:
         if kind == "schedule-fired":

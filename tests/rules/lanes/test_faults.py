@@ -55,7 +55,7 @@ def workers_on(settings: Settings, folder: Path, count: int) -> Iterator[Workers
     try:
         yield workers
     except BaseException as error:
-        error.add_note(workers.last_words())
+        error.add_note(workers.log_ends())
         raise
     finally:
         workers.close()

@@ -18,7 +18,7 @@ from tests.cdc.publishing import patient
 from tests.conftest import with_database
 from tests.databases import clone_template, drop_database
 from tests.faults.clocks import WITHIN_S, Clocks
-from tests.faults.plan import let_work_go_on
+from tests.faults.plan import let_time_pass
 from tests.rules.apply.apply_setup import put
 from tests.rules.lanes.counting_work import effects, make_effects
 from tests.rules.lanes.lane_setup import jetstream, make_stream
@@ -125,14 +125,14 @@ def wait_until_decided(workers: Workers, datapoints: int) -> None:
         f"select (select count(*) from tocsin.datapoint) = {datapoints} and not exists (select from tocsin.timer)"
         " and not exists (select from tocsin.current_value where handled_stale_since is distinct from stale_since)"
     )
-    eventually_sync(lambda: workers.look(query) == (True,), "everything is decided", WITHIN_S)
+    eventually_sync(lambda: workers.try_read(query) == (True,), "everything is decided", WITHIN_S)
 
 
 def sleep_over_deadlines(workers: Workers) -> None:
     """While no worker reads, the clock must not make series stale whose datapoints are unread."""
     for process in workers.processes:
         process.freeze()
-    let_work_go_on(STALE_AFTER_S)
+    let_time_pass(STALE_AFTER_S)
     for process in workers.processes:
         process.thaw()
 

@@ -18,7 +18,7 @@ class Workers(Clocks):
         """Wait until the living processes hold every partition, and each of them holds some."""
 
         def held() -> bool:
-            row = self.look(
+            row = self.try_read(
                 "select count(*), coalesce(array_agg(distinct split_part(holder, '/', 2)::integer), '{}')"
                 " from tocsin.lane_partition where held_until > tocsin.instant()"
             )
@@ -28,7 +28,7 @@ class Workers(Clocks):
 
     def wait_for_effects(self, count: int) -> None:
         def are_there() -> bool:
-            row = self.look("select count(*) from public.effect")
+            row = self.try_read("select count(*) from public.effect")
             return row is not None and row[0] >= count
 
         eventually_sync(are_there, f"{count} effects", WITHIN_S)
