@@ -132,8 +132,8 @@ class RuleMemory:
             elif isinstance(effect, DropPending):
                 self._pending.pop(effect.alarm_id, None)
             elif isinstance(effect, Open):
-                correlation_id = self._pending.pop(effect.alarm.id, correlation_id)
-                record = self._alarms.open(effect.alarm, effect.at, correlation_id)
+                began_by = self._pending.pop(effect.alarm.id, correlation_id)
+                record = self._alarms.open(effect.alarm, effect.at, began_by)
                 self._listener.on_transition(record, "opened", effect.at, effect.payload)
             elif isinstance(effect, Resolve):
                 by_sustain = before.due_at == effect.at
