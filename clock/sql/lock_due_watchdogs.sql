@@ -1,8 +1,9 @@
 -- Due watchdogs with the newest arrival of their series, oldest first. Those that may fire or move
 -- are locked together with the current value. One whose deadline lies beyond what its partition has
 -- read, whose series is being written, or that another transaction has locked, is returned as held.
--- A watchdog of a series that is gone is consumed. Index: timer_due; the keys of current_value and
--- lane_partition. Row by row, as in lock_due_sustains.
+-- A watchdog of a series that is gone is consumed. rules/alarms/staleness.py defines the deadline.
+-- Index: timer_due; the keys of current_value and lane_partition. Row by row, as in
+-- lock_due_sustains.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t
