@@ -67,7 +67,7 @@ def test_without_a_named_postgres_there_is_one_line_that_says_how_to_name_it(
     alone: CommandLine, words: list[str]
 ) -> None:
     assert alone(*words, exit_code=2).err == (
-        "tocsin: TOCSIN_POSTGRES is not set: set it, for example to "
+        "tocsin: TOCSIN_POSTGRES is not set: set TOCSIN_POSTGRES, for example to "
         "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server\n"
     )
 

@@ -25,7 +25,7 @@ async def refusal(nats: str) -> str:
 
 
 async def test_no_server_is_named() -> None:
-    assert "set it, for example to nats://localhost:4222" in await refusal("")
+    assert "set TOCSIN_NATS, for example to nats://localhost:4222" in await refusal("")
 
 
 @pytest.mark.parametrize(

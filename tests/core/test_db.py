@@ -26,7 +26,7 @@ async def refusal(postgres: str) -> str:
 
 
 async def test_no_database_is_named() -> None:
-    assert "set it, for example to postgresql://" in await refusal("")
+    assert "set TOCSIN_POSTGRES, for example to postgresql://" in await refusal("")
 
 
 async def test_an_unreachable_server_is_one_sentence_with_its_address() -> None:

@@ -59,7 +59,7 @@ async def connect_bus(
     if not settings.nats:
         raise Unreachable(
             "TOCSIN_NATS is not set",
-            remedy="set it, for example to nats://localhost:4222, "
+            remedy="set TOCSIN_NATS, for example to nats://localhost:4222, "
             "or run `tocsin up`, which starts its own server",
         )
     urls = [url.strip() for url in settings.nats.split(",") if url.strip()]

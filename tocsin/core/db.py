@@ -207,7 +207,7 @@ def _conninfo(settings: Settings) -> str:
     if not settings.postgres:
         raise Unreachable(
             "TOCSIN_POSTGRES is not set",
-            remedy="set it, for example to "
+            remedy="set TOCSIN_POSTGRES, for example to "
             "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server",
         )
     return settings.postgres
