@@ -7,8 +7,6 @@ SIGTERM end it with exit code 0, after the service has handed over its work.
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +15,8 @@ import typer
 from tocsin.cli.errors import finish
 
 if TYPE_CHECKING:
+    import asyncio
+
     from tocsin.core.service import Service
     from tocsin.core.settings import Settings
 
@@ -45,6 +45,8 @@ def run(role: Annotated[Role, typer.Argument(help="Service to run; any number of
 
 
 async def _run(settings: Settings, role: str) -> None:
+    import asyncio
+
     from tocsin.cli.metrics import metrics_endpoint
     from tocsin.cli.session import database, message_bus
     from tocsin.core.service import running
@@ -69,6 +71,9 @@ def make_service(settings: Settings, role: str) -> Service:
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:
+    import asyncio
+    import signal
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)

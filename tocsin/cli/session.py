@@ -31,11 +31,10 @@ def current_settings() -> Settings:
 
 def command_settings() -> Settings:
     """The settings of a command that answers and ends. Configures its logs."""
-    from tocsin.core.logs import configure_logs
+    from tocsin.core.logs import configure_command_logs
 
     settings = current_settings()
-    quiet = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
-    configure_logs(settings.model_copy(update=quiet))
+    configure_command_logs(settings)
     return settings
 
 

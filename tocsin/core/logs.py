@@ -63,6 +63,12 @@ def configure_logs(settings: Settings, file: TextIO | None = None) -> None:
     _handle_libraries(_LibraryHandler(file), formatter, settings)
 
 
+def configure_command_logs(settings: Settings) -> None:
+    """Log warnings and errors only, as a command that answers and ends does, unless a level is set."""
+    quiet = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
+    configure_logs(settings.model_copy(update=quiet))
+
+
 class _LibraryHandler(logging.Handler):
     """Writes what libraries log through the standard library, warnings and errors only."""
 

@@ -17,6 +17,8 @@ from rules.replay.backtest.recording.model import DocumentVersion, RecordingHead
 from rules.replay.backtest.result import BacktestResult
 from rules.replay.backtest.share_replay import ShareReplay
 from tocsin.core.errors import Refused
+from tocsin.core.logs import configure_command_logs
+from tocsin.core.settings import read_settings
 
 Progress = tuple[int, float]
 """A share, and the fraction of it that is done."""
@@ -56,6 +58,8 @@ _worker: ShareWorker
 
 def initialize(*arguments: Any) -> None:
     global _worker
+    # A process of its own inherits no configuration, and unconfigured logs go to stdout.
+    configure_command_logs(read_settings())
     _worker = ShareWorker(*arguments)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Answer, CommandLine
+from tests.cli.terminal import TOCSIN
 from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance
 from tests.sessions import open_sessions
@@ -167,6 +169,24 @@ async def test_a_recording_may_be_parquet(
         told.append((await typed(tocsin, "backtest", "--recording", file, "--jobs", "1", "--json")).json)
     assert told[0] == told[1]
     assert told[0]["datapoints"] == 40
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+async def test_warnings_of_every_process_go_to_stderr(
+    tocsin: CommandLine, lived: RecordedInstance, rules: Path, tmp_path: Path, jobs: str
+) -> None:
+    """A message template that names a label which the datapoints lack logs a warning."""
+    file = str(tmp_path / "recording.ndjson.gz")
+    await typed(tocsin, "export", "-o", file, *WINDOW[:4])
+    rules.write_text(f"{STRICTER}  message: 'in {{{{ labels.site }}}}'\n")  # noqa: ASYNC240
+    words = ("backtest", "--rules", str(rules), "--recording", file, "--jobs", jobs, "--json")
+    process = await asyncio.create_subprocess_exec(
+        *TOCSIN, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await process.communicate()
+    assert json.loads(out)["datapoints"] == 40
+    logged = [json.loads(line) for line in err.decode().splitlines()]
+    assert {line["level"] for line in logged} == {"warning"}
 
 
 class Page(HTMLParser):
