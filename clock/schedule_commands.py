@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from timers.schedules import (
-    Put,
+    PutResult,
     cancel_schedule,
     find_schedule,
     pause_schedule,
@@ -25,7 +25,7 @@ from tocsin.core.records import NewEvent
 
 async def pause(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-) -> Put:
+) -> PutResult:
     return await _change(
         connection,
         lambda: pause_schedule(connection, owner, name, actor, if_generation=if_generation),
@@ -35,7 +35,7 @@ async def pause(
 
 async def resume(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-) -> Put:
+) -> PutResult:
     return await _change(
         connection,
         lambda: resume_schedule(connection, owner, name, actor, if_generation=if_generation),
@@ -45,7 +45,7 @@ async def resume(
 
 async def cancel(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-) -> Put:
+) -> PutResult:
     return await _change(
         connection,
         lambda: cancel_schedule(connection, owner, name, actor, if_generation=if_generation),
@@ -80,8 +80,10 @@ async def run_now(connection: Connection, owner: str, name: str, actor: Actor) -
     return await retrying(once)
 
 
-async def _change(connection: Connection, change: Callable[[], Awaitable[Put]], event: NewEvent) -> Put:
-    async def once() -> Put:
+async def _change(
+    connection: Connection, change: Callable[[], Awaitable[PutResult]], event: NewEvent
+) -> PutResult:
+    async def once() -> PutResult:
         async with connection.transaction():
             put = await change()
             if put.outcome != "unchanged":

@@ -26,7 +26,7 @@ from clock.retention.loop import prune_hourly
 from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
-from timers.tz_update import follow_tz_data
+from timers.tz_update import apply_tz_data
 from tocsin.core.db import Connection, open_session, statement
 from tocsin.core.errors import Deposed
 from tocsin.core.service import beat, end_tasks
@@ -75,7 +75,7 @@ class Clock:
                 max_failures=self._settings.max_failures,
                 hook=self._hook,
             )
-            await follow_tz_data(connection)
+            await apply_tz_data(connection)
             _log.info("clock leads", epoch=term.epoch, holder=lease.holder)
             EPOCH.set(term.epoch)
             if self.on_leading is not None:

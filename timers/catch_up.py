@@ -1,8 +1,8 @@
-"""What a due tick becomes: a pure decision over the recurrence, the policies and the instant.
+"""Decides what a due tick becomes: a pure function of the recurrence, the policies and the instant.
 
-Guarantee (I1): every occurrence from the tick's own up to `now` is in exactly one of `fires` and `missed`,
-and `following` is the first one after them. A tick that is not later than its grace fires as itself, even when
-the next one is due as well: that one has its own turn. Nothing here reads a clock or a table.
+Guarantee (I1): every occurrence from the tick's own up to `now` is in exactly one of `fires` and
+`missed`, and `following` is the first one after them. A tick that is not later than its grace fires
+as itself, even if the next one is due as well: that one has its own turn.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ class Decision(NamedTuple):
     missed: Missed | None
     following: Occurrence | None
     done_until: datetime
-    """The newest occurrence that this decision settles."""
+    """The newest occurrence that is done with this decision."""
 
 
 def decide(
     recurrence: Recurrence, policy: Policy, nominal_at: datetime, now: datetime, own: Occurrence | None = None
 ) -> Decision:
-    """Settle the tick for `nominal_at`, which is due at `now`. `own` is its occurrence, if that is known."""
+    """Decide about the tick of `nominal_at`, which is due at `now`.
+
+    `own` is its occurrence, if known.
+    """
     if own is None:
         own = occurrence_at(recurrence, nominal_at)
     following = recurrence.occurrence_after(nominal_at)
@@ -57,9 +60,16 @@ def decide(
 
 
 def occurrence_at(recurrence: Recurrence, nominal_at: datetime) -> Occurrence:
-    """The occurrence at this instant. A tick that the recurrence no longer knows is named by its instant."""
-    found = recurrence.occurrence_after(nominal_at - MICROSECOND)
-    return found if found is not None and found.at == nominal_at else Occurrence(nominal_at, None, 0, None)
+    """The occurrence at this instant.
+
+    A tick that the recurrence no longer names is identified by its instant.
+    """
+    occurrence = recurrence.occurrence_after(nominal_at - MICROSECOND)
+    return (
+        occurrence
+        if occurrence is not None and occurrence.at == nominal_at
+        else Occurrence(nominal_at, None, 0, None)
+    )
 
 
 def grace_of(policy: Policy, own: Occurrence, following: Occurrence | None) -> timedelta:
@@ -99,20 +109,20 @@ def _fires(
 def _newest(
     recurrence: Recurrence, own: Occurrence, oldest: datetime, newest: datetime, limit: int
 ) -> tuple[Occurrence, ...]:
-    """The last `limit` occurrences in [oldest, newest], in order, found from the end."""
-    found: list[Occurrence] = []
+    """The last `limit` occurrences in [oldest, newest], in order, searched from the end."""
+    occurrences: list[Occurrence] = []
     until = newest
-    while len(found) < limit:
-        one = recurrence.latest_between(oldest - MICROSECOND, until)
-        if one is None:
+    while len(occurrences) < limit:
+        occurrence = recurrence.latest_between(oldest - MICROSECOND, until)
+        if occurrence is None:
             break
-        found.append(one)
-        until = one.at - MICROSECOND
+        occurrences.append(occurrence)
+        until = occurrence.at - MICROSECOND
         if until < oldest:
             break
-    if not found and own.at >= oldest:
-        found.append(own)
-    return tuple(reversed(found))
+    if not occurrences and own.at >= oldest:
+        occurrences.append(own)
+    return tuple(reversed(occurrences))
 
 
 def _reason(policy: Policy, fires: tuple[Occurrence, ...]) -> str:

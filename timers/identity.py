@@ -22,7 +22,8 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 def event_id_text(schedule_id: str, generation: int, identity: str) -> str:
     """The event id of an occurrence: 32 hexadecimal digits, which Postgres and `uuid.UUID` read.
 
-    A version 5 uuid, except that the namespace is a prefix of the hashed text. Text, because a batch has thousands.
+    A version 5 uuid, except that the namespace is a prefix of the hashed text. Text, because a
+    batch has thousands.
     """
     hashed = _OCCURRENCES.copy()
     hashed.update(f"{schedule_id}/{generation}/{identity}".encode())
@@ -31,7 +32,7 @@ def event_id_text(schedule_id: str, generation: int, identity: str) -> str:
 
 
 def staleness_id(kind: Literal["stale", "fresh"], owner: str, key: str, at: datetime) -> uuid.UUID:
-    """The id of the calculated datapoint about a series that became `stale` or `fresh` at an instant."""
+    """The id of the calculated datapoint of a series that became `stale` or `fresh`."""
     return uuid.uuid5(_STALENESS, f"{kind}/{owner}\0{key}/{at.astimezone(UTC).isoformat()}")
 
 

@@ -1,12 +1,15 @@
-"""One-shot times as people say them: `in 30 minutes`, `tomorrow at 9am`, `next friday at 3pm`.
+"""Parses one-shot times as people write them:
 
-Guarantee: the whole text matches one form of a small grammar, or it is refused with examples. The result
-is an aware UTC instant after `now`. Days and weeks keep the wall clock, hours and less are elapsed time;
-a wall time the clocks skip becomes the first instant after the gap.
+`in 30 minutes`, `tomorrow at 9am`, `next friday at 3pm`.
 
-Why our own grammar: the libraries guess. One reads "tomorrow at 9" as 10:30, another an ISO instant as
-20:26 today. A timer set wrong in silence is worse than an error, so a day without a clock time, a past
-time and "friday at midnight" are refused. Whoever shows the result shows it resolved, with its zone.
+Guarantee: the whole text matches one form of a small grammar, or it is rejected with examples. The
+result is an aware UTC instant after `now`. Days and weeks keep the wall clock, hours and less are
+elapsed time. A wall time that the clocks skip becomes the first instant after the gap.
+
+Why our own grammar: the libraries guess. One reads "tomorrow at 9" as 10:30, another an ISO instant
+as 20:26 today. A timer that is set wrong without notice is worse than an error, so a day without a
+clock time, a past time and "friday at midnight" are rejected. Callers show the resolved result with
+its zone.
 
 On failure: `InvalidInput`.
 """
@@ -70,44 +73,44 @@ def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
     check_aware(now, "now")
     if not isinstance(text, str) or len(text) > _MAX_CHARACTERS or not text.isascii():
         raise InvalidInput(f"{str(text)[:_MAX_CHARACTERS]!r} is not a time", remedy=f"write {EXAMPLES}")
-    place = zone(tz)
-    said = " ".join(text.lower().split())
+    tz_info = zone(tz)
+    words = " ".join(text.lower().split())
     try:
-        found = _read(said, now.astimezone(UTC), place)
+        instant = _read(words, now.astimezone(UTC), tz_info)
     except (OverflowError, ValueError):
         raise InvalidInput(f"{text!r} is not a time in the calendar", remedy=f"write {EXAMPLES}") from None
-    if found is None:
-        raise InvalidInput(f"{text!r} is not a time this grammar knows: {_hint(said)}")
-    if found <= now:
-        shown = found.astimezone(place)
+    if instant is None:
+        raise InvalidInput(f"{text!r} is not a time that tocsin understands", remedy=_hint(words))
+    if instant <= now:
+        shown = instant.astimezone(tz_info)
         raise InvalidInput(
             f"{text!r} is in the past ({shown:%Y-%m-%d %H:%M} {tz})", remedy="give a time after now"
         )
-    return found
+    return instant
 
 
-def _read(said: str, now: datetime, place: ZoneInfo) -> datetime | None:
-    iso = parse_iso(said)
+def _read(words: str, now: datetime, tz_info: ZoneInfo) -> datetime | None:
+    iso = parse_iso(words)
     if iso is not None:
-        return iso if iso.tzinfo is not None else _to_instant(iso, now, place)
-    if said.startswith("in "):
-        return _read_distance(said[3:], now, place)
+        return iso if iso.tzinfo is not None else _to_instant(iso, now, tz_info)
+    if words.startswith("in "):
+        return _read_distance(words[3:], now, tz_info)
     for form in _FORMS:
-        match = form.fullmatch(said)
+        match = form.fullmatch(words)
         if match is not None:
             groups = match.groupdict()
             clock = groups["clock"] or groups["bare"]
-            return _earliest_after(now, place, _candidates(groups, clock, to_wall(now, place)))
+            return _earliest_after(now, tz_info, _candidates(groups, clock, to_wall(now, tz_info)))
     return None
 
 
-def _read_distance(said: str, now: datetime, place: ZoneInfo) -> datetime | None:
-    if said in ("half an hour", "half a day"):
-        return now + timedelta(minutes=30 if said.endswith("hour") else 12 * 60)
+def _read_distance(words: str, now: datetime, tz_info: ZoneInfo) -> datetime | None:
+    if words in ("half an hour", "half a day"):
+        return now + timedelta(minutes=30 if words.endswith("hour") else 12 * 60)
     amounts: dict[str, int] = {}
     position = 0
-    while position < len(said):
-        match = _AMOUNT.match(said, position)
+    while position < len(words):
+        match = _AMOUNT.match(words, position)
         if match is None:
             return None
         letter = next(letter for letter in _UNITS if match[letter] is not None)
@@ -115,72 +118,72 @@ def _read_distance(said: str, now: datetime, place: ZoneInfo) -> datetime | None
             return None  # each unit once, the largest first
         amounts[letter] = int(match["number"]) if match["number"].isdigit() else 1
         position = match.end()
-    if not amounts or said.endswith((",", " ", "and")):
+    if not amounts or words.endswith((",", " ", "and")):
         return None
     days = timedelta(weeks=amounts.get("w", 0), days=amounts.get("d", 0))
     elapsed = timedelta(
         **{_UNITS[letter]: amount for letter, amount in amounts.items() if letter not in "wd"}
     )
     if days + elapsed > timedelta(days=_MAX_DAYS):
-        raise InvalidInput(f"'in {said}' is too far away: at most {_MAX_DAYS} days")
+        raise InvalidInput(f"'in {words}' is too far away: at most {_MAX_DAYS} days")
     if days:
-        now = _to_instant(to_wall(now, place) + days, now, place)
+        now = _to_instant(to_wall(now, tz_info) + days, now, tz_info)
     return now + elapsed
 
 
-def _candidates(said: dict[str, str | None], clock: str, today: datetime) -> Iterator[datetime]:
-    """The wall times the words may mean, earliest first; the first one after now is meant."""
+def _candidates(groups: dict[str, str | None], clock: str, today: datetime) -> Iterator[datetime]:
+    """The wall times that the words may mean, earliest first. The first one after now is meant."""
     if clock == "midnight":
-        if said.get("relative") not in ("today", "tonight") and _names_day(said):
+        if groups.get("relative") not in ("today", "tonight") and _names_day(groups):
             raise InvalidInput(
                 "midnight of a day is ambiguous, its start or its end", remedy="write the date and 00:00"
             )
         yield datetime.combine(today.date() + timedelta(days=1), time())
         return
-    at = _clock_time(clock, tonight=said.get("relative") == "tonight")
-    for day in _days(said, today.date()):
+    at = _clock_time(clock, tonight=groups.get("relative") == "tonight")
+    for day in _days(groups, today.date()):
         yield datetime.combine(day, at)
 
 
-def _names_day(said: dict[str, str | None]) -> bool:
-    return any(said.get(name) for name in ("relative", "weekday", "iso", "month", "month2"))
+def _names_day(groups: dict[str, str | None]) -> bool:
+    return any(groups.get(name) for name in ("relative", "weekday", "iso", "month", "month2"))
 
 
-def _days(said: dict[str, str | None], today: date) -> Iterator[date]:
-    relative, weekday = said.get("relative"), said.get("weekday")
+def _days(groups: dict[str, str | None], today: date) -> Iterator[date]:
+    relative, weekday = groups.get("relative"), groups.get("weekday")
     if relative is not None:
         ahead = 2 if relative.endswith("after tomorrow") else int(relative == "tomorrow")
         yield today + timedelta(days=ahead)
     elif weekday is not None:
         ahead = (_NAMES[weekday] - today.weekday()) % 7
-        if ahead or said["which"] != "next ":
+        if ahead or groups["which"] != "next ":
             yield today + timedelta(days=ahead)
         yield today + timedelta(days=ahead + 7)
-    elif said.get("iso") is not None:
-        yield date.fromisoformat(str(said["iso"]))
-    elif said.get("month") or said.get("month2"):
-        yield from _dates(said, today)
+    elif groups.get("iso") is not None:
+        yield date.fromisoformat(str(groups["iso"]))
+    elif groups.get("month") or groups.get("month2"):
+        yield from _dates(groups, today)
     else:
         yield today
         yield today + timedelta(days=1)
 
 
-def _dates(said: dict[str, str | None], today: date) -> Iterator[date]:
-    month = _MONTH_NUMBERS[str(said["month"] or said["month2"])]
-    day = int(str(said["day"] or said["day2"]))
-    year = said["year"] or said["year2"]
+def _dates(groups: dict[str, str | None], today: date) -> Iterator[date]:
+    month = _MONTH_NUMBERS[str(groups["month"] or groups["month2"])]
+    day = int(str(groups["day"] or groups["day2"]))
+    year = groups["year"] or groups["year2"]
     if year is not None:
         yield date(int(year), month, day)
         return
-    found = False
+    exists = False
     for candidate in range(today.year, today.year + 9):
         try:
             dated = date(candidate, month, day)
         except ValueError:
             continue  # 29 February, or no such day in any year
-        found = True
+        exists = True
         yield dated
-    if not found:
+    if not exists:
         raise ValueError(f"{month}-{day}")
 
 
@@ -206,27 +209,27 @@ def _clock_time(clock: str, *, tonight: bool) -> time:
     return time(hour, minute, second)
 
 
-def _earliest_after(now: datetime, place: ZoneInfo, walls: Iterator[datetime]) -> datetime | None:
-    found = None
+def _earliest_after(now: datetime, tz_info: ZoneInfo, walls: Iterator[datetime]) -> datetime | None:
+    instant = None
     for wall in walls:
-        found = _to_instant(wall, now, place)
-        if found > now:
+        instant = _to_instant(wall, now, tz_info)
+        if instant > now:
             break
-    return found
+    return instant
 
 
-def _to_instant(wall: datetime, now: datetime, place: ZoneInfo) -> datetime:
-    resolved = resolve(wall, place)
+def _to_instant(wall: datetime, now: datetime, tz_info: ZoneInfo) -> datetime:
+    resolved = resolve(wall, tz_info)
     if resolved.second is not None and resolved.first <= now:
         return resolved.second
     return resolved.first
 
 
-def _hint(said: str) -> str:
-    if _DAY_ALONE.fullmatch(said):
-        return f"a day needs a clock time, as in '{said} at 9am'"
-    if re.search(r"\b(months?|years?)\b", said):
+def _hint(words: str) -> str:
+    if _DAY_ALONE.fullmatch(words):
+        return f"a day needs a clock time, as in '{words} at 9am'"
+    if re.search(r"\b(months?|years?)\b", words):
         return "months and years differ in length, write weeks, days or a date"
-    if re.search(r"\b(est|edt|pst|pdt|cst|cdt|gmt|bst|cet|cest)\b", said):
-        return "zone abbreviations are ambiguous, give the timezone beside the text"
+    if re.search(r"\b(est|edt|pst|pdt|cst|cdt|gmt|bst|cet|cest)\b", words):
+        return "zone abbreviations are ambiguous, give the timezone separately"
     return f"write {EXAMPLES}"

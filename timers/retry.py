@@ -1,9 +1,10 @@
-"""A timer that failed is brought back: parked or backing off, it is due at once, and its failures are forgotten.
+"""Retries a failed timer: it is due at once, and its failures are reset.
 
-Guarantee: nothing else about it changes, so what it fires is what it would have fired (a late tick by its `catch_up`);
-the act is in `audit` with who and via what, and the error that was there. What fails again backs off again.
+Guarantee: nothing else about it changes, so it fires what it would have fired (a late tick by its
+`catch_up`). The retry is in the audit with who and via what, and with the previous error. A timer
+that fails again is delayed again.
 
-On failure: `Refused` says that there is no such timer, several, or one that has not failed.
+On failure: `Refused` if there is no such timer, several, or one that has not failed.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from tocsin.core.instant import utc_text
 
 
 async def retry_timer(connection: Connection, kind: str, ref: str, key: str, actor: Actor) -> dict[str, Any]:
-    """The timer as it was found. `ref` may be the name of a schedule if the kind is `schedule-tick`."""
+    """Retry a timer and return it as it was.
+
+    `ref` may be the name of a schedule for a `schedule-tick`.
+    """
     check_kind(kind)
     async with connection.transaction():
-        asked = {"kind": kind, "ref": ref, "key": key}
-        timer = _only(await fetch_dicts(connection, "timers/find_failed_timers", asked), kind, ref, key)
+        key_columns = {"kind": kind, "ref": ref, "key": key}
+        timer = _only(await fetch_dicts(connection, "timers/find_failed_timers", key_columns), kind, ref, key)
         named = {name: timer[name] for name in ("kind", "ref", "key")}
         if await fetch_one(connection, "timers/retry_timer", {**named, "now": actor.now}) is None:
             raise Refused(
@@ -41,7 +45,7 @@ def _only(rows: list[dict[str, Any]], kind: str, ref: str, key: str) -> dict[str
         )
     if len(rows) > 1:
         choices = ", ".join(f"{row['ref']} (owner {row['owner']!r})" for row in rows)
-        raise Refused(f"several schedules are called {ref!r}, give the ref of one: {choices}")
+        raise Refused(f"several schedules are called {ref!r}", remedy=f"give the ref of one: {choices}")
     return rows[0]
 
 

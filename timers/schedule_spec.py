@@ -1,7 +1,9 @@
-"""What a schedule should be, and who wants it so: values that are checked before they reach the database.
+"""The specification of a schedule, checked before it reaches the database.
 
-Guarantee: what `checked` lets through can be stored and fired. Its payload is what JSON makes of it, so that
-putting the same schedule again compares equal. On failure: `InvalidInput` names the value and the bound.
+Guarantee: a specification that `checked` returns can be stored and fired. Its payload is normalised
+by JSON, so that putting the same schedule again compares equal.
+
+On failure: `InvalidInput` names the value and the bound.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """What a schedule should be. `recurrence` holds keyword arguments of `timers.recurrence.parse`."""
+    """The specification of a schedule.
+
+    `recurrence` has keyword arguments of `timers.recurrence.parse`.
+    """
 
     name: str
     recurrence: Mapping[str, Any]
@@ -43,29 +48,34 @@ class ScheduleSpec:
 
 
 def checked(spec: ScheduleSpec) -> ScheduleSpec:
-    """The same, with its payload as JSON returns it; or `InvalidInput`."""
+    """The specification with its payload normalised by JSON.
+
+    Raises `InvalidInput` if it is wrong.
+    """
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
     if spec.action is not None:
         _check_text("action", spec.action, shortest=1)
-    of_it = f"of schedule {spec.name!r}"
+    of_schedule = f"of schedule {spec.name!r}"
     if not _TYPE.fullmatch(spec.type):
-        raise InvalidInput(f"the type {spec.type!r} {of_it} is not 1 to 128 letters, digits, '_' or '-'")
+        raise InvalidInput(
+            f"the type {spec.type!r} {of_schedule} is not 1 to 128 letters, digits, '_' or '-'"
+        )
     for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
         if value not in allowed:
             raise InvalidInput(
-                f"the {key} {value!r} {of_it} is unknown", remedy=f"use one of {', '.join(allowed)}"
+                f"the {key} {value!r} {of_schedule} is unknown", remedy=f"use one of {', '.join(allowed)}"
             )
     if not 1 <= spec.max_catch_up <= MOST_CATCH_UP:
         raise InvalidInput(
-            f"the max_catch_up {spec.max_catch_up} {of_it} is not between 1 and {MOST_CATCH_UP}"
+            f"the max_catch_up {spec.max_catch_up} {of_schedule} is not between 1 and {MOST_CATCH_UP}"
         )
     for key, duration in (("spread", spec.spread), ("window", spec.window), ("grace", spec.grace)):
         if duration is not None and duration < timedelta(0):
             raise InvalidInput(
-                f"the {key} {duration} {of_it} is negative", remedy="give a duration of 0s or more"
+                f"the {key} {duration} {of_schedule} is negative", remedy="give a duration of 0s or more"
             )
-    return replace(spec, payload=_as_json(spec.payload, of_it))
+    return replace(spec, payload=_as_json(spec.payload, of_schedule))
 
 
 def _check_text(key: str, text: str, *, shortest: int) -> None:
@@ -75,30 +85,29 @@ def _check_text(key: str, text: str, *, shortest: int) -> None:
             remedy=f"give it {shortest} to {LONGEST_NAME}",
         )
     if "\0" in text or not _is_unicode(text):
-        raise InvalidInput(
-            f"the {key} {text!r} holds a character that cannot be stored", remedy="leave it out"
-        )
+        raise InvalidInput(f"the {key} {text!r} has a character that cannot be stored", remedy="remove it")
 
 
-def _as_json(payload: Mapping[str, Any], of_it: str) -> dict[str, Any]:
+def _as_json(payload: Mapping[str, Any], of_schedule: str) -> dict[str, Any]:
     try:
         text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"the payload {of_it} is not JSON ({error})", remedy="use texts, numbers, lists and maps"
+            f"the payload {of_schedule} is not JSON ({error})", remedy="use texts, numbers, lists and maps"
         ) from None
     if not _is_unicode(text) or "\\u0000" in text:
         raise InvalidInput(
-            f"the payload {of_it} holds a character that cannot be stored", remedy="leave it out"
+            f"the payload {of_schedule} has a character that cannot be stored", remedy="remove it"
         )
     if len(text.encode()) > LARGEST_PAYLOAD_BYTES:
         raise InvalidInput(
-            f"the payload {of_it} has {len(text.encode())} bytes: at most {LARGEST_PAYLOAD_BYTES} fit into an event"
+            f"the payload {of_schedule} has {len(text.encode())} bytes",
+            remedy=f"give it at most {LARGEST_PAYLOAD_BYTES}",
         )
     as_json: dict[str, Any] = json.loads(text)
     return as_json
 
 
 def _is_unicode(text: str) -> bool:
-    """False for lone surrogates, which no UTF-8 database can hold."""
+    """False for lone surrogates, which a UTF-8 database cannot store."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,8 +1,11 @@
-"""When a schedule fires next, before anything is written. Pure: an edit and the plan of one decide by it.
+"""The next fire of a schedule, computed before anything is written. Pure.
 
-Guarantee: an edit that leaves the recurrence's text alone keeps where it counts from, and what comes next lies
-after `now` and after everything done. On failure: `InvalidInput` for a spread that is too long, `Refused` for a
-schedule that would never fire again.
+Both an edit and the plan of an edit use it. Guarantee: an edit that leaves the text of the
+recurrence unchanged keeps its anchor, and the next occurrence lies after `now` and after everything
+done.
+
+On failure: `InvalidInput` for a spread that is too long, `Refused` for a schedule that would never
+fire again.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ Row = dict[str, Any]
 
 
 def recurrence_of_spec(spec: ScheduleSpec, row: Row | None, now: datetime) -> Recurrence:
-    """An edit that leaves the recurrence's text alone keeps where it counts from: re-applying a file moves nothing."""
+    """The recurrence of a specification.
+
+    An edit that leaves its text unchanged keeps its anchor: re-applying a file moves nothing.
+    """
     arguments = {"hash_id": spec.name, **spec.recurrence}
     recurrence = _kept(arguments, row["recurrence"]) if row is not None else None
     recurrence = recurrence or parse(**{"anchor": now.replace(microsecond=0), **arguments})
@@ -35,7 +41,10 @@ def recurrence_of_spec(spec: ScheduleSpec, row: Row | None, now: datetime) -> Re
 
 
 def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | None:
-    """The stored recurrence, if it says the same but for what was filled in when it was first put."""
+    """The stored recurrence, if it is the same as the new one.
+
+    What was filled in when it was first put does not count.
+    """
     if "anchor" in arguments:
         return None
     filled_in: dict[str, Any] = {}
@@ -48,7 +57,8 @@ def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | 
     try:
         before = parse(**{**arguments, **filled_in})
     except InvalidInput:
-        # With the old anchor the new bounds may leave nothing; with its own it is judged by itself.
+        # With the old anchor the new bounds may leave no occurrence. It is then parsed with its own
+        # anchor.
         return None
     return before if before.spec == stored else None
 
@@ -56,7 +66,7 @@ def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | 
 def next_occurrence(
     row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
 ) -> Occurrence:
-    """The first after `now` and after everything done."""
+    """The first occurrence after `now` and after everything done."""
     following = recurrence.occurrence_after(now if done_until is None else max(now, done_until))
     if following is None:
         raise Refused(

@@ -1,14 +1,17 @@
-"""Schedules: added, edited, paused, resumed, cancelled, each with its tick in the caller's one transaction.
+"""Schedules: added, edited, paused, resumed and cancelled, each with its tick in one transaction.
 
-Guarantees: an active schedule has exactly one tick, any other has none; every change makes a new generation and
-never fires retroactively: the next occurrence lies after `now` and after everything done; putting the same content
-again changes nothing; every act is in `audit` with who and via what. Edits of one schedule take
-turns (an advisory lock), and the tick is locked before the schedule, as the clock does.
+Guarantees: an active schedule has exactly one tick, any other has none. Every change creates a new
+generation and never fires retroactively: the next occurrence lies after `now` and after everything
+done. Putting the same content again changes nothing. Every change is in the audit with who and via
+what. Edits of one schedule take turns (an advisory lock), and the tick is locked before the
+schedule, as the clock does.
 
-The decision rests on what was read before the tick's lock was there. A fire that commits in between is seen by the
-tick (`last_nominal_at`) or by the schedule's status, and the edit begins again from the new state.
+The decision is based on what was read before the tick was locked. A fire that commits in between
+shows in the tick (`last_nominal_at`) or in the status of the schedule, and the edit starts again
+from the new state.
 
-On failure: `Refused` names the state that forbids the act, or who changed the schedule meanwhile.
+On failure: `Refused` names the state that forbids the change, or who changed the schedule
+meanwhile.
 """
 
 from __future__ import annotations
@@ -31,8 +34,8 @@ from tocsin.core.errors import Conflict, Refused
 from tocsin.core.instant import utc_text
 
 FINISHED = ("fired", "ended", "cancelled", "failed")
-# How often one edit begins again because a fire overtook it.
-_TURNS = 20
+# How often an edit is started again because a fire committed in between.
+_ATTEMPTS = 20
 _CONTENT = (
     "recurrence",
     "spread",
@@ -47,7 +50,7 @@ _CONTENT = (
 
 
 @dataclass(frozen=True)
-class Put:
+class PutResult:
     outcome: str
     """added, changed or unchanged"""
     id: uuid.UUID
@@ -58,61 +61,61 @@ class Put:
 
 async def put_schedule(
     connection: Connection, spec: ScheduleSpec, actor: Actor, *, if_generation: int | None = None
-) -> Put:
-    """Add it, change it, or find it as it should be."""
+) -> PutResult:
+    """Add a schedule, change it, or find that it is unchanged."""
     spec = checked(spec)
 
-    async def put(row: Row | None) -> Put:
+    async def put(row: Row | None) -> PutResult:
         if row is None:
             if if_generation is not None:
-                raise _unknown(spec.owner, spec.name)
+                raise _no_schedule(spec.owner, spec.name)
             return await _add(connection, spec, actor)
         await _check_generation(connection, row, if_generation)
         content = _content(spec, recurrence_of_spec(spec, row, actor.now))
         differences = tuple(key for key in _CONTENT if row[key] != content[key])
-        if not differences and _stands(row["status"], spec.enabled):
-            return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
+        if not differences and _needs_no_change(row["status"], spec.enabled):
+            return PutResult("unchanged", row["id"], row["generation"], row["nominal_at"])
         status = "active" if spec.enabled else "paused"
         return await _edit(
             connection, row, {**content, "source": spec.source}, status, actor, "edit", differences
         )
 
-    return await _taking_turns(connection, spec.owner, spec.name, put)
+    return await _edit_exclusively(connection, spec.owner, spec.name, put)
 
 
 async def pause_schedule(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-) -> Put:
-    async def pause(row: Row) -> Put:
+) -> PutResult:
+    async def pause(row: Row) -> PutResult:
         if row["status"] == "paused":
-            return Put("unchanged", row["id"], row["generation"], None)
+            return PutResult("unchanged", row["id"], row["generation"], None)
         _refuse_unless(row, ("active",), "paused")
         return await _edit(connection, row, _row_content(row), "paused", actor, "pause")
 
-    return await _changing(connection, owner, name, if_generation, pause)
+    return await _change_existing(connection, owner, name, if_generation, pause)
 
 
 async def resume_schedule(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-) -> Put:
-    async def resume(row: Row) -> Put:
+) -> PutResult:
+    async def resume(row: Row) -> PutResult:
         if row["status"] == "active":
-            return Put("unchanged", row["id"], row["generation"], row["nominal_at"])
+            return PutResult("unchanged", row["id"], row["generation"], row["nominal_at"])
         _refuse_unless(row, ("paused",), "resumed")
         return await _edit(connection, row, _row_content(row), "active", actor, "resume")
 
-    return await _changing(connection, owner, name, if_generation, resume)
+    return await _change_existing(connection, owner, name, if_generation, resume)
 
 
 async def cancel_schedule(
     connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-) -> Put:
-    async def cancel(row: Row) -> Put:
+) -> PutResult:
+    async def cancel(row: Row) -> PutResult:
         if row["status"] in FINISHED:
-            return Put("unchanged", row["id"], row["generation"], None)
+            return PutResult("unchanged", row["id"], row["generation"], None)
         return await _edit(connection, row, _row_content(row), "cancelled", actor, "cancel")
 
-    return await _changing(connection, owner, name, if_generation, cancel)
+    return await _change_existing(connection, owner, name, if_generation, cancel)
 
 
 async def find_schedule(connection: Connection, owner: str, name: str) -> Row | None:
@@ -133,13 +136,16 @@ async def list_schedules(
     return await fetch_dicts(connection, "timers/list_schedules", {**filters, "limit": limit})
 
 
-async def _taking_turns(
-    connection: Connection, owner: str, name: str, change: Callable[[Row | None], Awaitable[Put]]
-) -> Put:
-    """Run one edit at a time of this schedule, in one transaction; again when a fire overtook it."""
+async def _edit_exclusively(
+    connection: Connection, owner: str, name: str, change: Callable[[Row | None], Awaitable[PutResult]]
+) -> PutResult:
+    """Run one edit of this schedule at a time, in one transaction.
+
+    Starts again if a fire committed in between.
+    """
     async with connection.transaction():
         await connection.execute(statement("timers/lock_schedule"), {"owner": owner, "name": name})
-        for _ in range(_TURNS):
+        for _ in range(_ATTEMPTS):
             row = await find_schedule(connection, owner, name)
             try:
                 async with connection.transaction():
@@ -149,23 +155,23 @@ async def _taking_turns(
         raise Refused(f"schedule {name!r} fires faster than it can be changed", remedy="try again")
 
 
-async def _changing(
+async def _change_existing(
     connection: Connection,
     owner: str,
     name: str,
     if_generation: int | None,
-    change: Callable[[Row], Awaitable[Put]],
-) -> Put:
-    async def known(row: Row | None) -> Put:
+    change: Callable[[Row], Awaitable[PutResult]],
+) -> PutResult:
+    async def change_row(row: Row | None) -> PutResult:
         if row is None:
-            raise _unknown(owner, name)
+            raise _no_schedule(owner, name)
         await _check_generation(connection, row, if_generation)
         return await change(row)
 
-    return await _taking_turns(connection, owner, name, known)
+    return await _edit_exclusively(connection, owner, name, change_row)
 
 
-def _unknown(owner: str, name: str) -> Refused:
+def _no_schedule(owner: str, name: str) -> Refused:
     of_owner = f" of owner {owner!r}" if owner else ""
     return Refused(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
 
@@ -173,16 +179,19 @@ def _unknown(owner: str, name: str) -> Refused:
 async def _check_generation(connection: Connection, row: Row, expected: int | None) -> None:
     if expected is None or row["generation"] == expected:
         return
-    actor = await fetch_one(connection, "timers/find_last_act", {"owner": row["owner"], "name": row["name"]})
-    who, via, at = actor or ("somebody", "sql", row["updated_at"])
+    change = await fetch_one(
+        connection, "timers/find_last_change", {"owner": row["owner"], "name": row["name"]}
+    )
+    who, via, at = change or ("an unknown user", "sql", row["updated_at"])
     raise Refused(
         f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: {who} changed it via {via} "
-        f"at {utc_text(at)}; look at it again before you change it"
+        f"at {utc_text(at)}",
+        remedy="look at it again before you change it",
     )
 
 
-def _stands(status: str, enabled: bool) -> bool:
-    """Whether a schedule of this status needs no change; what has finished stays so until its content changes."""
+def _needs_no_change(status: str, enabled: bool) -> bool:
+    """Whether a status is as wanted. A finished schedule stays so until its content changes."""
     return status in ("fired", "ended", "failed") or status == ("active" if enabled else "paused")
 
 
@@ -200,7 +209,7 @@ def _row_content(row: Row) -> Row:
     return {key: row[key] for key in (*_CONTENT, "source")}
 
 
-async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> Put:
+async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutResult:
     recurrence = recurrence_of_spec(spec, None, actor.now)
     content = _content(spec, recurrence)
     identity = uuid.uuid4()
@@ -225,7 +234,7 @@ async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> Put:
     )
     new = _audited(content, status, 1, next_at)
     await record_audit(connection, actor, "add", "schedule", spec.name, owner=spec.owner, new=new)
-    return Put("added", identity, 1, next_at)
+    return PutResult("added", identity, 1, next_at)
 
 
 async def _edit(
@@ -236,7 +245,7 @@ async def _edit(
     actor: Actor,
     verb: str,
     differences: tuple[str, ...] = (),
-) -> Put:
+) -> PutResult:
     generation = row["generation"] + 1
     next_at: datetime | None = None
     done_until = row["last_occurrence"]
@@ -262,17 +271,20 @@ async def _edit(
         },
     )
     if updated.rowcount == 0:
-        raise Conflict("changed by another transaction")
+        raise Conflict("the schedule changed in another transaction")
     old = _audited(row, row["status"], row["generation"], row["nominal_at"])
     new = _audited(content, status, generation, next_at)
     await record_audit(connection, actor, verb, "schedule", row["name"], owner=row["owner"], old=old, new=new)
-    return Put("changed", row["id"], generation, next_at, differences)
+    return PutResult("changed", row["id"], generation, next_at, differences)
 
 
 async def _arm_next(
     connection: Connection, row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
 ) -> datetime:
-    """Arm the first occurrence after `now` and after everything done."""
+    """Arm the first occurrence after `now` and after everything done.
+
+    Returns its nominal time.
+    """
     following = next_occurrence(row, recurrence, now, done_until)
     armed = await connection.execute(
         statement("timers/arm_tick"),
@@ -287,7 +299,7 @@ async def _arm_next(
         },
     )
     if await armed.fetchone() is None:
-        raise Conflict("changed by another transaction")
+        raise Conflict("the schedule changed in another transaction")
     return following.at
 
 
@@ -296,7 +308,10 @@ def _parameters(content: Row) -> Row:
 
 
 def _audited(content: Mapping[str, Any], status: str, generation: int, next_at: datetime | None) -> Row:
-    """What of a schedule is worth keeping in the audit, as JSON: `next_at` names the occurrence an edit replaced."""
+    """The part of a schedule that the audit keeps, as JSON.
+
+    `next_at` is the occurrence that an edit replaces.
+    """
     kept = {
         key: str(value) if isinstance(value, timedelta) else value
         for key, value in content.items()

@@ -1,14 +1,16 @@
-"""A new tz database: pending ticks that it concerns are computed again, and moved in one short transaction.
+"""Applies a new tz database: moves the pending ticks that it affects.
 
-Guarantees: the version the ticks were computed with is stored beside them, so a change is noticed at the next
-takeover whatever happened in between; an occurrence that is done stays done (the next one lies after it, and its
-identity is its wall time, which a new version does not change); a tick that does not move is not touched.
-One-shots given as an instant, and `every`, do not depend on zones and stay.
+Guarantees: the version with which the ticks were computed is stored with them, so a change is
+noticed at the next takeover, whatever happened in between. An occurrence that is done stays done:
+the next one lies after it, and its identity is its wall time, which a new version does not change.
+A tick that does not move is not touched. One-shots given as an instant, and `every`, do not depend
+on zones and stay.
 
-Why computed outside the transaction: a hundred thousand schedules are seconds of work, and a session of ours that
-is idle in a transaction for that long is ended. Each move compares what was read, so an edit in between wins.
+Why computed outside the transaction: a hundred thousand schedules are seconds of work, and Postgres
+ends a session that is idle in a transaction for that long. Each move compares what was read, so an
+edit in between wins.
 
-On failure nothing moved and the version is not stored: the next takeover does it.
+On failure: nothing moved and the version is not stored. The next takeover does it.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from timers.recurrence.zones import tz_version
 from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 
 _log = structlog.get_logger()
-_ROWS_BETWEEN_BREATHS = 500
-_MOVED_AT_ONCE = 1000
+_ROWS_BETWEEN_YIELDS = 500
+_CHUNK = 1000
 
 
 class ZonedTick(NamedTuple):
@@ -44,31 +46,31 @@ class ZonedTick(NamedTuple):
     identity: str | None
 
 
-class Move(NamedTuple):
+class TickMove(NamedTuple):
     tick: ZonedTick
     nominal_at: datetime
     identity: str
 
 
-async def follow_tz_data(connection: Connection, version: str | None = None) -> int:
-    """How many ticks moved. On a new database there is nothing to compare with: the version is stored."""
+async def apply_tz_data(connection: Connection, version: str | None = None) -> int:
+    """Move the affected ticks and return how many. On a new database only the version is stored."""
     current = version or tz_version()
     stored = await fetch_value(connection, "timers/read_tz_version")
     if stored == current:
         return 0
     moves = sorted(await _moves(connection), key=lambda move: move.tick.ref) if stored is not None else []
     async with connection.transaction():
-        # Page by page in key order: putting the columns together takes its time, too.
-        for begin in range(0, len(moves), _MOVED_AT_ONCE):
-            page = _columns(moves[begin : begin + _MOVED_AT_ONCE])
-            await connection.execute(statement("timers/move_ticks"), page)
+        # Chunk by chunk in key order, because building the columns takes time as well.
+        for begin in range(0, len(moves), _CHUNK):
+            columns = _columns(moves[begin : begin + _CHUNK])
+            await connection.execute(statement("timers/move_ticks"), columns)
         await connection.execute(statement("timers/write_tz_version"), {"version": current})
     if stored is not None:
         _log.info("tz data changed", before=stored, now=current, ticks_moved=len(moves))
     return len(moves)
 
 
-async def _moves(connection: Connection) -> list[Move]:
+async def _moves(connection: Connection) -> list[TickMove]:
     rows = await fetch_all(connection, "timers/read_zoned_ticks")
     moves = []
     for number, row in enumerate(rows):
@@ -76,16 +78,16 @@ async def _moves(connection: Connection) -> list[Move]:
         recurrence = parse_spec(tick.recurrence)
         following = recurrence.occurrence_after(tick.done_until or tick.armed_after)
         if following is not None:
-            move = Move(tick, following.at, recurrence.identity(following))
-            # The same instant may be another wall time now.
+            move = TickMove(tick, following.at, recurrence.identity(following))
+            # The same instant may now be another wall time.
             if move[1:] != (tick.nominal_at, tick.identity or move.identity):
                 moves.append(move)
-        if number % _ROWS_BETWEEN_BREATHS == 0:
+        if number % _ROWS_BETWEEN_YIELDS == 0:
             await asyncio.sleep(0)
     return moves
 
 
-def _columns(moves: list[Move]) -> dict[str, list[Any]]:
+def _columns(moves: list[TickMove]) -> dict[str, list[Any]]:
     return {
         "refs": [move.tick.ref for move in moves],
         "generations": [move.tick.generation for move in moves],

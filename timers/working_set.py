@@ -1,6 +1,6 @@
-"""The Python face of the working set: arm, cancel, list. Thin, because the SQL functions are the contract.
+"""Arms, cancels and lists timers. A thin layer, because the SQL functions are the contract.
 
-Every function works inside the caller's transaction and never touches the record log.
+Every function works inside the caller's transaction and never locks the record log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def arm(
     payload: dict[str, Any] | None = None,
     generation: int = 1,
 ) -> bool:
-    """True if the timer is new, false if an armed one was moved."""
+    """Arm a timer. True if it is new, False if an armed one was moved."""
     check_aware(fire_at, "fire_at")
     check_kind(kind)
     armed = await _value(
@@ -39,12 +39,12 @@ async def arm(
 
 
 async def cancel(connection: Connection, kind: str, ref: str, key: str = "") -> bool:
-    """False means that the clock won, or that it was never armed."""
+    """Cancel a timer. False if the clock has fired it, or if it was never armed."""
     return bool(await _value(connection, statement("timers/cancel"), (kind, ref, key)))
 
 
 async def cancel_all(connection: Connection, ref: str, kind: str | None = None) -> int:
-    """Every timer of one entity; how many there were."""
+    """Cancel all timers of one entity, and return how many there were."""
     return int(await _value(connection, statement("timers/cancel_all"), (ref, kind)))
 
 
@@ -63,7 +63,10 @@ async def database_now(connection: Connection) -> datetime:
 
 
 async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]) -> Any:
-    """One value, whatever row factory the caller's connection has; refusals of the SQL functions as our own error."""
+    """One value, whatever row factory the connection has.
+
+    Rejected arguments raise `InvalidInput`.
+    """
     async with connection.cursor(row_factory=tuple_row) as cursor:
         try:
             await cursor.execute(sql, parameters)

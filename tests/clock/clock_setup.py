@@ -9,7 +9,7 @@ from typing import Any
 from clock.term import Round, Term
 from tests.sql import all_rows
 from timers.schedule_spec import ScheduleSpec
-from timers.schedules import Put, find_schedule, put_schedule
+from timers.schedules import PutResult, find_schedule, put_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
@@ -23,7 +23,7 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
-async def put(connection: Connection, spec: ScheduleSpec = BEAT, **changes: Any) -> Put:
+async def put(connection: Connection, spec: ScheduleSpec = BEAT, **changes: Any) -> PutResult:
     return await put_schedule(connection, replace(spec, **changes), Actor("tester", "test", T0))
 
 

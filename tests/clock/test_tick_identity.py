@@ -16,7 +16,7 @@ from timers.identity import event_id_text
 from timers.recurrence import parse, parse_spec
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
-from timers.tz_update import follow_tz_data
+from timers.tz_update import apply_tz_data
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
@@ -109,31 +109,31 @@ async def test_a_one_shot_made_in_sql_is_known_as_one_made_in_python(
 
 
 async def test_new_tz_data_gives_the_ticks_it_moves_their_new_identity(connection: Connection) -> None:
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     await put_schedule(connection, DAILY, EARLIER)
     await connection.execute(
         "update tocsin.timer set nominal_at = nominal_at - interval '1 hour', identity = 'by older data',"
         " identity_at = nominal_at - interval '1 hour'"
     )
-    assert await follow_tz_data(connection, "2099a") == 1
+    assert await apply_tz_data(connection, "2099a") == 1
     assert await known(connection) == ("2026-03-08T02:30:00/0", IN_THE_GAP)
 
 
 async def test_an_instant_that_has_another_wall_time_now_is_known_by_that(connection: Connection) -> None:
     """Twice a day, and the zone moved by just that: the tick stays where it is, and is another occurrence."""
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     twice = ScheduleSpec("twice", {"cron": "0 8,9 * * *", "tz": "America/New_York"})
     await put_schedule(connection, twice, Actor("tester", "test", T0))
     before = await known(connection)
     await connection.execute("update tocsin.timer set identity = '2026-03-02T09:00:00/0'")
-    assert await follow_tz_data(connection, "2099a") == 1
+    assert await apply_tz_data(connection, "2099a") == 1
     assert await known(connection) == before
-    assert await follow_tz_data(connection, "2099b") == 0, "a tick that does not change is not touched"
+    assert await apply_tz_data(connection, "2099b") == 0, "a tick that does not change is not touched"
 
 
 async def test_a_tick_that_does_not_know_is_left_alone_by_new_tz_data(connection: Connection) -> None:
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     await put_schedule(connection, DAILY, EARLIER)
     await connection.execute("update tocsin.timer set identity = null, identity_at = null")
-    assert await follow_tz_data(connection, "2099a") == 0
+    assert await apply_tz_data(connection, "2099a") == 0
     assert (await schedule(connection, "daily"))["nominal_at"] == IN_THE_GAP

@@ -99,7 +99,7 @@ async def test_a_schedule_may_be_named_unless_several_have_the_name(connection: 
     ids = sorted([await failed_beat(connection, owner="plant"), await failed_beat(connection, owner="mill")])
     with pytest.raises(Refused) as refused:
         await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
-    assert str(refused.value).startswith("several schedules are called 'beat', give the ref of one: ")
+    assert str(refused.value).startswith("several schedules are called 'beat': give the ref of one: ")
     assert all(f"{one} (owner " in str(refused.value) for one in ids)
     await retry_timer(connection, "schedule-tick", ids[0], "", ACTOR)
     await arm_plain(connection, "watchdog", at(5), ref=ids[1])

@@ -42,7 +42,7 @@ from tests.timers.schedule_model import (
 from tests.waiting import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import (
-    Put,
+    PutResult,
     cancel_schedule,
     list_schedules,
     pause_schedule,
@@ -243,7 +243,7 @@ class Schedules(RuleBasedStateMachine):
             return "unchanged"
         return "changed" if row.change(row.wanted, row.rhythm, to, self.now) else None
 
-    def acted(self, work: Coroutine[Any, Any, Put], expected: str | None) -> None:
+    def acted(self, work: Coroutine[Any, Any, PutResult], expected: str | None) -> None:
         """`expected` is the outcome; None says that it is refused."""
         try:
             outcome: str | None = self.house.run(work).outcome

@@ -15,7 +15,7 @@ from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
 from tests.waiting import eventually
 from timers.schedule_spec import ScheduleSpec
-from timers.schedules import Put, cancel_schedule, find_schedule, pause_schedule, put_schedule
+from timers.schedules import PutResult, cancel_schedule, find_schedule, pause_schedule, put_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
@@ -60,7 +60,7 @@ class FireHeldOpen:
 
 
 async def overtaken(
-    connection: Connection, editor: Connection, watch: Connection, edit: asyncio.Task[Put]
+    connection: Connection, editor: Connection, watch: Connection, edit: asyncio.Task[PutResult]
 ) -> None:
     await eventually(lambda: blocked(watch, editor), "the edit waits for the fire")
     assert not edit.done()

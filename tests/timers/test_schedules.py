@@ -276,11 +276,11 @@ async def test_schedules_are_listed_next_fire_first_and_by_every_filter(connecti
         ({"payload": {"x": T0}}, "the payload of schedule 'beat' is not JSON"),
         (
             {"payload": {"x": "a\0b"}},
-            "the payload of schedule 'beat' holds a character that cannot be stored",
+            "the payload of schedule 'beat' has a character that cannot be stored",
         ),
         (
             {"payload": {"x": "\udc00"}},
-            "the payload of schedule 'beat' holds a character that cannot be stored",
+            "the payload of schedule 'beat' has a character that cannot be stored",
         ),
         ({"payload": {"x": "x" * 229_376}}, "at most 229376"),
     ],

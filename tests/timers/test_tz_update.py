@@ -15,7 +15,7 @@ from timers import tz_update
 from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import find_schedule, put_schedule
-from timers.tz_update import follow_tz_data
+from timers.tz_update import apply_tz_data
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
@@ -51,34 +51,34 @@ async def nominal(connection: Connection, name: str) -> datetime:
 async def test_only_what_depends_on_a_zone_is_computed_again(
     connection: Connection, recurrence: dict[str, str], moves: bool
 ) -> None:
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     await put_schedule(connection, ScheduleSpec("s", recurrence), ACTOR)
     right = await nominal(connection, "s")
     await pretend_the_zone_was_an_hour_ahead(connection)
-    assert await follow_tz_data(connection, "2099a") == (1 if moves else 0)
+    assert await apply_tz_data(connection, "2099a") == (1 if moves else 0)
     assert await nominal(connection, "s") == (right if moves else right - HOUR)
 
 
 async def test_the_same_version_is_looked_at_once(connection: Connection) -> None:
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
-    await follow_tz_data(connection, "2099a")
+    await apply_tz_data(connection, "2099a")
     await pretend_the_zone_was_an_hour_ahead(connection)
-    assert await follow_tz_data(connection, "2099a") == 0
-    assert await follow_tz_data(connection, "2099b") == 1
+    assert await apply_tz_data(connection, "2099a") == 0
+    assert await apply_tz_data(connection, "2099b") == 1
 
 
 async def test_a_new_database_has_nothing_to_compare_with(connection: Connection) -> None:
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await pretend_the_zone_was_an_hour_ahead(connection)
     before = await nominal(connection, "s")
-    assert await follow_tz_data(connection, "2099a") == 0
+    assert await apply_tz_data(connection, "2099a") == 0
     assert await nominal(connection, "s") == before
 
 
 async def test_many_schedules_are_computed_outside_the_transaction(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await pretend_the_zone_was_an_hour_ahead(connection)
     states: list[TransactionStatus] = []
@@ -88,15 +88,15 @@ async def test_many_schedules_are_computed_outside_the_transaction(
         return parse_spec(spec)
 
     monkeypatch.setattr("timers.tz_update.parse_spec", noting)
-    assert await follow_tz_data(connection, "2099a") == 1
+    assert await apply_tz_data(connection, "2099a") == 1
     assert states == [TransactionStatus.IDLE]
 
 
 async def test_many_ticks_are_moved_page_by_page(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("timers.tz_update._MOVED_AT_ONCE", 2)
-    await follow_tz_data(connection, "2098z")
+    monkeypatch.setattr("timers.tz_update._CHUNK", 2)
+    await apply_tz_data(connection, "2098z")
     names = [f"s-{number}" for number in range(5)]
     for name in names:
         await put_schedule(
@@ -104,21 +104,21 @@ async def test_many_ticks_are_moved_page_by_page(
         )
     right = [await nominal(connection, name) for name in names]
     await pretend_the_zone_was_an_hour_ahead(connection)
-    assert await follow_tz_data(connection, "2099a") == 5
+    assert await apply_tz_data(connection, "2099a") == 5
     assert [await nominal(connection, name) for name in names] == right
 
 
 async def test_a_tick_that_was_edited_meanwhile_is_left_alone(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await pretend_the_zone_was_an_hour_ahead(connection)
     edited = ScheduleSpec("s", {"cron": "0 11 * * *", "tz": "Europe/London"})
     monkeypatch.setattr(
         tz_update, "_moves", _after(tz_update._moves, lambda: put_schedule(connection, edited, ACTOR))
     )
-    await follow_tz_data(connection, "2099a")
+    await apply_tz_data(connection, "2099a")
     assert (await nominal(connection, "s")).hour == 11
 
 
@@ -136,10 +136,10 @@ def _after(
 async def test_a_wall_time_that_is_done_does_not_fire_again(connection: Connection) -> None:
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     first = await nominal(connection, "s")
-    await follow_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2098z")
     term = await begin_term(connection, "test")
     await term.run_once(first)
-    await follow_tz_data(connection, "2099a")
+    await apply_tz_data(connection, "2099a")
     assert await nominal(connection, "s") == first + timedelta(days=1)
     assert (await term.run_once(first + HOUR)).timers == 0
     assert len(await events(connection)) == 1

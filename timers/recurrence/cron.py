@@ -1,12 +1,13 @@
 """Cron expressions as patterns of naive wall time.
 
-Guarantee: `next_wall` gives the wall time croniter gives on naive time (a property test holds them equal),
-and None within a bounded number of steps when the calendar or a century has no match.
+Guarantee: `next_wall` returns the wall time that croniter returns on naive time (a property test
+compares them), and None within a bounded number of steps if the calendar or a century has no match.
 
-Why not croniter's own iterator: it moves field by field with relative deltas, 50 to 120 microseconds a
-step. croniter reads the expression; tables of the day's minutes and the month's days answer in about one.
+Why not croniter's own iterator: it moves field by field with relative deltas, 50 to 120
+microseconds a step. Here croniter only parses the expression; tables of the day's minutes and the
+month's days answer in about one microsecond.
 
-On failure: `InvalidInput` from `cron_text`; an expression that never fires is refused here.
+On failure: `InvalidInput` from `cron_text`; an expression that never fires is rejected here.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +17,7 @@ from functools import lru_cache
 
 from croniter import CroniterError, croniter
 
-from timers.recurrence.cron_text import refuse
+from timers.recurrence.cron_text import cron_error
 
 # Feb 29 on a given weekday's fifth turn can take 40 years; nothing that fires takes a century.
 _MAX_YEARS_AHEAD = 100
@@ -25,7 +26,7 @@ _FIRST_LOOK = datetime(2000, 1, 1)  # noqa: DTZ001 - naive wall time
 
 
 class CronPattern:
-    """Immutable but for its table of months, which any thread may rebuild."""
+    """Immutable except for its table of months, which any thread may rebuild."""
 
     __slots__ = (
         "_days_by_month",
@@ -40,11 +41,11 @@ class CronPattern:
     )
 
     def __init__(self, plain: str) -> None:
-        # The start time is given so that croniter reads no clock; only its reading of the fields is used.
+        # The start time is given so that croniter reads no clock. Only its parsed fields are used.
         try:
             parsed = croniter(plain, _FIRST_LOOK)
         except (CroniterError, ValueError, KeyError, AttributeError) as error:
-            raise refuse(plain, "it cannot be read, check the five fields") from error
+            raise cron_error(plain, "it cannot be read, check the five fields") from error
         minutes, hours, days, months, weekdays = (
             None if "*" in values else values for values in parsed.expanded
         )
@@ -123,7 +124,7 @@ class CronPattern:
 
 
 def _following_months(months: list[int]) -> tuple[int, ...]:
-    """By month: the next one that the expression names, this year's or the next year's first."""
+    """For each month, the next one that the expression names, in this year or the next."""
     return tuple(next((one for one in months if one > month), months[0]) for month in range(13))
 
 
@@ -131,7 +132,7 @@ def _following_months(months: list[int]) -> tuple[int, ...]:
 def cron_pattern(plain: str) -> CronPattern:
     pattern = CronPattern(plain)
     if pattern.next_wall(_FIRST_LOOK) is None:
-        raise refuse(plain, "it never fires: no month has such a day, check day of month and month")
+        raise cron_error(plain, "it never fires: no month has such a day, check day of month and month")
     return pattern
 
 
@@ -140,7 +141,7 @@ def _whole(values: list[str] | None, every: range) -> list[int]:
 
 
 def _nearest_weekday(day: int, first_weekday: int, length: int) -> int:
-    """Monday to Friday, never in another month."""
+    """The nearest day from Monday to Friday in the same month."""
     weekday = (first_weekday + day - 1) % 7
     if weekday == 5:
         return day - 1 if day > 1 else day + 2

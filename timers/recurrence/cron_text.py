@@ -1,12 +1,12 @@
-"""The cron dialect: what an expression may say, and its one plain spelling.
+"""The cron dialect: the accepted expressions, and their one plain spelling.
 
-Guarantee: an accepted expression has five fields and one meaning. The result is plain:
-aliases are expanded and `H` is replaced by a number that depends on the schedule's identity alone, so it
-stays the same in every process and after every upgrade.
+Guarantee: an accepted expression has five fields and one meaning. The result is plain: aliases are
+expanded, and `H` is replaced by a number that depends on the schedule's name alone, so it stays the
+same in every process and after every upgrade.
 
 Why so strict: cron parsers accept much and disagree. `5-5` is every minute in one and the fifth in
-another, six fields put seconds first or last, `59/15` means four different things, `*/2` in one day field
-is either AND or OR with the other. Whoever wrote it meant something else; saying so at load is cheap.
+another, six fields put seconds first or last, `59/15` means four different things, `*/2` in one day
+field is either AND or OR with the other. Rejecting such an expression when it is loaded is cheap.
 
 On failure: `InvalidInput` that names the field, the offending part, and what to write instead.
 """
@@ -41,7 +41,7 @@ _HASHED = re.compile(r"h(?:\(([0-9]{1,2})-([0-9]{1,2})\))?(?:/([0-9]{1,2}))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CronField:
     name: str
     low: int
     high: int
@@ -51,16 +51,16 @@ class Field:
 
     @property
     def size(self) -> int:
-        """How many different values there are: Sunday is both 0 and 7."""
+        """The number of different values: Sunday is both 0 and 7."""
         return self.high - self.low + 1 - (self.high == 7)
 
 
 FIELDS = (
-    Field("minute", 0, 59),
-    Field("hour", 0, 23),
-    Field("day of month", 1, 31, hash_high=28),
-    Field("month", 1, 12, _MONTHS, 1),
-    Field("day of week", 0, 7, _WEEKDAYS, 0, hash_high=6),
+    CronField("minute", 0, 59),
+    CronField("hour", 0, 23),
+    CronField("day of month", 1, 31, hash_high=28),
+    CronField("month", 1, 12, _MONTHS, 1),
+    CronField("day of week", 0, 7, _WEEKDAYS, 0, hash_high=6),
 )
 _DAY, _WEEKDAY = 2, 4
 
@@ -76,30 +76,30 @@ def plain_cron(text: str, hash_id: str) -> str:
         plain.append(resolved)
     _check_days(plain[_DAY], plain[_WEEKDAY], text)
     joined = " ".join(plain)
-    if len(joined) > MAX_CHARACTERS:  # or it could not be read again
-        raise refuse(
+    if len(joined) > MAX_CHARACTERS:  # it could not be parsed again
+        raise cron_error(
             text, f"it is longer than {MAX_CHARACTERS} characters once H is resolved: shorten its lists"
         )
     return joined
 
 
 def is_interval_like(plain: str) -> bool:
-    """Debian cron's rule: a leading `*` in minute or hour means "every so often", not "at this time"."""
+    """Whether a leading `*` in minute or hour makes it an interval, as in Debian cron."""
     minute, hour = plain.split(" ")[:2]
     return minute.startswith("*") or hour.startswith("*")
 
 
-def refuse(text: str, problem: str) -> InvalidInput:
+def cron_error(text: str, problem: str) -> InvalidInput:
     return InvalidInput(f"cron {text[:MAX_CHARACTERS]!r}: {problem}")
 
 
 def _split(text: str) -> list[str]:
     if len(text) > MAX_CHARACTERS:
-        raise refuse(
+        raise cron_error(
             text, f"{len(text)} characters are too many, at most {MAX_CHARACTERS}: use several schedules"
         )
     if not text.isascii() or not text.strip().isprintable():
-        raise refuse(text, "use ASCII digits, letters and spaces only")
+        raise cron_error(text, "use ASCII digits, letters and spaces only")
     lowered = text.lower()
     if lowered.startswith("@"):
         known = ", ".join(_ALIASES)
@@ -108,47 +108,49 @@ def _split(text: str) -> list[str]:
             if lowered == "@reboot"
             else f"use one of {known}"
         )
-        raise refuse(text, f"unknown alias: {hint}, or '@every 10s'")
+        raise cron_error(text, f"unknown alias: {hint}, or '@every 10s'")
     if lowered.startswith(("tz=", "cron_tz=")):
-        raise refuse(text, "a timezone does not belong in the expression: set 'tz' beside it")
+        raise cron_error(text, "a timezone does not belong in the expression: set 'tz'")
     fields = lowered.split()
     if len(fields) in (6, 7):
-        raise refuse(
+        raise cron_error(
             text,
             f"{len(fields)} fields; give 5 (minute hour day-of-month month day-of-week). "
             "For less than a minute use 'every: 10s'; for years use 'starts_at' and 'ends_at'",
         )
     if len(fields) != 5:
-        raise refuse(text, f"{len(fields)} fields; give 5 (minute hour day-of-month month day-of-week)")
+        raise cron_error(text, f"{len(fields)} fields; give 5 (minute hour day-of-month month day-of-week)")
     return fields
 
 
-def _resolve_hashed(field: Field, part: str, seed: str, text: str) -> str:
+def _resolve_hashed(field: CronField, part: str, seed: str, text: str) -> str:
     if "h" not in re.sub(r"[a-z]{3}", "", part):
         return part
     match = _HASHED.fullmatch(part)
     if match is None:
-        raise refuse(text, f"{part!r} in {field.name}: write H, H/15, H(0-29) or H(0-29)/10")
+        raise cron_error(text, f"{part!r} in {field.name}: write H, H/15, H(0-29) or H(0-29)/10")
     low = int(match[1]) if match[1] else field.low
     high = int(match[2]) if match[2] else (field.hash_high or field.high)
     if not field.low <= low < high <= field.high:
-        raise refuse(text, f"{part!r} in {field.name}: the range must lie within {field.low}-{field.high}")
+        raise cron_error(
+            text, f"{part!r} in {field.name}: the range must lie within {field.low}-{field.high}"
+        )
     number = int.from_bytes(hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:8], "big")
     if match[3] is None:
         return str(low + number % (high - low + 1))
     step = int(match[3])
     if not 1 <= step <= high - low:
-        raise refuse(text, f"the step of {part!r} in {field.name} must be from 1 to {high - low}")
+        raise cron_error(text, f"the step of {part!r} in {field.name} must be from 1 to {high - low}")
     return f"{low + number % step}-{high}/{step}"
 
 
-def _check_field(position: int, field: Field, part: str, text: str) -> None:
+def _check_field(position: int, field: CronField, part: str, text: str) -> None:
     for item in part.split(","):
         if position in (_DAY, _WEEKDAY) and item == "?" and part == "?":
             continue
         if (star := _STAR.fullmatch(item)) is not None:
             if part != item:
-                raise refuse(
+                raise cron_error(
                     text, f"{part!r} in {field.name}: '*' already covers everything, leave out the rest"
                 )
             _check_step(field, item, star[1], text)
@@ -158,47 +160,47 @@ def _check_field(position: int, field: Field, part: str, text: str) -> None:
             _check_range(field, item, text)
 
 
-def _check_range(field: Field, item: str, text: str) -> None:
+def _check_range(field: CronField, item: str, text: str) -> None:
     match = _RANGE.fullmatch(item)
     if match is None:
-        raise refuse(text, f"{item[:32]!r} in {field.name} {_item_hint(field, item)}")
+        raise cron_error(text, f"{item[:32]!r} in {field.name} {_item_hint(field, item)}")
     low = _number(field, match[1], text)
     if match[2] is None:
         if match[3] is None:
             return
         if low >= field.high - (field.high == 7):
-            raise refuse(
+            raise cron_error(
                 text,
                 f"{item!r} in {field.name} starts at the last value: write '*/{match[3]}' or {match[1]!r}",
             )
     else:
         high = _number(field, match[2], text)
         if low == high or (field.high == 7 and low % 7 == high % 7 and (low, high) != (0, 7)):
-            raise refuse(
+            raise cron_error(
                 text, f"{item!r} in {field.name} is an equal range: write {match[1]!r}, or '*' for all"
             )
         if low > high and match[3] is not None:
-            raise refuse(
+            raise cron_error(
                 text, f"{item!r} in {field.name}: a range that wraps cannot have a step, write the values out"
             )
     _check_step(field, item, match[3], text)
 
 
-def _check_step(field: Field, item: str, step: str | None, text: str) -> None:
+def _check_step(field: CronField, item: str, step: str | None, text: str) -> None:
     largest = field.size - 1
     if step is not None and not 1 <= int(step) <= largest:
-        raise refuse(text, f"the step of {item!r} in {field.name} must be from 1 to {largest}")
+        raise cron_error(text, f"the step of {item!r} in {field.name} must be from 1 to {largest}")
 
 
-def _number(field: Field, value: str, text: str) -> int:
+def _number(field: CronField, value: str, text: str) -> int:
     if value.isdigit():
         number = int(value)
         if not field.low <= number <= field.high:
-            raise refuse(text, f"{value!r} in {field.name} is outside {field.low}-{field.high}")
+            raise cron_error(text, f"{value!r} in {field.name} is outside {field.low}-{field.high}")
         return number
     if value not in field.names:
         known = f", use {field.names[0]} to {field.names[-1]}" if field.names else ", use numbers"
-        raise refuse(text, f"{value!r} in {field.name} is not a name it knows{known}")
+        raise cron_error(text, f"{value!r} in {field.name} is not a name it knows{known}")
     return field.names.index(value) + field.first_name
 
 
@@ -209,27 +211,27 @@ def _is_day_special(item: str, part: str, text: str) -> bool:
     if nearest is None:
         return False
     if part != item:
-        raise refuse(text, f"{part!r} in day of month: W stands alone, use several schedules")
+        raise cron_error(text, f"{part!r} in day of month: W stands alone, use several schedules")
     if not 1 <= int(nearest[1]) <= 28:
-        raise refuse(text, f"{item!r} in day of month: give 1W to 28W, not every month has later days")
+        raise cron_error(text, f"{item!r} in day of month: give 1W to 28W, not every month has later days")
     return True
 
 
-def _is_weekday_special(field: Field, item: str, part: str, text: str) -> bool:
+def _is_weekday_special(field: CronField, item: str, part: str, text: str) -> bool:
     nth, last = _NTH.fullmatch(item), _LAST_WEEKDAY.fullmatch(item)
     if nth is None and last is None:
         return False
     if not all(_NTH.fullmatch(other) or _LAST_WEEKDAY.fullmatch(other) for other in part.split(",")):
-        raise refuse(
+        raise cron_error(
             text, f"{part!r} in day of week: do not mix plain days with '#' or 'L', use two schedules"
         )
     _number(field, (nth or last or [""])[1], text)
     if nth is not None and not 1 <= int(nth[2][:3]) <= 5:
-        raise refuse(text, f"{item!r} in day of week: the number after '#' is 1 to 5")
+        raise cron_error(text, f"{item!r} in day of week: the number after '#' is 1 to 5")
     return True
 
 
-def _item_hint(field: Field, item: str) -> str:
+def _item_hint(field: CronField, item: str) -> str:
     if item == "r" or item.startswith(("r(", "r/")):
         return "is random at every start: use H, which stays the same for a schedule"
     if field.name == "day of month" and ("w" in item or item.startswith("l-") or item.endswith("-l")):
@@ -244,14 +246,17 @@ def _item_hint(field: Field, item: str) -> str:
 
 
 def _check_days(day: str, weekday: str, text: str) -> None:
-    """Both restricted is OR everywhere; a starred or complete one beside a restricted one is not."""
+    """Reject day fields on which cron dialects disagree.
+
+    Two restricted fields are OR everywhere; a starred or complete one with a restricted one is not.
+    """
     for part, other, name, whole in ((day, weekday, "day of month", 31), (weekday, day, "day of week", 7)):
         if other in ("*", "?") or part in ("*", "?"):
             continue
         if part.startswith("*") or _covers_all(part, whole):
-            raise refuse(
+            raise cron_error(
                 text,
-                f"{part!r} in {name} beside {other!r}: cron dialects disagree whether both or either must "
+                f"{part!r} in {name} with {other!r}: cron dialects disagree whether both or either must "
                 "match. Write '*' in one of the two day fields, or list the days",
             )
 

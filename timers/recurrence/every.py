@@ -1,13 +1,14 @@
 """Fixed intervals on elapsed time: `every: 10s`.
 
-Guarantee: the occurrences are the anchor plus whole multiples of the interval, the anchor first. Counting
-and finding the latest are arithmetic: a year of a one-second schedule costs the same as a minute.
+Guarantee: the occurrences are the anchor plus whole multiples of the interval, the anchor first.
+Counting them and finding the latest are arithmetic: a year of a one-second schedule costs the same
+as a minute.
 
-Why elapsed time: "every 6 hours" across a change of the clocks is still six hours. Who wants 06:00 and
-12:00 on the wall writes a cron expression.
+Why elapsed time: "every 6 hours" across a change of the clocks is still six hours. For 06:00 and
+12:00 on the wall, write a cron expression.
 
-On failure: an interval shorter than 100 ms is `InvalidInput`; beyond the calendar's end, `OverflowError`,
-which `Recurrence` turns into "no more fires".
+On failure: an interval shorter than 100 ms is `InvalidInput`; beyond the end of the calendar,
+`OverflowError`, which `Recurrence` turns into "no more fires".
 """
 
 from datetime import datetime, timedelta

@@ -1,11 +1,14 @@
-"""What a recurrence produces, and what every way of recurring must be able to do."""
+"""The result of a recurrence, and the interfaces of its implementations."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 
 class Occurrence(NamedTuple):
-    """One nominal time. `wall` and `fold` identify a fixed-time one, whatever later tz data says."""
+    """One nominal time.
+
+    `wall` and `fold` identify a fixed-time one, independent of later tz data.
+    """
 
     at: datetime
     wall: datetime | None
@@ -17,14 +20,14 @@ class WallPattern(Protocol):
     """A set of naive wall times."""
 
     def next_wall(self, after: datetime) -> datetime | None:
-        """The first wall time strictly after, or None when there is none."""
+        """The first wall time strictly after `after`, or None."""
 
     def times_of_day(self) -> tuple[timedelta, ...]:
-        """A superset of the times of day it can name, sorted; for the shortest distance."""
+        """A superset of the times of day it can name, sorted. Used for the shortest distance."""
 
 
 class Source(Protocol):
-    """A set of instants: one of interval-like, fixed-time, every, once."""
+    """A set of instants: interval-like, fixed-time, every or once."""
 
     def after(self, instant: datetime) -> Occurrence | None:
         """The first occurrence strictly after an aware UTC instant."""

@@ -1,9 +1,11 @@
 """One-shots: `at:` an absolute instant, or a wall time in the schedule's timezone.
 
-Guarantee: an instant (`2026-03-10T14:00:00Z`, any offset) fires once, whatever the tz data says. A wall
-time (no offset) follows the timezone, its gaps, folds and later corrections, like any fixed time.
+Guarantee: an instant (`2026-03-10T14:00:00Z`, any offset) fires once, independent of tz data. A
+wall time (no offset) follows the timezone, its gaps, folds and later corrections, like any fixed
+time.
 
-Why two: "when the contract ends" is an instant, "9am on moving day" is whatever 9am will be by then.
+Why two: "when the contract ends" is an instant, "9am on moving day" depends on the clocks of that
+day.
 
 On failure: `InvalidInput` with both spellings.
 """
@@ -51,7 +53,7 @@ class OneWall:
 
 
 def parse_iso(text: str) -> datetime | None:
-    """An aware UTC instant, a naive wall time, or None when the text is neither."""
+    """An aware UTC instant, a naive wall time, or None if the text is neither."""
     match = _ISO.fullmatch(text.strip()) if len(text) <= 64 and text.isascii() else None
     if match is None:
         return None

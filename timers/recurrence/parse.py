@@ -1,14 +1,14 @@
-"""From what an author wrote to a `Recurrence`.
+"""Parses what an author wrote into a `Recurrence`.
 
-Guarantee: whatever comes back fires at least once, cannot hang the clock, and has a canonical
-specification in which everything that depends on the moment of creation is already decided: `H` is a
-number, `COUNT` is an `UNTIL`, `@every` is `every`, the anchor is an instant. Equal specifications give
-the same object, so their results are shared.
+Guarantee: the result fires at least once, cannot hang the clock, and has a canonical specification
+in which everything that depends on the moment of creation is decided: `H` is a number, `COUNT` is
+an `UNTIL`, `@every` is `every`, the anchor is an instant. Equal specifications give the same
+object, so their results are shared.
 
-Why a canonical form: it is stored with the schedule, compared to see whether an edit changed anything, and
-read again by every later process.
+Why a canonical form: it is stored with the schedule, compared to see whether an edit changed
+anything, and parsed again by every later process.
 
-On failure: `InvalidInput`, in under 100 ms whatever the input.
+On failure: `InvalidInput`, in under 100 ms for any input.
 """
 
 import json
@@ -35,13 +35,13 @@ _GAPS = ("forward", "skip")
 _FOLDS = ("first", "second", "both")
 _INSTANTS = ("anchor", "starts_at", "ends_at")
 _SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates"}
-# The first occurrence is sought from here, so that the epoch itself, the default anchor, counts.
-_FIRST_LOOK = EPOCH - timedelta(days=1)
+# The first occurrence is searched from here, so that the epoch itself, the default anchor, counts.
+_SEARCH_FROM = EPOCH - timedelta(days=1)
 _SIZE = 131_072
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecurrenceArguments:
     """The arguments of `parse`, hashable."""
 
     kind: str
@@ -75,13 +75,13 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
     ends_at: datetime | None = None,
     hash_id: str = "",
 ) -> Recurrence:
-    given = [
+    kinds = [
         (kind, text) for kind, text in zip(_KINDS, (cron, rrule, every, at), strict=True) if text is not None
     ]
-    if len(given) != 1:
-        named = " and ".join(kind for kind, _ in given) or "none of them"
+    if len(kinds) != 1:
+        named = " and ".join(kind for kind, _ in kinds) or "none of them"
         raise InvalidInput(f"a recurrence is exactly one of cron, rrule, every or at: {named} was given")
-    kind, text = given[0]
+    kind, text = kinds[0]
     if isinstance(exdates, str) or isinstance(rdates, str):
         raise InvalidInput("exdates and rdates are lists of wall times", remedy="put the text in a list")
     texts = (
@@ -98,7 +98,7 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
     ):
         if not isinstance(value, str):
             raise InvalidInput(f"{name} {str(value)[:80]!r} is not a text", remedy="put it in quotes")
-    asked = Asked(
+    arguments = RecurrenceArguments(
         kind=kind,
         text=text,
         tz=tz,
@@ -112,13 +112,13 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
         ends_at=None if ends_at is None else as_utc(ends_at, "ends_at"),
         hash_id=hash_id,
     )
-    return _parse_asked(asked)
+    return _parse_arguments(arguments)
 
 
 def parse_spec(spec: Mapping[str, object]) -> Recurrence:
     """The inverse of `Recurrence.spec`, cached by content.
 
-    It does not ask again whether it ever fires: newer tz data must not make a stored one unreadable.
+    It does not check again that it fires: newer tz data must not make a stored one unreadable.
     """
     return _parse_spec_text(_key(spec))
 
@@ -129,10 +129,10 @@ def _parse_spec_text(text: str) -> Recurrence:
     unknown = sorted(set(spec) - _SPEC_KEYS)
     if unknown or len(set(spec) & set(_KINDS)) != 1:
         raise InvalidInput(
-            f"{text[:200]} is not a recurrence specification", remedy="use what Recurrence.spec gave"
+            f"{text[:200]} is not a recurrence specification", remedy="use the value of Recurrence.spec"
         )
     kind = next(kind for kind in _KINDS if kind in spec)
-    asked = Asked(
+    arguments = RecurrenceArguments(
         kind=kind,
         text=str(spec[kind]),
         tz=str(spec.get("tz", "UTC")),
@@ -144,20 +144,20 @@ def _parse_spec_text(text: str) -> Recurrence:
         hash_id="",
         **{name: _instant(spec[name]) if name in spec else None for name in _INSTANTS},
     )
-    _check(asked)
-    return _by_key(_key(_canonical(asked)))
+    _check(arguments)
+    return _by_key(_key(_canonical(arguments)))
 
 
 @lru_cache(maxsize=_SIZE)
-def _parse_asked(asked: Asked) -> Recurrence:
-    _check(asked)
+def _parse_arguments(arguments: RecurrenceArguments) -> Recurrence:
+    _check(arguments)
     try:
-        recurrence = _by_key(_key(_canonical(asked)))
+        recurrence = _by_key(_key(_canonical(arguments)))
     except OverflowError:
         raise InvalidInput(
-            f"{asked.kind} {asked.text[:128]!r} leaves the calendar", remedy="check its dates"
+            f"{arguments.kind} {arguments.text[:128]!r} leaves the calendar", remedy="check its dates"
         ) from None
-    if recurrence.occurrence_after(_FIRST_LOOK) is None:
+    if recurrence.occurrence_after(_SEARCH_FROM) is None:
         raise InvalidInput(
             f"{recurrence.describe()} never fires",
             remedy="check its days, dst_gap, UNTIL, starts_at and ends_at",
@@ -171,7 +171,7 @@ def _key(spec: Mapping[str, object]) -> str:
 
 @lru_cache(maxsize=_SIZE)
 def _by_key(key: str) -> Recurrence:
-    """Built from a canonical specification: equal recurrences are one object."""
+    """Build from a canonical specification. Equal recurrences are one object."""
     spec = json.loads(key)
     instants = {name: _instant(spec[name]) for name in _INSTANTS if name in spec}
     kind = next(kind for kind in _KINDS if kind in spec)
@@ -179,36 +179,44 @@ def _by_key(key: str) -> Recurrence:
     return Recurrence(source, spec, key, bounds(instants.get("starts_at"), instants.get("ends_at")))
 
 
-def _check(asked: Asked) -> None:
-    zone(asked.tz)
-    if asked.dst_gap not in _GAPS:
-        raise InvalidInput(f"dst_gap {asked.dst_gap!r} is unknown", remedy=f"use {' or '.join(_GAPS)}")
-    if asked.dst_fold not in _FOLDS:
-        raise InvalidInput(f"dst_fold {asked.dst_fold!r} is unknown", remedy=f"use {', '.join(_FOLDS)}")
-    if asked.kind != "rrule" and (asked.dtstart is not None or asked.exdates or asked.rdates):
-        raise InvalidInput(f"dtstart, exdates and rdates belong to an rrule, not to {asked.kind}")
-    if asked.starts_at is not None and asked.ends_at is not None and asked.ends_at < asked.starts_at:
+def _check(arguments: RecurrenceArguments) -> None:
+    zone(arguments.tz)
+    if arguments.dst_gap not in _GAPS:
+        raise InvalidInput(f"dst_gap {arguments.dst_gap!r} is unknown", remedy=f"use {' or '.join(_GAPS)}")
+    if arguments.dst_fold not in _FOLDS:
+        raise InvalidInput(f"dst_fold {arguments.dst_fold!r} is unknown", remedy=f"use {', '.join(_FOLDS)}")
+    if arguments.kind != "rrule" and (arguments.dtstart is not None or arguments.exdates or arguments.rdates):
+        raise InvalidInput(f"dtstart, exdates and rdates belong to an rrule, not to {arguments.kind}")
+    if (
+        arguments.starts_at is not None
+        and arguments.ends_at is not None
+        and arguments.ends_at < arguments.starts_at
+    ):
         raise InvalidInput(
-            f"ends_at {instant_text(asked.ends_at)} is before starts_at {instant_text(asked.starts_at)}"
+            f"ends_at {instant_text(arguments.ends_at)} is before starts_at {instant_text(arguments.starts_at)}"
         )
 
 
-def _canonical(asked: Asked) -> dict[str, object]:
-    spec: dict[str, object] = {"tz": asked.tz, "dst_gap": asked.dst_gap, "dst_fold": asked.dst_fold}
-    for name, instant in (("starts_at", asked.starts_at), ("ends_at", asked.ends_at)):
+def _canonical(arguments: RecurrenceArguments) -> dict[str, object]:
+    spec: dict[str, object] = {
+        "tz": arguments.tz,
+        "dst_gap": arguments.dst_gap,
+        "dst_fold": arguments.dst_fold,
+    }
+    for name, instant in (("starts_at", arguments.starts_at), ("ends_at", arguments.ends_at)):
         if instant is not None:
             spec[name] = instant_text(instant)
-    text = asked.text
-    if asked.kind == "cron" and text[:64].strip().lower().startswith(EVERY_ALIAS):
-        return spec | _canonical_every(text.strip()[len(EVERY_ALIAS) :].strip(), asked.anchor)
-    if asked.kind == "cron":
-        return spec | {"cron": plain_cron(text, asked.hash_id).upper()}
-    if asked.kind == "every":
-        return spec | _canonical_every(text, asked.anchor)
-    if asked.kind == "rrule":
-        lists = (asked.exdates, asked.rdates)
+    text = arguments.text
+    if arguments.kind == "cron" and text[:64].strip().lower().startswith(EVERY_ALIAS):
+        return spec | _canonical_every(text.strip()[len(EVERY_ALIAS) :].strip(), arguments.anchor)
+    if arguments.kind == "cron":
+        return spec | {"cron": plain_cron(text, arguments.hash_id).upper()}
+    if arguments.kind == "every":
+        return spec | _canonical_every(text, arguments.anchor)
+    if arguments.kind == "rrule":
+        lists = (arguments.exdates, arguments.rdates)
         return spec | canonical_rule(
-            text, asked.dtstart, lists, asked.anchor, (zone(asked.tz), asked.dst_fold)
+            text, arguments.dtstart, lists, arguments.anchor, (zone(arguments.tz), arguments.dst_fold)
         )
     at = parse_at(text)
     return spec | {"at": at.isoformat() if at.tzinfo is None else instant_text(at)}

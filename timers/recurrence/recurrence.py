@@ -1,12 +1,14 @@
 """A recurrence: the nominal times of a schedule, as a pure function of an instant.
 
-Guarantee: `next_after` is strictly increasing and depends on nothing but the specification and the tz
-data. Equal recurrences are one object (see `parse`), so what it has worked out is shared by all schedules that have it.
+Guarantee: `next_after` is strictly increasing and depends only on the specification and the tz
+data. Equal recurrences are one object (see `parse`), so what it has computed is shared by all
+schedules that have it.
 
-Why no memory of answers: equal ticks of a batch are decided once by the clock, and a hundred thousand different
-recurrences each ask a new question every time.
+Why results are not cached: the clock decides equal ticks of a batch once, and a hundred thousand
+different recurrences each ask for a new time every time.
 
-On failure: a naive instant is `InvalidInput`. The end of the calendar, of the rule, or of `ends_at` is None.
+On failure: a naive instant is `InvalidInput`. The end of the calendar, of the rule, or of `ends_at`
+is None.
 """
 
 from collections.abc import Mapping
@@ -23,7 +25,7 @@ _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 
 
 class Recurrence:
-    """Immutable; equal when the canonical specifications are equal."""
+    """Immutable. Two are equal if their canonical specifications are."""
 
     __slots__ = ("_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
 
@@ -38,7 +40,7 @@ class Recurrence:
 
     @property
     def spec(self) -> dict[str, object]:
-        """Canonical keyword arguments, ready for JSON: `parse_spec(spec)` gives an equal recurrence."""
+        """Canonical keyword arguments for JSON. `parse_spec(spec)` returns an equal recurrence."""
         return dict(self._spec)
 
     def next_after(self, instant: datetime) -> datetime | None:
@@ -51,7 +53,7 @@ class Recurrence:
         return self._find(instant)
 
     def occurrences(self, after: datetime, until: datetime, limit: int) -> list[Occurrence]:
-        """Those in (after, until], oldest first, at most `limit`."""
+        """The occurrences in (after, until], oldest first, at most `limit`."""
         found: list[Occurrence] = []
         instant, end = as_utc(after, "after"), as_utc(until, "until")
         while len(found) < limit:
@@ -64,11 +66,11 @@ class Recurrence:
 
     @property
     def is_divided(self) -> bool:
-        """Counting its occurrences is a division, not a walk."""
+        """Whether occurrences are counted by division and not one by one."""
         return isinstance(self._source, Every)
 
     def count_between(self, after: datetime, until: datetime, limit: int = 10_000) -> tuple[int, bool]:
-        """How many lie in (after, until], and whether there may be more than that."""
+        """The number of occurrences in (after, until], and whether there may be more."""
         after, until = self._clip(after, until)
         if isinstance(self._source, Every):
             return (self._source.count(after, until), False)
@@ -80,28 +82,32 @@ class Recurrence:
         return (count, False)
 
     def latest_between(self, after: datetime, until: datetime) -> Occurrence | None:
-        """The most recent in (after, until]."""
+        """The last occurrence in (after, until]."""
         after, until = self._clip(after, until)
         if until <= after:
             return None
         if isinstance(self._source, Every):
             return self._source.latest(after, until)
-        # Look back over windows that double, so the walk forward stays short however long the outage was.
+        # Search back in windows that double, so that the walk forward stays short after a long
+        # outage.
         window = timedelta(minutes=1)
         while True:
             start = max(until - window, after) if until - after > window else after
-            found = self._find(start)
-            if found is not None and found.at <= until:
+            latest = self._find(start)
+            if latest is not None and latest.at <= until:
                 break
             if start <= after:
                 return None
             window *= 2
-        while (following := self._find(found.at)) is not None and following.at <= until:
-            found = following
-        return found
+        while (following := self._find(latest.at)) is not None and following.at <= until:
+            latest = following
+        return latest
 
     def identity(self, occurrence: Occurrence) -> str:
-        """Wall time and fold for fixed-time, the instant for interval-like: what must not fire twice."""
+        """The identity of an occurrence, which must not fire twice.
+
+        Wall time and fold for fixed times, the instant for interval-like ones.
+        """
         if occurrence.wall is not None:
             return f"{occurrence.wall.isoformat()}/{occurrence.fold}"
         return instant_text(occurrence.at)
@@ -119,12 +125,12 @@ class Recurrence:
         elif instant < _BEGINNING:
             instant = _BEGINNING
         try:
-            found = self._source.after(instant)
+            occurrence = self._source.after(instant)
         except OverflowError:
             return None
-        if found is None or (self._ends_at is not None and found.at > self._ends_at):
+        if occurrence is None or (self._ends_at is not None and occurrence.at > self._ends_at):
             return None
-        return found
+        return occurrence
 
     def _clip(self, after: datetime, until: datetime) -> tuple[datetime, datetime]:
         after, until = as_utc(after, "after"), as_utc(until, "until")
@@ -143,7 +149,7 @@ class Recurrence:
 
 
 class RecurrenceBounds(NamedTuple):
-    """`starts_after` is just before the first instant that may fire, `ends_at` the last one that may."""
+    """`starts_after` is just before the first instant that may fire, `ends_at` is the last one."""
 
     starts_after: datetime | None
     ends_at: datetime | None

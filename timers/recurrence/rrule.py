@@ -1,12 +1,12 @@
-"""RRULE recurrences: dates of a rule, plus RDATEs, minus EXDATEs.
+"""RRULE recurrences: the dates of a rule, plus RDATEs, minus EXDATEs.
 
-Guarantee: DAILY and coarser rules, and finer ones with BY parts, name wall times; HOURLY, MINUTELY and
-SECONDLY without BY parts run on elapsed time from DTSTART. COUNT becomes UNTIL when the rule is created,
-counted before EXDATEs as RFC 5545 says; UNTIL in UTC becomes wall time then.
+Guarantee: DAILY and coarser rules, and finer ones with BY parts, name wall times; HOURLY, MINUTELY
+and SECONDLY without BY parts run on elapsed time from DTSTART. COUNT becomes UNTIL when the rule is
+created, counted before EXDATEs as RFC 5545 requires; UNTIL in UTC becomes wall time then.
 
-Why COUNT goes: counting from DTSTART at every fire costs more with every fire.
+Why COUNT is replaced: counting from DTSTART costs more with every fire.
 
-On failure: `InvalidInput` at creation; afterwards a rule without further dates gives None.
+On failure: `InvalidInput` at creation; later, a rule without further dates returns None.
 """
 
 from bisect import bisect_right
@@ -19,7 +19,7 @@ from timers.recurrence.every import Every
 from timers.recurrence.occurrence import Occurrence, Source
 from timers.recurrence.once import parse_wall
 from timers.recurrence.rrule_days import BudgetSpent, times_of_day, walls
-from timers.recurrence.rrule_text import Rule, parse_rule, parse_until, refuse
+from timers.recurrence.rrule_text import RRule, parse_rule, parse_until, refuse
 from timers.recurrence.wall_time import FixedTime, resolve, to_wall
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import EPOCH, MICROSECOND
@@ -33,19 +33,20 @@ _UNITS = {"HOURLY": timedelta(hours=1), "MINUTELY": timedelta(minutes=1), "SECON
 
 
 class RulePattern:
-    """A wall pattern; it keeps a window of the dates it computed last, because fires ask in order."""
+    """A wall pattern. It keeps a window of the last computed dates, because fires ask in order."""
 
     __slots__ = ("_dtstart", "_exdates", "_rdates", "_rule", "_until", "_window")
 
     def __init__(
-        self, rule: Rule, dtstart: datetime, exdates: Sequence[datetime], rdates: Sequence[datetime]
+        self, rule: RRule, dtstart: datetime, exdates: Sequence[datetime], rdates: Sequence[datetime]
     ) -> None:
         self._rule = rule
         self._dtstart = dtstart
         self._exdates = frozenset(exdates)
         self._rdates = sorted(rdates)
         self._until = parse_until(rule.until)[0] if rule.until is not None else _END
-        # (asked after, dates that follow, whether they are the last); replaced whole: threads may share it.
+        # (searched after, following dates, whether they are the last). Replaced whole: threads may
+        # share it.
         self._window: tuple[datetime, list[datetime], bool] = (_END, [], False)
 
     def next_wall(self, after: datetime) -> datetime | None:
@@ -89,7 +90,7 @@ class RulePattern:
 
 
 class ElapsedRule:
-    """A fixed interval that ends, with dates taken out and put in."""
+    """A fixed interval that ends, with excluded and added dates."""
 
     __slots__ = ("_every", "_exdates", "_rdates", "_until", "_zone")
 
@@ -142,7 +143,7 @@ def canonical_rule(
     anchor: datetime | None,
     policy: tuple[ZoneInfo, str],
 ) -> dict[str, object]:
-    """The part of the specification an rrule has: `rrule`, `dtstart` and, when there are any, its dates."""
+    """The keys of an rrule in the specification: `rrule`, `dtstart` and its dates, if any."""
     tz, dst_fold = policy
     rule = parse_rule(text)
     start = _whole_seconds(dtstart, "dtstart") if dtstart is not None else None
@@ -176,12 +177,12 @@ def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> Source:
     return ElapsedRule(every, until, frozenset(exdates), extra, tz)
 
 
-def _ending(text: str, rule: Rule, dtstart: datetime, tz: ZoneInfo, dst_fold: str) -> Rule:
-    """The same rule with neither COUNT nor, for wall time, an UNTIL in UTC."""
+def _ending(text: str, rule: RRule, dtstart: datetime, tz: ZoneInfo, dst_fold: str) -> RRule:
+    """The same rule without COUNT and, for wall time, without an UNTIL in UTC."""
     if rule.until is not None:
         until, is_utc = parse_until(rule.until)
         if rule.runs_on_elapsed_time():
-            # A wall time may come twice; the end of elapsed time is an instant, the later of the two.
+            # A wall time may come twice. The end of elapsed time is the later of the two instants.
             instant = _until_instant(rule, tz)
             return rule.ending(None if instant is None else f"{instant:%Y%m%dT%H%M%S}Z")
         return rule.ending(f"{to_wall(until.replace(tzinfo=UTC), tz) if is_utc else until:%Y%m%dT%H%M%S}")
@@ -197,8 +198,8 @@ def _ending(text: str, rule: Rule, dtstart: datetime, tz: ZoneInfo, dst_fold: st
     return rule.ending(None if last is None else f"{last:%Y%m%dT%H%M%S}")
 
 
-def _last_counted(text: str, rule: Rule, dtstart: datetime) -> datetime | None:
-    """The COUNT-th date; None when the calendar ends before it."""
+def _last_counted(text: str, rule: RRule, dtstart: datetime) -> datetime | None:
+    """The COUNT-th date; None if the calendar ends before it."""
     last = None
     counted = 0
     try:
@@ -215,7 +216,7 @@ def _last_counted(text: str, rule: Rule, dtstart: datetime) -> datetime | None:
     return None
 
 
-def _until_instant(rule: Rule, tz: ZoneInfo) -> datetime | None:
+def _until_instant(rule: RRule, tz: ZoneInfo) -> datetime | None:
     if rule.until is None:
         return None
     until, is_utc = parse_until(rule.until)

@@ -1,12 +1,14 @@
-"""The wall times of an RRULE, from any position, in bounded work.
+"""The wall times of an RRULE from any position, in bounded work.
 
-Guarantee: `walls(rule, dtstart, after)` yields the rule's wall times after any wall time, in order, at a cost
-that does not depend on how old DTSTART is, and stops after a fixed number of fruitless steps.
+Guarantee: `walls(rule, dtstart, after)` yields the rule's wall times after any wall time, in order,
+at a cost that does not depend on the age of DTSTART, and stops after a fixed number of steps
+without a result.
 
-Why: dateutil always counts from DTSTART (ten years of MINUTELY take 24 s) and searches an impossible date
-to the year 9999. So what dateutil would take from DTSTART is written into the rule, DTSTART is
-moved by whole intervals to just before `after`, and a tuple that counts how often it is consulted ends
-the search. Rules finer than DAILY are days from dateutil with times of day by arithmetic.
+Why: dateutil always counts from DTSTART (ten years of MINUTELY take 24 s) and searches an
+impossible date to the year 9999. So what dateutil would take from DTSTART is written into the rule,
+DTSTART is moved by whole intervals to just before `after`, and a tuple that counts how often it is
+consulted ends the search. Rules finer than DAILY are days from dateutil with times of day by
+arithmetic.
 
 On failure: `BudgetSpent`, which the callers turn into "never fires".
 """
@@ -18,22 +20,22 @@ from typing import Any, NamedTuple
 
 from dateutil import rrule as dateutil_rrule
 
-from timers.recurrence.rrule_text import SUB_DAILY, Rule
+from timers.recurrence.rrule_text import SUB_DAILY, RRule
 
-# Days looked at without a result: 54 years of a YEARLY or DAILY rule, a few milliseconds.
+# Days searched without a result: 54 years of a YEARLY or DAILY rule, a few milliseconds.
 BUDGET = 20_000
-# Matching days in which the interval has no turn; each costs more than a day passed over.
+# Matching days without a turn of the interval. Each costs more than a day that is skipped.
 EMPTY_DAYS = 6_000
 
 _BY_NAMES = ("BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS")
 
 
 class BudgetSpent(Exception):
-    """The search looked at `BUDGET` days and found nothing."""
+    """The search checked `BUDGET` days and found nothing."""
 
 
 class _Counting(tuple[int, ...]):
-    """A tuple that ends the search when it was asked too often since the last result."""
+    """A tuple that ends the search if it was consulted too often since the last result."""
 
     asked = 0
 
@@ -44,8 +46,8 @@ class _Counting(tuple[int, ...]):
         return super().__contains__(value)
 
 
-def walls(rule: Rule, dtstart: datetime, after: datetime) -> Iterator[datetime]:
-    """The wall times strictly after `after` and not before DTSTART, without regard to UNTIL."""
+def walls(rule: RRule, dtstart: datetime, after: datetime) -> Iterator[datetime]:
+    """The wall times strictly after `after` and not before DTSTART, ignoring UNTIL."""
     if rule.freq in SUB_DAILY:
         found = _sub_daily(rule, dtstart, after)
     else:
@@ -53,12 +55,12 @@ def walls(rule: Rule, dtstart: datetime, after: datetime) -> Iterator[datetime]:
     return (wall for wall in found if wall > after and wall >= dtstart)
 
 
-def times_of_day(rule: Rule, dtstart: datetime) -> tuple[timedelta, ...]:
-    """A superset of the times of day the rule can name."""
+def times_of_day(rule: RRule, dtstart: datetime) -> tuple[timedelta, ...]:
+    """A superset of the times of day that the rule can name."""
     if rule.freq in SUB_DAILY:
         clockwork = _clockwork(rule, dtstart)
         if clockwork.turns % rule.interval:
-            clockwork = clockwork._replace(interval=1)  # the times move from day to day: any may come
+            clockwork = clockwork._replace(interval=1)  # the times move from day to day
         return _times(clockwork, _phase(clockwork, dtstart, dtstart))
     hours = rule.numbers.get("BYHOUR") or (dtstart.hour,)
     minutes = rule.numbers.get("BYMINUTE") or (dtstart.minute,)
@@ -71,8 +73,8 @@ def times_of_day(rule: Rule, dtstart: datetime) -> tuple[timedelta, ...]:
     )
 
 
-def _frozen(rule: Rule, dtstart: datetime) -> dict[str, Any]:
-    """dateutil's arguments, with what it would otherwise take from DTSTART."""
+def _frozen(rule: RRule, dtstart: datetime) -> dict[str, Any]:
+    """The arguments of dateutil, including what it would otherwise take from DTSTART."""
     by: dict[str, Any] = {name.lower(): rule.numbers[name] for name in _BY_NAMES if name in rule.numbers}
     if rule.days:
         by["byweekday"] = [dateutil_rrule.weekday(day, turn or None) for turn, day in rule.days]
@@ -89,7 +91,7 @@ def _frozen(rule: Rule, dtstart: datetime) -> dict[str, Any]:
     return by
 
 
-def _from_dateutil(rule: Rule, by: dict[str, Any], dtstart: datetime, after: datetime) -> Iterator[datetime]:
+def _from_dateutil(rule: RRule, by: dict[str, Any], dtstart: datetime, after: datetime) -> Iterator[datetime]:
     start = _period_start(rule, dtstart, max(after, dtstart))
     if start is None:
         return
@@ -97,8 +99,9 @@ def _from_dateutil(rule: Rule, by: dict[str, Any], dtstart: datetime, after: dat
     built: Any = dateutil_rrule.rrule(
         freq, dtstart=start, interval=rule.interval, wkst=rule.wkst, cache=False, **by
     )
-    # Private names of dateutil 4.0, pinned; a test holds that they still stop an impossible rule. A full
-    # BYMONTH would change what "the 20th Monday of the year" means, so there the weekdays count instead.
+    # Private names of dateutil 4.0, pinned; a test holds that they still stop an impossible rule. A
+    # full BYMONTH would change what "the 20th Monday of the year" means, so there the weekdays
+    # count instead.
     if any(turn for turn, _ in rule.days) and "bymonth" not in by:
         counting = built._byweekday = _Counting(built._byweekday or range(7))
     else:
@@ -108,8 +111,11 @@ def _from_dateutil(rule: Rule, by: dict[str, Any], dtstart: datetime, after: dat
         yield wall
 
 
-def _period_start(rule: Rule, dtstart: datetime, near: datetime) -> datetime | None:
-    """The first day of the rule's last period that begins at or before `near`; None beyond the calendar."""
+def _period_start(rule: RRule, dtstart: datetime, near: datetime) -> datetime | None:
+    """The first day of the rule's last period that begins at or before `near`.
+
+    None beyond the calendar.
+    """
     try:
         if rule.freq == "YEARLY":
             turns = (near.year - dtstart.year) // rule.interval
@@ -129,10 +135,13 @@ def _period_start(rule: Rule, dtstart: datetime, near: datetime) -> datetime | N
         return None
 
 
-def _sub_daily(rule: Rule, dtstart: datetime, after: datetime) -> Iterator[datetime]:
-    """HOURLY and MINUTELY with BY parts: choose days first, then the turns of the interval within each."""
+def _sub_daily(rule: RRule, dtstart: datetime, after: datetime) -> Iterator[datetime]:
+    """The times of HOURLY and MINUTELY rules with BY parts.
+
+    Chooses days first, then the turns of the interval within each.
+    """
     by = {name.lower(): rule.numbers[name] for name in _BY_NAMES[:4] if name in rule.numbers}
-    daily = Rule(freq="DAILY", wkst=rule.wkst, days=rule.days)
+    daily = RRule(freq="DAILY", wkst=rule.wkst, days=rule.days)
     arguments: dict[str, Any] = {**by, "byhour": (0,), "byminute": (0,), "bysecond": (0,)}
     if rule.days:
         arguments["byweekday"] = [day for _, day in rule.days]
@@ -148,7 +157,10 @@ def _sub_daily(rule: Rule, dtstart: datetime, after: datetime) -> Iterator[datet
 
 
 class _Clockwork(NamedTuple):
-    """What of a sub-daily rule chooses times within a day; `turns` is how many of its units a day has."""
+    """The part of a sub-daily rule that chooses times within a day.
+
+    `turns` is the number of its units in a day.
+    """
 
     turns: int
     interval: int
@@ -157,7 +169,7 @@ class _Clockwork(NamedTuple):
     seconds: tuple[int, ...]
 
 
-def _clockwork(rule: Rule, dtstart: datetime) -> _Clockwork:
+def _clockwork(rule: RRule, dtstart: datetime) -> _Clockwork:
     hourly = rule.freq == "HOURLY"
     return _Clockwork(
         turns=24 if hourly else 1440,
@@ -169,14 +181,14 @@ def _clockwork(rule: Rule, dtstart: datetime) -> _Clockwork:
 
 
 def _phase(clockwork: _Clockwork, dtstart: datetime, day: datetime) -> int:
-    """How many units after the last turn of the interval the day begins."""
+    """The number of units between the last turn of the interval and the beginning of the day."""
     since = dtstart.hour if clockwork.turns == 24 else dtstart.hour * 60 + dtstart.minute
     return ((day.toordinal() - dtstart.toordinal()) * clockwork.turns - since) % clockwork.interval
 
 
 @lru_cache(maxsize=4096)
 def _times(clockwork: _Clockwork, phase: int) -> tuple[timedelta, ...]:
-    """The times of a day that begins in that phase: all days of a phase have the same."""
+    """The times of a day that begins in that phase. All days of a phase have the same."""
     first = -phase % clockwork.interval
     chosen: list[tuple[int, int]] = []
     for turn in range(first, clockwork.turns, clockwork.interval):

@@ -1,12 +1,13 @@
-"""RRULE text: a strict reading of RFC 5545's KEY=VALUE parts.
+"""RRULE text: a strict parser of the KEY=VALUE parts of RFC 5545.
 
 Guarantee: an accepted rule has known keys, once each, every number within its range, and only the
-combinations the RFC allows. `str(rule)` is its canonical text, and reading that gives the same rule.
+combinations that the RFC allows. `str(rule)` is its canonical text, and parsing that gives the same
+rule.
 
-Why not dateutil's reader: it accepts BYMONTH=13 and then searches to the year 9999, INTERVAL=0 and then
-repeats one instant for ever, and the last of two BYDAY wins in silence.
+Why not dateutil's parser: it accepts BYMONTH=13 and then searches to the year 9999, accepts
+INTERVAL=0 and then repeats one instant forever, and takes the last of two BYDAY without a warning.
 
-On failure: `InvalidInput` with the part, what it may be, and the alternative.
+On failure: `InvalidInput` with the part, its allowed values, and the alternative.
 """
 
 import re
@@ -43,8 +44,11 @@ _UNTIL = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z)?)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """`days` are (n, weekday) with n = 0 for every one; `numbers` are the other BY parts."""
+class RRule:
+    """A parsed rule.
+
+    `days` are (n, weekday), with n = 0 for every one; `numbers` are the other BY parts.
+    """
 
     freq: str
     interval: int = 1
@@ -60,7 +64,7 @@ class Rule:
     def runs_on_elapsed_time(self) -> bool:
         return self.freq in SUB_DAILY and not self.has_by_parts()
 
-    def ending(self, until: str | None) -> "Rule":
+    def ending(self, until: str | None) -> "RRule":
         return replace(self, count=None, until=until)
 
     def __str__(self) -> str:
@@ -81,7 +85,7 @@ class Rule:
         return ";".join(parts)
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> RRule:
     parts = _split(text)
     freq = parts.pop("FREQ", "")
     if freq not in FREQUENCIES:
@@ -90,7 +94,7 @@ def parse_rule(text: str) -> Rule:
         )
     if "COUNT" in parts and "UNTIL" in parts:
         raise refuse(text, "COUNT and UNTIL exclude each other: keep one")
-    rule = Rule(
+    rule = RRule(
         freq=freq,
         interval=_one(text, "INTERVAL", parts.get("INTERVAL", "1"), _MAX_INTERVAL),
         count=_one(text, "COUNT", parts["COUNT"], MAX_COUNT) if "COUNT" in parts else None,
@@ -104,7 +108,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def parse_until(text: str) -> tuple[datetime, bool]:
-    """(naive time, whether it is UTC); a date alone means its last second."""
+    """The naive time, and whether it is UTC. A date alone means its last second."""
     match = _UNTIL.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -123,7 +127,7 @@ def _split(text: str) -> dict[str, str]:
             text, f"{len(text)} characters are too many, at most {MAX_CHARACTERS}: use several schedules"
         )
     if not text.isascii() or not text.strip().isprintable():
-        raise refuse(text, "one line of ASCII text is expected; dtstart, exdates and rdates stand beside it")
+        raise refuse(text, "one line of ASCII text is expected; give dtstart, exdates and rdates separately")
     body = text.strip().upper().removeprefix("RRULE:").rstrip(";")
     parts: dict[str, str] = {}
     for part in body.split(";"):
@@ -131,7 +135,7 @@ def _split(text: str) -> dict[str, str]:
         if not equals or not value:
             raise refuse(text, f"{part[:40]!r} is not KEY=VALUE, as in FREQ=DAILY;INTERVAL=2")
         if key in _OUTSIDE:
-            raise refuse(text, f"{key} does not belong in the rule: set '{_OUTSIDE[key]}' beside it")
+            raise refuse(text, f"{key} does not belong in the rule: set '{_OUTSIDE[key]}'")
         if key not in _KEYS:
             raise refuse(text, f"unknown part {key[:40]!r}: use {', '.join(_KEYS)}")
         if key in parts:
@@ -149,18 +153,18 @@ def _one(text: str, key: str, value: str, high: int) -> int:
 
 def _numbers(text: str, key: str, value: str) -> tuple[int, ...]:
     low, high, from_end = _RANGES[key]
-    found = set()
+    numbers = set()
     for item in value.split(","):
         number = int(item) if _NUMBER.fullmatch(item) else None
         if number is None or not (low <= number <= high or (from_end and low <= -number <= high)):
             sign = f", or -{low} to -{high} from the end" if from_end else ""
             raise refuse(text, f"{key}={item[:20]} must be from {low} to {high}{sign}")
-        found.add(number)
-    return tuple(sorted(found))
+        numbers.add(number)
+    return tuple(sorted(numbers))
 
 
 def _days(text: str, value: str) -> tuple[tuple[int, int], ...]:
-    found = set()
+    days = set()
     for item in value.split(","):
         match = _DAY.fullmatch(item)
         turn = int(match[1]) if match and match[1] else 0
@@ -168,8 +172,8 @@ def _days(text: str, value: str) -> tuple[tuple[int, int], ...]:
             raise refuse(
                 text, f"BYDAY={item[:20]}: use MO TU WE TH FR SA SU, with a number as in 1MO or -1FR"
             )
-        found.add((turn, WEEKDAYS.index(match[2])))
-    return tuple(sorted(found, key=lambda day: (day[1], day[0])))
+        days.add((turn, WEEKDAYS.index(match[2])))
+    return tuple(sorted(days, key=lambda day: (day[1], day[0])))
 
 
 def _weekday(text: str, key: str, value: str) -> int:
@@ -188,7 +192,7 @@ def _check_until(text: str, value: str) -> str:
     return value
 
 
-def _check_combination(text: str, rule: Rule) -> None:
+def _check_combination(text: str, rule: RRule) -> None:
     if rule.freq == "SECONDLY" and rule.has_by_parts():
         raise refuse(text, "BY parts with SECONDLY are not supported: use MINUTELY with BYSECOND, or 'every'")
     for key in rule.numbers:

@@ -1,12 +1,14 @@
 """The instants at which a zone changes its offset.
 
-Guarantee: `next_transition` gives the first change strictly after an instant, exact to the second.
+Guarantee: `next_transition` returns the first change strictly after an instant, exact to the
+second.
 
-Why sampled: zoneinfo does not publish its tables, and beyond the last recorded change it follows a rule.
-Reading the offset once a day and bisecting where it differs costs about a millisecond per zone and
-year, once. A zone that changes twice within one day and back would be missed; none has since 1970.
+Why sampled: zoneinfo does not publish its tables, and beyond the last recorded change it follows a
+rule. Reading the offset once a day and bisecting where it differs costs about a millisecond per
+zone and year, once. A zone that changes twice within one day and back would be missed; none has
+since 1970.
 
-On failure: there is none; years outside the calendar have no transitions.
+Years outside the calendar have no transitions.
 """
 
 from bisect import bisect_right
@@ -56,7 +58,7 @@ def next_transition(tz: str, after: datetime, until: datetime) -> datetime | Non
 
 
 def _bisect(tz: str, low: datetime, high: datetime) -> datetime:
-    """The first instant in (low, high] whose offset differs from that of `low`."""
+    """The first instant in (low, high] whose offset differs from the offset at `low`."""
     before = offset_at(tz, low)
     while high - low > _SECOND:
         middle = low + ((high - low) // 2 // _SECOND) * _SECOND

@@ -1,14 +1,17 @@
-"""From wall time to UTC: fixed-time and interval-like recurrences.
+"""Turns wall time into UTC, for fixed-time and interval-like recurrences.
 
-Guarantee, fixed-time: each wall time of the pattern fires once. One that does not exist (a gap) fires at
-the first instant after the gap, or not at all with `skip`; one that comes twice (a fold) fires the first
-time, the second, or both. Wall times that land on one instant are one fire, known by the earliest. Guarantee,
-interval-like: the instants whose wall clock matches, so nothing in a gap and both passes of a fold.
+Guarantee, fixed-time: each wall time of the pattern fires once. One that does not exist (a gap)
+fires at the first instant after the gap, or not at all with `skip`. One that comes twice (a fold)
+fires the first time, the second, or both. Wall times that land on one instant are one fire,
+identified by the earliest. Guarantee, interval-like: the instants whose wall clock matches, so
+nothing in a gap and both passes of a fold.
 
-Why the first instant after the gap, not one hour later: it keeps fires in the order of their wall times,
-so the next fire is the first wall time that resolves to a later instant, and no job overtakes another.
+Why the first instant after the gap, not one hour later: it keeps fires in the order of their wall
+times. So the next fire is the first wall time that resolves to a later instant, and no job
+overtakes another.
 
-On failure: beyond the calendar's end `OverflowError`, which `Recurrence` turns into "no more fires".
+On failure: beyond the end of the calendar `OverflowError`, which `Recurrence` turns into "no more
+fires".
 """
 
 from bisect import bisect_right
@@ -23,7 +26,7 @@ from timers.recurrence.zones import zone
 from tocsin.core.instant import EPOCH, MICROSECOND
 
 _ZERO = timedelta(0)
-# Wall time and instants are turned into each other by arithmetic: `replace` costs eight times as much.
+# Wall time and instants are converted by arithmetic: `replace` costs eight times as much.
 _EPOCH_WALL = datetime(1970, 1, 1)  # noqa: DTZ001 - naive wall time
 _DAY = timedelta(days=1)
 _LAST_STEADY_YEAR = 9_998
@@ -33,7 +36,11 @@ _FINEST_SHIFT = timedelta(minutes=1)
 
 
 class Resolved(NamedTuple):
-    """`second` is set in a fold; `gap_end`, the wall time of `first`, when the wall time does not exist."""
+    """The instants of a wall time.
+
+    `second` is set in a fold. `gap_end`, the wall time of `first`, is set if the wall time does not
+    exist.
+    """
 
     first: datetime
     second: datetime | None
@@ -50,9 +57,10 @@ def to_instant(wall: datetime, offset: timedelta) -> datetime:
 
 @lru_cache(maxsize=16_384)
 def _is_steady(tz: str, year: int, month: int) -> bool:
-    """Whether the zone keeps its offset in this month of wall time and for a day around it: no gap, no fold.
+    """Whether the zone keeps its offset in this month of wall time and the days around it.
 
-    Read once a day, as in `transitions`; the ends of the calendar are looked at wall time by wall time.
+    Then there is no gap and no fold. Sampled once a day, as in `transitions`. Months at the ends of
+    the calendar are resolved wall time by wall time.
     """
     if not 2 <= year <= _LAST_STEADY_YEAR:
         return False
@@ -75,7 +83,7 @@ def resolve(wall: datetime, tz: ZoneInfo) -> Resolved:
 
 @lru_cache(maxsize=4096)
 def _gap_end(tz: str, low: datetime, high: datetime) -> datetime:
-    # Read with the later offset a wall time in the gap lies before the transition, else behind it.
+    # With the later offset, a wall time in the gap lies before the transition; otherwise after it.
     found = next_transition(tz, low, high)
     return found if found is not None else high
 
@@ -95,7 +103,8 @@ class FixedTime:
     def after(self, instant: datetime) -> Occurrence | None:
         if len(self._passes) == 1:
             return self._after_in_pass(instant, self._passes[0])
-        # Each pass alone is in the order of wall times; together they interleave, so the earlier one is next.
+        # Each pass is in the order of wall times. Together they interleave, so the earlier one is
+        # next.
         first, second = (self._after_in_pass(instant, fold) for fold in self._passes)
         if first is None or second is None:
             return first or second
@@ -108,11 +117,13 @@ class FixedTime:
         wall: datetime | None = _EPOCH_WALL + (instant - EPOCH + offset)
         assert wall is not None
         if fold and not local.fold:
-            # In the first pass of a fold, the second instants of earlier wall times are still to come.
+            # In the first pass of a fold, the second instants of earlier wall times are still to
+            # come.
             wall -= max(offset - (local.replace(fold=1).utcoffset() or _ZERO), _ZERO)
         next_wall = self._pattern.next_wall
         while (wall := next_wall(wall)) is not None:
-            # The zone is asked directly: an aware copy of the wall time costs more than the answer.
+            # The zone is called directly: an aware copy of the wall time costs more than the
+            # result.
             before = tz.utcoffset(wall) or _ZERO
             if _is_steady(tz.key, wall.year, wall.month) or before == tz.utcoffset(wall.replace(fold=1)):
                 at = EPOCH + (wall - before - _EPOCH_WALL)
@@ -143,7 +154,10 @@ class FixedTime:
 
 
 class IntervalLike:
-    """The instants whose wall clock matches a pattern: elapsed time, cut by the zone's transitions."""
+    """The instants whose wall clock matches a pattern.
+
+    Elapsed time, cut by the zone's transitions.
+    """
 
     __slots__ = ("_pattern", "_zone")
 
@@ -184,7 +198,7 @@ class IntervalLike:
 
 
 class EveryDay:
-    """The same times on every day: what a pattern is without its choice of days."""
+    """The same times on every day: a pattern without its choice of days."""
 
     __slots__ = ("_times",)
 
@@ -206,9 +220,10 @@ class EveryDay:
 def _shortest(
     kind: type[FixedTime] | type[IntervalLike], times: tuple[timedelta, ...], tz: str, *policies: str
 ) -> timedelta:
-    """The shortest distance on an ordinary day, and around every kind of transition the zone has.
+    """The shortest distance on an ordinary day and around every kind of transition of the zone.
 
-    Kept, because it walks a hundred days, and a thousand schedules have few different times of day.
+    Cached, because it walks a hundred days, and a thousand schedules have few different times of
+    day.
     """
     if not times:
         return timedelta.max
@@ -231,7 +246,7 @@ def _shortest(
 
 @lru_cache(maxsize=1024)
 def _kinds_of_transition(tz: str) -> tuple[datetime, ...]:
-    """One transition for each (time of day, shift): on which date it happens does not change a distance."""
+    """One transition for each (time of day, shift), because its date does not change a distance."""
     kinds: dict[tuple[object, timedelta], datetime] = {}
     for year in _SAMPLE_YEARS:
         for instant in transitions(tz, year):

@@ -1,11 +1,11 @@
-"""Timezones, from one source: the tzdata wheel this process was installed with.
+"""Timezones from one source: the tzdata wheel that is installed with this process.
 
 Guarantee: a zone behaves the same on every host, because the files of the host are never read. The
 version of the data is known (`tz_version`), and a running process never changes it.
 
-Why: zoneinfo prefers the system's files. Hosts with different packages then fire at different times;
-fifteen zones differ between two releases one year apart. `TZDIR` points the expression engine, which
-has its own reader, to the same files.
+Why: zoneinfo prefers the files of the system. Hosts with different packages then fire at different
+times; fifteen zones differ between two releases one year apart. `TZDIR` points the expression
+engine, which has its own reader, to the same files.
 
 On failure: an unknown key is `InvalidInput` with the nearest known key.
 """
@@ -25,7 +25,7 @@ zoneinfo.reset_tzpath(to=())
 ZoneInfo.clear_cache()
 os.environ["TZDIR"] = str(files("tzdata") / "zoneinfo")
 
-# Abbreviations that people write, which name an offset of half a year or several places at once.
+# Abbreviations that people write. They name an offset of half a year, or several places.
 _ABBREVIATIONS = {
     "PST": "America/Los_Angeles",
     "PDT": "America/Los_Angeles",
@@ -54,7 +54,7 @@ def zone_keys() -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def zone(key: str) -> ZoneInfo:
     if key not in zone_keys():
-        raise InvalidInput(f"unknown timezone {key[:64]!r}: {_hint(key[:64])}")
+        raise InvalidInput(f"unknown timezone {key[:64]!r}", remedy=_hint(key[:64]))
     return ZoneInfo(key)
 
 

@@ -1,5 +1,5 @@
--- Timers by kind, ref and key; of a schedule's tick, the ref may be the schedule's name. Locks nothing.
--- Index: timer_pkey; schedules of one name are few.
+-- Timers by kind, ref and key. For a schedule tick, the ref may be the name of the schedule. Locks
+-- nothing. Index: timer_pkey; few schedules have the same name.
 select t.kind, t.ref, t.key, t.fire_at, t.attempts, t.last_error, t.parked_at, s.owner, s.name
 from tocsin.timer t
 left join tocsin.schedule s on t.kind = 'schedule-tick' and s.id::text = t.ref

@@ -1,4 +1,4 @@
--- A new schedule; the caller holds lock_schedule, so (owner, name) is free.
+-- Insert a schedule. The caller holds lock_schedule, so (owner, name) is free.
 insert into tocsin.schedule (id, owner, name, recurrence, spread, catch_up, "window", grace, max_catch_up, type, payload,
                              action, status, source, created_by, created_via, created_at, updated_at)
 values (%(id)s, %(owner)s, %(name)s, %(recurrence)s, %(spread)s, %(catch_up)s, %(window)s, %(grace)s,

@@ -1,4 +1,5 @@
--- The working set, next first; optionally of one kind, or the parked ones only. `cause` says why a due one waits.
+-- The working set, ordered by the next fire; optionally of one kind, or only the parked ones.
+-- `cause` is the reason why a due timer waits.
 select kind, ref, key, fire_at, nominal_at, generation, attempts, last_error, parked_at,
        (select s.name from tocsin.schedule s where t.kind = 'schedule-tick' and s.id::text = t.ref) as schedule,
        case when exists (select from tocsin.held_timer h where h.kind = t.kind and h.ref = t.ref and h.key = t.key)

@@ -1,2 +1,3 @@
--- Edits of one schedule take turns, whoever makes them; the clock does not take part. Until the transaction ends.
+-- Let edits of one schedule take turns until the transaction ends. The clock does not take this
+-- lock.
 select pg_advisory_xact_lock(hashtextextended('tocsin.schedule/' || %(owner)s || '/' || %(name)s, 0))

@@ -1,5 +1,5 @@
--- Ticks to their occurrences under the new tz data, in key order. One that fired or was edited since it was read is no
--- longer what was computed, and is left: whatever moved it computed with the new data.
+-- Move ticks to their occurrences under the new tz data, in key order. A tick that fired or was
+-- edited since it was read is left as it is: it was computed with the new data.
 update tocsin.timer t
 set nominal_at = d.nominal_at, fire_at = d.fire_at, identity = d.identity,
     identity_at = d.nominal_at

@@ -1,5 +1,5 @@
--- An edit: a new generation. Phase 2, after the tick was moved or removed. No row: the clock ended the schedule
--- while we waited for its tick, so what the caller decided rests on an old state.
+-- Store an edit as a new generation, after the tick was moved or removed. No row: the clock ended
+-- the schedule while we waited for its tick, so the caller decided on an old state.
 update tocsin.schedule
 set recurrence = %(recurrence)s, spread = %(spread)s, catch_up = %(catch_up)s, "window" = %(window)s,
     grace = %(grace)s, max_catch_up = %(max_catch_up)s, type = %(type)s, payload = %(payload)s, action = %(action)s,

@@ -83,5 +83,7 @@ def test_when_echoes_the_absolute_time(alone: CommandLine) -> None:
 
 def test_when_refuses_what_it_does_not_know_with_examples(alone: CommandLine) -> None:
     answer = alone("parse-time", "someday", exit_code=1)
-    assert answer.err.startswith("tocsin: 'someday' is not a time this grammar knows: write 'in 30 minutes'")
+    assert answer.err.startswith(
+        "tocsin: 'someday' is not a time that tocsin understands: write 'in 30 minutes'"
+    )
     assert answer.out == ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from schemas.documents import ScheduleDocument
     from timers.schedule_spec import ScheduleSpec
-    from timers.schedules import Put
+    from timers.schedules import PutResult
     from tocsin.core.db import Connection
 
 Row = dict[str, Any]
@@ -111,7 +111,7 @@ class Edit:
         self.if_generation = if_generation
 
 
-async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
+async def _add(values: Row, edit: Edit, who: str) -> tuple[PutResult, Row]:
     from timers.schedules import find_schedule, put_schedule
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -120,7 +120,7 @@ async def _add(values: Row, edit: Edit, who: str) -> tuple[Put, Row]:
 
     async with database() as connection:
 
-        async def once() -> tuple[Put, Row]:
+        async def once() -> tuple[PutResult, Row]:
             now = await database_now(connection)
             before = await find_schedule(connection, values["owner"], values["name"])
             spec = await _spec(connection, values, before, now)
@@ -151,7 +151,7 @@ async def _spec(connection: Connection, values: Row, before: Row | None, now: da
     return replace(schedule_spec(document), source="api", enabled=not paused)
 
 
-def _conflict(put: Put, before: Row, after: Row) -> Refused:
+def _conflict(put: PutResult, before: Row, after: Row) -> Refused:
     differences = ", ".join(_difference(key, before[key], after[key]) for key in put.differences)
     state = f"is {before['status']}" if not differences else f"exists with other content ({differences})"
     return Refused(

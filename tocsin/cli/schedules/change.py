@@ -18,7 +18,7 @@ from tocsin.cli.output import print_json, printable, title
 from tocsin.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
-    from timers.schedules import Put
+    from timers.schedules import PutResult
     from tocsin.core.audit import Actor
     from tocsin.core.db import Connection
 
@@ -29,7 +29,7 @@ _BATCH = 1000
 class ScheduleChange(Protocol):
     async def __call__(
         self, connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
-    ) -> Put: ...
+    ) -> PutResult: ...
 
 
 def pause(
@@ -156,7 +156,7 @@ def _change(
 
 async def _change_one(
     change: ScheduleChange, owner: str, name: str, if_generation: int | None, who: str
-) -> tuple[Put, dict[str, Any]]:
+) -> tuple[PutResult, dict[str, Any]]:
     from tocsin.cli.session import database
 
     async with database() as connection:
@@ -166,7 +166,7 @@ async def _change_one(
 
 async def _change_now(
     connection: Connection, change: ScheduleChange, key: tuple[str, str], if_generation: int | None, who: str
-) -> Put:
+) -> PutResult:
     from tocsin.cli.session import command_actor
 
     actor = await command_actor(connection, who)
