@@ -172,7 +172,7 @@ def test_a_setting_out_of_range_is_one_document(tocsin: CommandLine) -> None:
 
 def test_json_lines_have_their_error_as_one_line(alone: CommandLine) -> None:
     error = _error(alone("tail", "--json-lines", exit_code=2).out)
-    assert error["message"] == "no nats is named"
+    assert error["message"] == "TOCSIN_NATS is not set"
 
 
 def test_warnings_of_a_rule_test_go_to_stderr(alone: CommandLine, tmp_path: Path) -> None:
