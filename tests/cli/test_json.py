@@ -115,7 +115,7 @@ def test_an_answer_is_one_document(tocsin: CommandLine, name: str) -> None:
 def test_without_a_server_the_error_is_one_document(alone: CommandLine, name: str) -> None:
     words, server = COMMANDS[name]
     error = _error(alone(*name.split(), *words, "--json", exit_code=2).out)
-    assert error["message"] == f"TOCSIN_{server.upper()} is not set"
+    assert error["message"] == f"TOCSIN_{str(server).upper()} is not set"
     assert error["remedy"].startswith(f"set TOCSIN_{str(server).upper()}, for example ")
 
 
