@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Version:
+class Migration:
     number: int
     name: str
     sql: bytes
@@ -36,15 +36,15 @@ class Version:
 
 
 @cache
-def versions() -> tuple[Version, ...]:
+def versions() -> tuple[Migration, ...]:
     folder = files("migrations") / "versions"
     found = sorted(
         (entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".sql")
     )
-    return tuple(Version(int(name[:4]), name.removesuffix(".sql"), sql) for name, sql in found)
+    return tuple(Migration(int(name[:4]), name.removesuffix(".sql"), sql) for name, sql in found)
 
 
-async def migrate(connection: Connection, known: tuple[Version, ...] | None = None) -> list[str]:
+async def migrate(connection: Connection, known: tuple[Migration, ...] | None = None) -> list[str]:
     """Bring the database up to date; the names of the versions applied now."""
     known = versions() if known is None else known
     applied_now: list[str] = []
@@ -85,7 +85,7 @@ async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
 
 
 def _refuse_other_history(
-    connection: Connection, applied: dict[int, tuple[str, str]], known: tuple[Version, ...]
+    connection: Connection, applied: dict[int, tuple[str, str]], known: tuple[Migration, ...]
 ) -> None:
     database = connection.info.dbname
     by_number = {version.number: version for version in known}

@@ -8,14 +8,14 @@ import itertools
 import psycopg
 import pytest
 
-from migrations.runner import Version, migrate, refuse_unmigrated, versions
+from migrations.runner import Migration, migrate, refuse_unmigrated, versions
 from tests.waiting import eventually
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
-FIRST = Version(1, "0001_first", b"create table first (id integer)")
-SECOND = Version(2, "0002_second", b"create table second (id integer)")
+FIRST = Migration(1, "0001_first", b"create table first (id integer)")
+SECOND = Migration(2, "0002_second", b"create table second (id integer)")
 
 
 async def applied(connection: Connection) -> list[str]:
@@ -40,13 +40,13 @@ async def test_each_version_is_applied_once(fresh: Connection) -> None:
 async def test_a_later_version_is_applied_on_top_of_the_baseline(fresh: Connection) -> None:
     await migrate(fresh)
     number = len(versions()) + 1
-    later = Version(number, f"{number:04}_later", b"alter table tocsin.setting add column note text")
+    later = Migration(number, f"{number:04}_later", b"alter table tocsin.setting add column note text")
     assert await migrate(fresh, (*versions(), later)) == [later.name]
     assert await migrate(fresh, (*versions(), later)) == []
 
 
 async def test_a_version_that_fails_leaves_nothing_behind(fresh: Connection) -> None:
-    broken = Version(2, "0002_broken", b"create table half (id integer); select 1 / 0")
+    broken = Migration(2, "0002_broken", b"create table half (id integer); select 1 / 0")
     with pytest.raises(psycopg.errors.DivisionByZero):
         await migrate(fresh, (FIRST, broken))
     found = await (
@@ -59,7 +59,7 @@ async def test_a_version_that_fails_leaves_nothing_behind(fresh: Connection) -> 
 
 async def test_an_edited_version_is_refused_by_name(fresh: Connection) -> None:
     await migrate(fresh, (FIRST,))
-    edited = Version(1, "0001_first", b"create table first (id bigint)")
+    edited = Migration(1, "0001_first", b"create table first (id bigint)")
     with pytest.raises(Refused, match="'0001_first' was edited after it was applied"):
         await migrate(fresh, (edited, SECOND))
     assert await applied(fresh) == ["0001_first"]
@@ -73,7 +73,7 @@ async def test_a_version_from_the_future_is_refused_by_name(fresh: Connection) -
 
 async def test_a_database_with_another_history_is_refused_with_the_remedy(fresh: Connection) -> None:
     """As after an update from a build whose migrations were rewritten since."""
-    await migrate(fresh, (Version(1, "0001_time", b"select 1"), SECOND))
+    await migrate(fresh, (Migration(1, "0001_time", b"select 1"), SECOND))
     refusal = (
         f"database '{fresh.info.dbname}' has migration '0001_time' where this version of tocsin has "
         f"'{versions()[0].name}': use an empty database (with `tocsin up`, another --data directory), or run the "
@@ -95,7 +95,7 @@ async def test_a_refusal_names_the_database(fresh: Connection) -> None:
     with pytest.raises(Refused, match=f"^database '{name}' has migration '0002_second', which "):
         await migrate(fresh, (FIRST,))
     with pytest.raises(Refused, match=f"^in database '{name}', migration '0001_first' was edited "):
-        await migrate(fresh, (Version(1, "0001_first", b""), SECOND))
+        await migrate(fresh, (Migration(1, "0001_first", b""), SECOND))
 
 
 async def test_a_service_refuses_a_database_that_was_never_migrated(fresh: Connection) -> None:
@@ -125,7 +125,7 @@ async def test_a_second_migrator_waits_longer_than_its_lock_timeout_and_finds_no
     empty: Settings, fresh: Connection
 ) -> None:
     """The first one holds the lock for longer than the second one's session would wait for any other lock."""
-    slow = Version(1, "0001_slow", b"select pg_sleep(1.5)")
+    slow = Migration(1, "0001_slow", b"select pg_sleep(1.5)")
     second = await connect(empty, "second")
     await second.execute("set lock_timeout = '100ms'")
     first_run = asyncio.create_task(migrate(fresh, (slow,)))

@@ -26,7 +26,7 @@ class WallPattern(Protocol):
         """A superset of the times of day it can name, sorted. Used for the shortest distance."""
 
 
-class Source(Protocol):
+class OccurrenceSource(Protocol):
     """A set of instants: interval-like, fixed-time, every or once."""
 
     def after(self, instant: datetime) -> Occurrence | None:

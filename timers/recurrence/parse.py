@@ -21,7 +21,7 @@ from schemas.values.duration import format_duration
 from timers.recurrence.cron import cron_pattern
 from timers.recurrence.cron_text import EVERY_ALIAS, is_interval_like, plain_cron
 from timers.recurrence.every import Every, parse_interval
-from timers.recurrence.occurrence import Source
+from timers.recurrence.occurrence import OccurrenceSource
 from timers.recurrence.once import OnceAtInstant, OneWall, parse_at, parse_iso
 from timers.recurrence.recurrence import Recurrence, as_utc, bounds
 from timers.recurrence.rrule import canonical_rule, rule_source
@@ -227,7 +227,7 @@ def _canonical_every(text: str, anchor: datetime | None) -> dict[str, object]:
     return {"every": format_duration(interval), "anchor": instant_text(anchor or EPOCH)}
 
 
-def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime | None) -> Source:
+def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime | None) -> OccurrenceSource:
     tz, dst_gap, dst_fold = str(spec["tz"]), str(spec["dst_gap"]), str(spec["dst_fold"])
     if kind == "cron":
         plain = text.lower()

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from timers.recurrence.every import Every
-from timers.recurrence.occurrence import Occurrence, Source
+from timers.recurrence.occurrence import Occurrence, OccurrenceSource
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import MICROSECOND, check_aware, instant_text
 
@@ -30,7 +30,7 @@ class Recurrence:
     __slots__ = ("_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
 
     def __init__(
-        self, source: Source, spec: Mapping[str, object], key: str, bounds: "RecurrenceBounds"
+        self, source: OccurrenceSource, spec: Mapping[str, object], key: str, bounds: "RecurrenceBounds"
     ) -> None:
         self._source = source
         self._spec = dict(spec)

@@ -16,7 +16,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from timers.recurrence.every import Every
-from timers.recurrence.occurrence import Occurrence, Source
+from timers.recurrence.occurrence import Occurrence, OccurrenceSource
 from timers.recurrence.once import parse_wall
 from timers.recurrence.rrule_days import BudgetSpent, times_of_day, walls
 from timers.recurrence.rrule_text import RRule, parse_rule, parse_until, refuse
@@ -161,7 +161,7 @@ def canonical_rule(
     return spec
 
 
-def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> Source:
+def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> OccurrenceSource:
     rule = parse_rule(text)
     dst_fold = str(spec["dst_fold"])
     dtstart = parse_wall(str(spec["dtstart"]), "dtstart")

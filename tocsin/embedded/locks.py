@@ -1,13 +1,13 @@
-"""Who may use a data directory.
+"""Locks of a data directory.
 
-Guarantee: one launcher at a time holds a data directory, and a launcher that gets it finds no server of
-an earlier launcher still running there.
+Guarantee: one launcher at a time holds a data directory, and no server of an earlier launcher still
+runs there when a launcher gets it.
 
-Why this way: two kinds of flock. The launcher's lock closes on exec, so it ends with the launcher. Each
-server inherits a lock of its own, so that one ends with the last process of that server (a backend that
-outlives a killed postmaster included): the kernel keeps the account, no pid has to be trusted. The
-launcher's lock goes first when everything is killed at once, so the next launcher waits for the second.
-NATS takes no lock on its store, and would open it twice.
+Why this way: there are two kinds of flock. The lock of the launcher closes on exec, so it ends with
+the launcher. Each server inherits a lock of its own, which ends with the last process of that server
+(also a backend that outlives a killed postmaster). The kernel keeps the locks, so no pid file has to
+be trusted. If everything is killed at once, the lock of the launcher ends first, and the next launcher
+waits for those of the servers. NATS takes no lock on its store, and would open it twice.
 
 On failure: `Refused`, with the directory and the process that holds it.
 """

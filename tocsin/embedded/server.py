@@ -1,12 +1,12 @@
-"""What the two embedded servers have in common: spawn, watch, stop, kill, and say why a start failed.
+"""The base of the two embedded servers: spawn, watch, stop and kill a process.
 
-Guarantee: a server is ready when `start` returns; no wait is longer than its bound; a stopped server can
-be started again on the same data and the same address.
+Guarantee: a server is ready when `start` returns. No wait is longer than its limit. A stopped server
+can be started again on the same data and the same address.
 
-Why this way: the process is our direct child, so `poll` is the truth about it and nothing is guessed from
-pid files. A stop is first a request and then a wait, so that several servers stop side by side.
+Why this way: the process is a direct child, so `poll` shows its state and no pid files are needed. A
+stop is first a request and then a wait, so that several servers stop concurrently.
 
-On failure: `Unreachable`, with the last lines of the server's log and the path of that log.
+On failure: `Unreachable`, with the last lines of the log of the server and the path of that log.
 """
 
 import abc
