@@ -32,7 +32,7 @@ from rules.replay.backtest.recording.model import (
     RecordingHeader,
     RecordingItem,
 )
-from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
 _T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,7 +101,7 @@ def _measured(path: Path, jobs: int) -> dict[str, float]:
 
 def _replay(path: Path, jobs: int) -> dict[str, float]:
     async def replay() -> int:
-        source = RecordingSource(path)
+        source = FileRecording(path)
         result = await backtest(source, await source.header(), jobs=jobs)
         return len(result.replayed_transitions)
 

@@ -126,7 +126,7 @@ class AlarmStore:
 
 
 def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
-    """The facts about an alarm that templates and conditions read, as `rules.actions.store` gives them."""
+    """The facts about an alarm that templates and conditions read (`rules.actions.store`)."""
     if record is None:
         return {**dict.fromkeys(ALARM_FIELDS, ""), "severity": 0, "payload": {}, "acknowledged": False}
     alarm = record.alarm

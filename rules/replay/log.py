@@ -14,9 +14,9 @@ LogKind = Literal["event", "alarm", "stale", "fresh", "step", "run", "health"]
 class LogEntry:
     """Something that happened at an instant.
 
-    `name` is the type of an event, the rule of an alarm, the key of a series, an action or a system.
-    `state` is the origin of an event, the transition of an alarm, the outcome of a step, the state of
-    a run or the health of a system.
+    `name` is the type of an event, the rule of an alarm, the key of a series, an action or a
+    system. `state` is the origin of an event, the transition of an alarm, the outcome of a step,
+    the state of a run or the health of a system.
     """
 
     at: datetime

@@ -3,10 +3,10 @@
 It is the shell of the engine that rule tests and backtests share: it does what a worker does in a
 batch (`rules/alarms/batch_writes.py`) and the clock for sustains, without a database.
 
-Guarantee: the engine evaluates every input, there is no other evaluation. Each transition, change of
-staleness and observation is reported to the listener once, in the order in which it happens, with its
-nominal instant. `RuleMemory` holds the rules of one lane. The two lanes of an owner share an
-`AlarmStore`.
+Guarantee: the engine evaluates every input, there is no other evaluation. Each transition, change
+of staleness and observation is reported to the listener once, in the order in which it happens,
+with its nominal instant. `RuleMemory` holds the rules of one lane. The two lanes of an owner share
+an `AlarmStore`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RuleMemory:
         """Correlation ids of pending alarms."""
 
     def step(self, rule: Rule, given: Input, correlation_id: UUID | None = None) -> None:
-        """Evaluate an input. An alarm over events has the `correlation_id` of the event that began it."""
+        """Evaluate an input. An alarm over events has the `correlation_id` of its event."""
         before = self.states.get(rule.name, BLANK)
         after, effects = step(rule, before, given)
         if after is not before:

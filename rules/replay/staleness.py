@@ -31,7 +31,7 @@ class OwnerStaleness:
         """A lower bound of the next deadline."""
 
     def arrive(self, arrival: Arrival) -> FreshnessChange | None:
-        """Follow an arrival. This runs for every datapoint, and most of them are of fresh series."""
+        """Follow an arrival. This runs for every datapoint, and most series are fresh."""
         series = self._fresh.get(arrival.key)
         if series is not None and series.stale_since is None:
             series.arrive(arrival)
@@ -75,8 +75,17 @@ class OwnerStaleness:
     def stale_inputs(self, at: datetime, reevaluated_at: datetime) -> list[WentStale]:
         """The inputs of a rule that begins to evaluate the series at an instant."""
         return [
-            WentStale(at, one.owner, one.key, one.arrived_at, one.value, one.ts, one.labels, reevaluated_at)
-            for one in self.stale_series()
+            WentStale(
+                at,
+                series.owner,
+                series.key,
+                series.arrived_at,
+                series.value,
+                series.ts,
+                series.labels,
+                reevaluated_at,
+            )
+            for series in self.stale_series()
         ]
 
     def observations(self, at: datetime) -> Iterator[Observation]:

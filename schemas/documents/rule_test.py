@@ -1,7 +1,7 @@
 """The `test` document: inputs of some rules in virtual time, and the expected results.
 
-Guarantee: each input and each expectation of a valid model has exactly one kind, and the values of a
-series can be expanded. Instants are durations since `start`, or absolute.
+Guarantee: each input and each expectation of a valid model has exactly one kind, and the values of
+a series can be expanded. Instants are durations since `start`, or absolute.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The candidate documents: those of the files, and the applied documents that they do not replace."""
+"""The candidate documents: those of the files, and the applied ones that they do not replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Feeds the transitions of candidate rules back into rules over events, as the live record lane does.
+"""Feeds the transitions of candidate rules back into rules over events, as the live record lane
+does.
 
 Guarantee: the rules evaluate each transition once, at its own instant and in time order. Sustains,
 ends of snoozes and transitions that are due up to the instant of an event come before that event.

@@ -1,4 +1,5 @@
-"""Replays the acknowledgements and snoozes of operators against the alarms of candidate rules. Pure.
+"""Replays the acknowledgements and snoozes of operators against the alarms of candidate rules.
+Pure.
 
 Guarantee:
 
@@ -10,8 +11,8 @@ Guarantee:
 - If an alarm resolves at the recorded instant, or neither then nor in the replay, its snoozes end
   exactly if their ends were recorded. A clock that was late then has no effect on the result.
 
-Alarms are identified by their ids. An operator's event gets the severity that the alarm has under the
-candidate rules.
+Alarms are identified by their ids. An operator's event gets the severity that the alarm has under
+the candidate rules.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def replay_operator_events(
 
 
 def is_operator_event(event: RecordedEvent) -> bool:
-    """Whether an operator caused the event. An event that an action emits has the name of the action."""
+    """Whether an operator caused the event. An event of an action has the action's name."""
     return event.origin == "caused" and not event.action and event.type in OPERATOR_EVENT_TYPES
 
 

@@ -1,8 +1,8 @@
 """Runs a backtest on all cores.
 
-Guarantee: the result does not depend on the number of processes. The owners are divided into shares,
-one task each, and the results of the shares are added and sorted. The members of a system may be in
-several shares, so the health of systems is derived at the end. There are more shares than
+Guarantee: the result does not depend on the number of processes. The owners are divided into
+shares, one task each, and the results of the shares are added and sorted. The members of a system
+may be in several shares, so the health of systems is derived at the end. There are more shares than
 processes, so that a process on a busy core takes fewer of them.
 
 On failure of one share the whole backtest fails: no partial result is returned. Then, and after
@@ -23,7 +23,7 @@ from functools import reduce
 from multiprocessing.queues import SimpleQueue
 from operator import add
 
-from rules.replay.backtest.recording.model import DocumentVersion, RecordingHeader, Source
+from rules.replay.backtest.recording.model import DocumentVersion, Recording, RecordingHeader
 from rules.replay.backtest.report.notifications import count_notifications
 from rules.replay.backtest.result import BacktestResult
 from rules.replay.backtest.share_replay import ShareReplay
@@ -37,7 +37,7 @@ _SHARES_PER_PROCESS = 4
 
 
 async def backtest(
-    source: Source,
+    source: Recording,
     header: RecordingHeader,
     candidate: Sequence[DocumentVersion] | None = None,
     *,
@@ -83,7 +83,7 @@ def _finish(replay: ShareReplay, result: BacktestResult, header: RecordingHeader
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Make processes that start in the block ignore Ctrl-C, which the terminal sends to all of them."""
+    """Make processes that start in the block ignore Ctrl-C, which the terminal sends to all."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -50,5 +50,5 @@ def relevant_events(timelines: Timelines, events: Iterable[RecordedEvent]) -> li
 
 
 def event_order(event: RecordedEvent) -> tuple[datetime, int, str]:
-    """The sort key of events: events of one owner and instant keep the order of their derivation."""
+    """The sort key of events. Those of one owner and instant keep the order of derivation."""
     return event.recorded_at, event.seq, event.owner

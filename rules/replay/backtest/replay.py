@@ -1,9 +1,9 @@
 """The replay of one owner: recorded inputs in, transitions and changes of staleness out. Pure.
 
 Guarantee: the order is that of the live system. At one instant sustains come first, then staleness,
-then arrivals in stream order. At a change of the rules, deadlines up to the watermark pass under the
-older rules, the states of changed rules are converted, and rules that are new or changed evaluate the
-series that are stale (`rules/apply`). Nothing happens after `finish(until)`.
+then arrivals in stream order. At a change of the rules, deadlines up to the watermark pass under
+the older rules, the states of changed rules are converted, and rules that are new or changed
+evaluate the series that are stale (`rules/apply`). Nothing happens after `finish(until)`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LaneReplay:
         self.transitions: list[AlarmTransition] = []
 
     def restore(self, alarm: InitialAlarm, rule: Rule) -> None:
-        """Continue an alarm that was open at the start. The series of its payload is taken to fire."""
+        """Continue an alarm that was open at the start. It is held by the series of its payload."""
         self.memory.restore(rule, _open_state(alarm))
 
     def on_transition(
@@ -122,7 +122,7 @@ class SeriesReplay(LaneReplay):
         self.memory.advance_all(until)
 
     def _change_rules(self, change: RuleChange) -> None:
-        """Change the rules. A watermark of None: the lane had read nothing, so no deadline has passed."""
+        """Change the rules. With a watermark of None the lane had read nothing."""
         memory, decided_until = self.memory, change.watermark or _BEGINNING
         memory.pass_deadlines(decided_until)
         held = None

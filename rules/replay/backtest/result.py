@@ -50,8 +50,8 @@ class BacktestResult:
     owners_with_initial_alarms: list[str] = field(default_factory=list)
     """Owners with alarms over series that were open at the start of the replay."""
     deferred_items: list[RecordingItem] = field(default_factory=list)
-    """Items of owners that are systems, whose health the candidate rules may change. These owners are
-    replayed after their members."""
+    """Items of owners that are systems, whose health the candidate rules may change. These owners
+    are replayed after their members."""
 
     def __add__(self, other: BacktestResult) -> BacktestResult:
         others = vars(other)

@@ -15,9 +15,9 @@ from rules.replay.backtest.recording.model import (
     Arrivals,
     DocumentVersion,
     OwnerHeader,
+    Recording,
     RecordingHeader,
     RecordingItem,
-    Source,
 )
 from rules.replay.backtest.report.mismatches import compare_health
 from rules.replay.backtest.result import BacktestResult
@@ -25,7 +25,7 @@ from rules.replay.backtest.timelines import Candidate, HealthPeriod, History, Ti
 
 
 class ShareReplay:
-    """Replays shares of a recording with the candidate documents; with the rules of the time if None."""
+    """Replays shares with the candidate documents; with the rules of the time if None."""
 
     def __init__(self, header: RecordingHeader, candidate: list[DocumentVersion] | None) -> None:
         self._header = header
@@ -38,7 +38,7 @@ class ShareReplay:
             self._deferred_owners = self.rules.of_health()[0].rules.members.systems
 
     async def run(
-        self, source: Source, share: int, of: int, report: Callable[[float], None]
+        self, source: Recording, share: int, of: int, report: Callable[[float], None]
     ) -> BacktestResult:
         result = BacktestResult()
         replay: OwnerReplay | None = None

@@ -1,8 +1,9 @@
-"""Timelines of the rules: which documents a replay uses at which position, and the effects of a change.
+"""Timelines of the rules: which documents a replay uses at which position, and the effects of a
+change.
 
-Guarantee: `History` repeats what happened. A datapoint is evaluated by the documents of the apply that
-the cutover of its partition names, an event by those of its seq. At each cutover the effects of the
-apply on alarms are repeated. `Candidate` uses one set of documents for the whole window.
+Guarantee: `History` repeats what happened. A datapoint is evaluated by the documents of the apply
+that the cutover of its partition names, an event by those of its seq. At each cutover the effects
+of the apply on alarms are repeated. `Candidate` uses one set of documents for the whole window.
 
 In the record lane an apply may be ahead of the position of the lane. It changes alarms at the
 position that its cutover records, and the lane changes them again when it passes the apply's own
@@ -57,7 +58,7 @@ class Timeline(NamedTuple):
 
 
 class HealthPeriod(NamedTuple):
-    """The documents of systems from one apply to the next. No health is of an earlier instant than `at`."""
+    """The documents of systems from one apply to the next. No health changes before `at`."""
 
     rules_seq: int
     at: datetime
@@ -203,5 +204,5 @@ class Candidate:
 
 
 def _without_lag(apply: RecordedApply) -> LaneCutover:
-    """The cutover of an apply without a row: the lane is taken to have read everything before it."""
+    """The cutover of an apply without a row, as if the lane had read everything before it."""
     return LaneCutover("record", 0, apply.seq, apply.seq - 1, apply.recorded_at - MICROSECOND)

@@ -1,9 +1,9 @@
-"""The start of a replay: some time before the window, so that causes of what lies in it are replayed.
+"""The start of a replay: before the window, so that the causes of its alarms are replayed.
 
-Guarantee: the warm-up is at least the longest sustain, window, cooldown and tolerance of any document
-plus an hour, and at most a week. It never begins where retention has pruned: missing datapoints would
-look like stale series. Alarms that were open at the start, and the last datapoint of each series, are
-read from the recording.
+Guarantee: the warm-up is at least the longest sustain, window, cooldown and tolerance of any
+document plus an hour, and at most a week. It never begins where retention has pruned: missing
+datapoints would look like stale series. Alarms that were open at the start, and the last datapoint
+of each series, are read from the recording.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The work of one process of a backtest: shares, one after the other, with rules compiled once.
 
-Why it is a module of its own: a process starts by importing it, and it imports nothing that delivers
-messages.
+Why it is a module of its own: a process starts by importing it, and it imports nothing that
+delivers messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from typing import Any
 
-from rules.replay.backtest.recording.model import DocumentVersion, RecordingHeader, Source
+from rules.replay.backtest.recording.model import DocumentVersion, Recording, RecordingHeader
 from rules.replay.backtest.result import BacktestResult
 from rules.replay.backtest.share_replay import ShareReplay
 from tocsin.core.errors import Refused
@@ -29,7 +29,7 @@ _LEAST_PROGRESS = 0.02
 class ShareWorker:
     progress: SimpleQueue[Progress]
     stop: Event
-    source: Source
+    source: Recording
     header: RecordingHeader
     candidate: list[DocumentVersion] | None
 

@@ -1,8 +1,8 @@
 """Rule tests: the live rules in virtual time.
 
-Guarantee: the same rules and inputs give the same log, in the same order, with the same ids and texts,
-however far time is moved at once. Nothing is sent and nothing is read: no database, no stream, no
-network, no real clock.
+Guarantee: the same rules and inputs give the same log, in the same order, with the same ids and
+texts, however far time is moved at once. Nothing is sent and nothing is read: no database, no
+stream, no network, no real clock.
 """
 
 from rules.replay.log import LogEntry

@@ -4,8 +4,8 @@ Guarantee: problems of a test have the file and line, like those of rules. The l
 rules. Log entries and expectations are compared by instant, kind, name, owner and text, and every
 difference is listed. Tests do not affect each other.
 
-On failure: problems of the files raise `RulesInvalid`. A test that cannot continue, such as one with
-an acknowledgement without an alarm, fails with the error.
+On failure: problems of the files raise `RulesInvalid`. A test that cannot continue, such as one
+with an acknowledgement without an alarm, fails with the error.
 """
 
 from __future__ import annotations

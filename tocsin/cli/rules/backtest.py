@@ -21,7 +21,7 @@ from tocsin.cli.rules.export import Until, window
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from rules.replay.backtest.recording.model import RecordingHeader, Source
+    from rules.replay.backtest.recording.model import Recording, RecordingHeader
     from rules.replay.backtest.report.compare import Comparison
     from rules.replay.backtest.result import BacktestResult
 
@@ -118,7 +118,7 @@ async def _backtest(
 
 
 @asynccontextmanager
-async def _source(since: str, until: str | None, recording: Path | None) -> AsyncIterator[Source]:
+async def _source(since: str, until: str | None, recording: Path | None) -> AsyncIterator[Recording]:
     from rules.replay.backtest.recording.database import recorded
     from rules.replay.backtest.recording.parquet import open_recording
     from tocsin.cli.session import command_settings

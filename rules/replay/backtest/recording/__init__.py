@@ -1,1 +1,1 @@
-"""Recordings, the input of a backtest: read from the database, or written to and read from a file."""
+"""Recordings, the input of a backtest: in the database, or exported to a file."""

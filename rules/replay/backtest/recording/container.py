@@ -1,7 +1,7 @@
 """The container of a recording: independent gzip members, with an index in the last one.
 
-Guarantee: the file is a valid gzip file, so any tool can read its lines. Each member holds one group
-of whole owners, so processes divide the work by members and read nothing of each other's. A
+Guarantee: the file is a valid gzip file, so any tool can read its lines. Each member holds one
+group of whole owners, so processes divide the work by members and read nothing of each other's. A
 truncated, extended or damaged file is rejected, with the number of the line where one is known: a
 member must match its checksum and end at the offset where the next one begins.
 
@@ -22,8 +22,8 @@ from pydantic_core import from_json
 from tocsin.core.errors import InvalidInput
 
 _LONGEST_LINE = 64 * 1024 * 1024
-"""Bounds the memory for a line. The longest lines are the last datapoints of all series of an owner,
-and the index."""
+"""Bounds the memory for a line. The longest lines are the last datapoints of all series of an
+owner, and the index."""
 _GZIP = 31
 _LEVEL = 6
 _CHUNK = 1024 * 1024

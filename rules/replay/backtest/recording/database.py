@@ -52,7 +52,7 @@ _EVERY_KIND = {"after": -1, "kinds": sorted(KINDS)}
 
 
 @dataclass(frozen=True)
-class DatabaseSource:
+class DatabaseRecording:
     """A recording in the database. `recorded` opens its snapshot."""
 
     settings: Settings
@@ -144,13 +144,13 @@ class DatabaseSource:
 
 
 @asynccontextmanager
-async def recorded(settings: Settings, since: datetime, until: datetime) -> AsyncIterator[DatabaseSource]:
+async def recorded(settings: Settings, since: datetime, until: datetime) -> AsyncIterator[DatabaseRecording]:
     """Open the recording as of now. The snapshot is kept until the end of the block."""
     session = await _reading_session(settings)
     try:
         row = await fetch_one(session, "rules.replay.backtest/export_snapshot")
         assert row is not None
-        yield replace(DatabaseSource(settings, since, until), snapshot=row[0])
+        yield replace(DatabaseRecording(settings, since, until), snapshot=row[0])
     finally:
         await session.close()
 

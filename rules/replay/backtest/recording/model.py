@@ -50,7 +50,7 @@ class CalculatedChange(NamedTuple):
     owner: str
     key: str
     kind: str
-    """`stale`, `fresh` or `health`. Of `health` the owner is a system, and `value` is the payload."""
+    """`stale`, `fresh` or `health`. For `health`, the owner is a system and `value` the payload."""
     at: datetime
     value: Any
 
@@ -96,7 +96,7 @@ class RecordedEvent(NamedTuple):
 
     @property
     def transition(self) -> AlarmTransition | None:
-        """The transition that the engine derived; None of any other event, an operator's included."""
+        """The transition that the engine derived; None for any other event."""
         if self.origin != "derived" or self.alarm_id is None:
             return None
         if self.type not in (event_type("opened"), event_type("resolved")):
@@ -131,7 +131,7 @@ class LastDatapoint(NamedTuple):
 
 
 class OwnerHeader(NamedTuple):
-    """Begins an owner. Until the next one, its items follow: arrivals, events, calculated changes."""
+    """Begins an owner. Its arrivals, events and calculated changes follow, in this order."""
 
     owner: str
     partition: int
@@ -193,7 +193,7 @@ class RecordingHeader(NamedTuple):
     """The part of a recording that all owners share: the window, the documents and the horizons."""
 
     start: datetime
-    """Start of the replay: early enough to include the causes of what `since` and later is compared."""
+    """Start of the replay, before `since`: see `rules.replay.backtest.warm_up`."""
     since: datetime
     until: datetime
     is_whole: bool
@@ -210,7 +210,7 @@ class RecordingHeader(NamedTuple):
         return self.until
 
 
-class Source(Protocol):
+class Recording(Protocol):
     """A recording that can be read. It is sent to other processes, so it must be picklable."""
 
     async def header(self) -> RecordingHeader: ...

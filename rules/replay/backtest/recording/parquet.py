@@ -31,14 +31,14 @@ from rules.replay.backtest.recording.codec import (
 from rules.replay.backtest.recording.model import (
     Arrivals,
     OwnerHeader,
+    Recording,
     RecordingHeader,
     RecordingItem,
-    Source,
 )
 from rules.replay.backtest.recording.recording import (
     Counts,
+    FileRecording,
     NotARecording,
-    RecordingSource,
     decode_header,
     other_lines,
 )
@@ -67,7 +67,7 @@ class RowGroupCounts(Counts):
 
 
 async def write_parquet(
-    source: Source, path: Path, report: Callable[[float], None] = lambda done: None
+    source: Recording, path: Path, report: Callable[[float], None] = lambda done: None
 ) -> dict[str, int]:
     """Write a recording; return the same counts as `write_recording`."""
     header = b"".join(encoded(line) for line in header_lines(await source.header()))
@@ -154,7 +154,7 @@ _COLUMN: dict[type, str] = {float: "number", int: "integer", str: "text", bool: 
 
 
 @dataclass(frozen=True)
-class ParquetSource:
+class ParquetRecording:
     path: Path
 
     async def header(self) -> RecordingHeader:
@@ -243,11 +243,11 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def open_recording(path: Path) -> ParquetSource | RecordingSource:
+def open_recording(path: Path) -> ParquetRecording | FileRecording:
     """Open a recording in either format."""
     try:
         with path.open("rb") as file:
             is_parquet = file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
-    return ParquetSource(path) if is_parquet else RecordingSource(path)
+    return ParquetRecording(path) if is_parquet else FileRecording(path)

@@ -4,9 +4,9 @@ Guarantee: the values that are read are those that were written. A file that is 
 of another version or not a recording is rejected: every group of owners must hold what the index
 counts.
 
-The format, version 3 (docs/backtest.md): a header, lines about the rules, then for each owner a line
-that names it and lines with its datapoints, events and calculated changes, then the index of the
-groups. Instants are microseconds since 1970 UTC.
+The format, version 3 (docs/backtest.md): a header, lines about the rules, then for each owner a
+line that names it and lines with its datapoints, events and calculated changes, then the index of
+the groups. Instants are microseconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from rules.replay.backtest.recording.model import (
     CalculatedChanges,
     OwnerHeader,
     RecordedEvents,
+    Recording,
     RecordingHeader,
     RecordingItem,
-    Source,
 )
 from tocsin.core.files import written_whole
 from tocsin.core.instant import instant_of
@@ -84,9 +84,9 @@ class MemberCounts(Counts):
 
 
 async def write_recording(
-    source: Source, path: Path, report: Callable[[float], None] = lambda done: None
+    source: Recording, path: Path, report: Callable[[float], None] = lambda done: None
 ) -> dict[str, int]:
-    """Write a recording; return how many owners, datapoints, events and calculated changes it holds."""
+    """Write a recording; return how many owners and items of each kind it holds."""
     groups: list[MemberCounts] = []
     with written_whole(path) as being_written, being_written.open("wb") as file:
         members = MemberWriter(file)
@@ -128,7 +128,7 @@ def _datapoint_lines(rows: Sequence[Arrival]) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True)
-class RecordingSource:
+class FileRecording:
     path: Path
 
     async def header(self) -> RecordingHeader:

@@ -65,7 +65,8 @@ def compare_transitions(
 def compare_staleness(
     recorded: Sequence[CalculatedChange], replayed: Sequence[CalculatedChange]
 ) -> list[Mismatch]:
-    then, now = {_change_key(one): one for one in recorded}, {_change_key(one): one for one in replayed}
+    then = {_change_key(change): change for change in recorded}
+    now = {_change_key(change): change for change in replayed}
     mismatches = []
     for key in sorted({*then, *now}):
         was, is_ = then.get(key), now.get(key)

@@ -1,8 +1,8 @@
-"""Counts the notifications that actions would have sent, by running the relevant events through dispatch.
+"""Counts the notifications of a backtest, by running the relevant events through dispatch.
 
 Guarantee: limits, groups, overlaps, waits and the end of an escalation are those of the live code
-(`rules.replay.runs`). Every delivery succeeds, and nothing is sent. A notification is a message that a
-step sends: to a channel, a webhook, Slack, by email or through Apprise.
+(`rules.replay.runs`). Every delivery succeeds, and nothing is sent. A notification is a message
+that a step sends: to a channel, a webhook, Slack, by email or through Apprise.
 
 Limits and overlaps apply across owners, so notifications are counted when all owners have been
 replayed, in the order of time. Events that an action emits and datapoints that it records are
@@ -34,7 +34,7 @@ from tocsin.core.instant import MICROSECOND
 def count_notifications(
     timelines: Timelines, events: Sequence[RecordedEvent], since: datetime, until: datetime
 ) -> Counter[NotificationKey]:
-    """Count notifications about alarms in the window. `events` are the relevant events of all owners."""
+    """Count notifications in the window. `events` are the relevant events of all owners."""
     dispatch = _Dispatch(timelines, since)
     for event in sorted(events, key=event_order):
         dispatch.add(event)

@@ -1,8 +1,8 @@
-"""The timeline of a report as SVG: recorded above replayed alarms per rule, stale series, fires. Pure.
+"""The timeline of a report as SVG: recorded and replayed alarms, stale series and fires. Pure.
 
-Guarantee: its size is bounded for any number of alarms. A few alarms are drawn one by one with their
-messages. Many are drawn as the number at a time, so that a thousand owners do not look like one
-endless alarm.
+Guarantee: its size is bounded for any number of alarms. A few alarms are drawn one by one with
+their messages. Many are drawn as the number at a time, so that a thousand owners do not look like
+one endless alarm.
 """
 
 from __future__ import annotations

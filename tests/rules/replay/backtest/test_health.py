@@ -15,7 +15,7 @@ from rules.replay.backtest.health import replay_order
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording import recording
 from rules.replay.backtest.recording.database import recorded
-from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from rules.replay.backtest.result import BacktestResult
 from schemas.documents.system import SystemDocument
 from tests.clock.clock_setup import at
@@ -112,7 +112,7 @@ async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_process
         "opened",
         "resolved",
     ] * 2
-    source = RecordingSource(tmp_path / "recording.ndjson.gz")
+    source = FileRecording(tmp_path / "recording.ndjson.gz")
     async with recorded(settings, at(0), at(until)) as database:
         await write_recording(database, source.path)
     header = await source.header()

@@ -15,8 +15,8 @@ from rules.alarms.queries import list_alarms
 from rules.replay.backtest.candidates import candidate_documents
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.database import recorded
-from rules.replay.backtest.recording.model import OwnerHeader, RecordedEvent, Source
-from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.recording.model import OwnerHeader, RecordedEvent, Recording
+from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from rules.replay.backtest.result import BacktestResult
 from tests.clock.clock_setup import at
 from tests.clock.retention.old_log import all_have_read, fill
@@ -91,12 +91,12 @@ async def live(settings: Settings, connection: Connection, sessions: Sessions) -
 
 
 @asynccontextmanager
-async def window(settings: Settings) -> AsyncIterator[Source]:
+async def window(settings: Settings) -> AsyncIterator[Recording]:
     async with recorded(settings, at(2 * DAY), at(5 * DAY)) as source:
         yield source
 
 
-async def operator_events(source: Source) -> dict[str, list[RecordedEvent]]:
+async def operator_events(source: Recording) -> dict[str, list[RecordedEvent]]:
     items = [item async for _, item in source.items(0, 1)]
     return {
         item.owner: [event for alarm in item.open_alarms for event in alarm.operator_events]
@@ -113,7 +113,7 @@ EXPECTED = {
 }
 
 
-async def replay_window(source: Source, tmp_path: Path, text: str | None = None) -> BacktestResult:
+async def replay_window(source: Recording, tmp_path: Path, text: str | None = None) -> BacktestResult:
     header = await source.header()
     if text is None:
         return await backtest(source, header)
@@ -132,7 +132,7 @@ async def test_operator_events_are_read_with_the_alarms_that_were_open(
         await write_recording(source, path)
     assert {owner: [event.type for event in of_owner] for owner, of_owner in events.items()} == EXPECTED
     assert events["plant-1"][2].payload == {"who": "bob", "via": "test", "note": "on it"}
-    assert await operator_events(RecordingSource(path)) == events
+    assert await operator_events(FileRecording(path)) == events
     async with recorded(settings, at(3 * DAY), at(5 * DAY)) as later:
         assert await operator_events(later) == {}, "they had all resolved"
 

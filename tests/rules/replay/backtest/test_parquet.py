@@ -32,8 +32,8 @@ from rules.replay.backtest.recording.model import (
     RecordingHeader,
     RecordingItem,
 )
-from rules.replay.backtest.recording.parquet import ParquetSource, open_recording, write_parquet
-from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.recording.parquet import ParquetRecording, open_recording, write_parquet
+from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import flat
 from tocsin.core.errors import InvalidInput
@@ -106,14 +106,14 @@ async def read(path: Path) -> list[Any]:
 async def test_both_formats_read_as_they_were_written(file: Path, tmp_path: Path) -> None:
     lines = tmp_path / "recording.ndjson.gz"
     await write_recording(GivenSource(), lines)
-    assert isinstance(open_recording(file), ParquetSource)
-    assert isinstance(open_recording(lines), RecordingSource)
+    assert isinstance(open_recording(file), ParquetRecording)
+    assert isinstance(open_recording(lines), FileRecording)
     expected = [HEADER, *flat([item async for _, item in GivenSource().items(0, 1)])]
     assert repr(await read(file)) == repr(await read(lines)) == repr(expected)
 
 
 async def test_shares_have_whole_owners_and_together_everything(file: Path) -> None:
-    source = ParquetSource(file)
+    source = ParquetRecording(file)
     shares = [[item async for _, item in source.items(share, 2)] for share in (0, 1)]
     names = [[item.owner for item in share if isinstance(item, OwnerHeader)] for share in shares]
     assert names == [["a", "c"], ["b"]]

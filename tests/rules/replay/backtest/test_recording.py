@@ -27,12 +27,12 @@ from rules.replay.backtest.recording.model import (
     Arrivals,
     LastDatapoint,
     OwnerHeader,
+    Recording,
     RecordingHeader,
     RecordingItem,
-    Source,
 )
 from rules.replay.backtest.recording.parquet import write_parquet
-from rules.replay.backtest.recording.recording import RecordingSource, write_recording
+from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import note
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance, flat
@@ -71,9 +71,9 @@ async def file(instance: RecordedInstance, settings: Settings, tmp_path: Path) -
 
 async def test_a_file_holds_the_recording_of_the_database(settings: Settings, file: Path) -> None:
     async with recorded(settings, at(0), at(200)) as source:
-        assert await RecordingSource(file).header() == await source.header()
+        assert await FileRecording(file).header() == await source.header()
         from_database = [item async for _, item in source.items(0, 1)]
-    from_file = [item async for _, item in RecordingSource(file).items(0, 1)]
+    from_file = [item async for _, item in FileRecording(file).items(0, 1)]
     assert flat(from_file) == flat(from_database)
 
 
@@ -81,7 +81,7 @@ async def test_file_and_database_replay_alike_in_any_number_of_processes(
     settings: Settings, instance: RecordedInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "_SMALLEST_GROUP", 0)
-    source = RecordingSource(tmp_path / "in-groups.ndjson.gz")
+    source = FileRecording(tmp_path / "in-groups.ndjson.gz")
     async with recorded(settings, at(0), at(200)) as database:
         await write_recording(database, source.path)
     header = await source.header()
@@ -198,7 +198,7 @@ DAMAGED: list[tuple[Callable[[bytes], bytes], str]] = [
 
 
 async def read(file: Path) -> list[Any]:
-    source = RecordingSource(file)
+    source = FileRecording(file)
     return [await source.header(), *flat([item async for _, item in source.items(0, 1)])]
 
 
@@ -256,7 +256,7 @@ class Interrupted(Exception):
     pass
 
 
-def opened(source: Source) -> AsyncGenerator[tuple[float, RecordingItem], None]:
+def opened(source: Recording) -> AsyncGenerator[tuple[float, RecordingItem], None]:
     return cast(AsyncGenerator[tuple[float, RecordingItem], None], source.items(0, 1))
 
 
@@ -304,13 +304,13 @@ async def test_a_recording_of_an_older_version_is_rejected_with_a_remedy(
     )
     error = rf"old.ndjson.gz:1: .* version {version}, this Tocsin reads version 3: export the recording again"
     with pytest.raises(InvalidInput, match=error):
-        await RecordingSource(file).header()
+        await FileRecording(file).header()
 
 
 async def test_a_changed_value_is_a_mismatch(file: Path) -> None:
     """The comparison is effective: another value of one datapoint gives another alarm."""
     change_lines(file, on_datapoints(b",68.0,", b",64.0,"))
-    source = RecordingSource(file)
+    source = FileRecording(file)
     result = await backtest(source, await source.header())
     assert {one.what for one in result.mismatches} == {"hot"}
     assert "the nearest one in the replay is at" in result.mismatches[0].cause
