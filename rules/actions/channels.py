@@ -28,7 +28,9 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
     Tocsin cannot read it."""
     row = await fetch_one(connection, "rules.actions/read_channel", {"name": name})
     if row is None:
-        raise InvalidInput(f"there is no channel {name!r}", remedy="apply one, then try again")
+        raise InvalidInput(
+            f"there is no channel {name!r}", remedy="`tocsin channels` lists those that are applied"
+        )
     try:
         return ChannelDocument.model_validate(row[0])
     except ValidationError as error:

@@ -28,7 +28,9 @@ def held(settings: Settings) -> None:
 
 def test_without_alarms_that_is_said(tocsin: CommandLine) -> None:
     assert tocsin("alarms").out == "no alarms\n"
-    assert tocsin("alarms", "--state", "resolved").out == "no alarms are resolved\n"
+    assert tocsin("alarms", "--state", "resolved").out == "no alarms match\n"
+    assert tocsin("alarms", "--state", "all").out == "no alarms\n"
+    assert tocsin("alarms", "--rule", "nope").out == "no alarms match\n"
     assert tocsin("alarms", "--json").json == []
 
 

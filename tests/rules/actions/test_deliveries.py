@@ -148,7 +148,9 @@ async def test_a_channel_that_was_removed_fails_the_step_with_a_remedy(instance:
         "update tocsin.rule_version set until_seq = from_seq where kind = 'channel'"
     )
     await instance.event()
-    assert (await instance.action())["error"] == "there is no channel 'ops': apply one, then try again"
+    assert (await instance.action())[
+        "error"
+    ] == "there is no channel 'ops': `tocsin channels` lists those that are applied"
 
 
 async def test_a_text_of_the_document_replaces_every_form_of_the_default(

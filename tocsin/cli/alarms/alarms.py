@@ -46,7 +46,8 @@ def alarms(
         print_json(rows)
         return
     if not rows:
-        typer.echo("no alarms" if state in (_ACTIVE, "all") else f"no alarms are {state}")
+        is_filtered = state not in (_ACTIVE, "all") or rule or owner or severity
+        typer.echo("no alarms match" if is_filtered else "no alarms")
         return
     print_table(
         ("ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "MESSAGE"),

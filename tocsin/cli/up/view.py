@@ -118,7 +118,7 @@ def _alarms(state: State) -> Iterator[RenderableType]:
         return
     table = Table.grid(padding=(0, 2))
     for style in ("red", "bold", "dim", ""):
-        table.add_column(style=style, no_wrap=style == "dim")
+        table.add_column(style=style, no_wrap=True, overflow="ellipsis")
     for alarm in state.alarms[:_SHOWN_ALARMS]:
         table.add_row(
             Text(alarm.severity),
