@@ -1,4 +1,4 @@
-"""A command line to type at: commands run in this process, against a database and a namespace of the test."""
+"""Commands run in this process, with a database and a NATS namespace of the test."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 @pytest.fixture
 def tocsin(settings: Settings, alone: CommandLine) -> CommandLine:
-    """Postgres ends a session that idles in a transaction for half the TTL: no stall of the machine lasts that long."""
+    """Postgres ends a session that idles in a transaction for half the TTL; no stall of the machine lasts that long."""
     return CommandLine({**environment_of(settings), "TOCSIN_LEASE_TTL_S": "20"})

@@ -1,4 +1,4 @@
-"""A terminal of 80 columns for a command: what it writes, and what a person sees of it."""
+"""A terminal of 80 columns for a command: what the command writes, and what is left on the screen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             env={name: value for name, value in given.items() if value is not None},
-            # Ctrl-C is for whoever has this as the controlling terminal.
+            # Ctrl-C goes to the processes that have this as their controlling terminal.
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
@@ -41,14 +41,14 @@ class Terminal:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Nothing of it outlives a test that fails."""
+        """End the command, also if the test fails."""
         os.close(self._ours)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def read(self) -> bool:
-        """Whether there is more to come."""
+        """Wait for output; False at its end."""
         try:
             some = os.read(self._ours, 65536)
         except OSError:
@@ -66,7 +66,7 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """What is left to see."""
+        """The text that is left on the screen."""
         lines, row, place = [""], 0, 0
         for match in _CONTROL.finditer(self.written):
             lines[row] += self.written[place : match.start()]

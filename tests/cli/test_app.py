@@ -128,7 +128,7 @@ def test_a_misspelt_command_is_a_usage_error_with_a_suggestion(alone: CommandLin
 
 
 @pytest.mark.parametrize("words", _NEEDS_DATABASE, ids=" ".join)
-def test_without_a_named_postgres_there_is_one_line_that_says_how_to_name_it(
+def test_without_a_named_postgres_the_error_is_one_line_with_the_setting(
     alone: CommandLine, words: list[str]
 ) -> None:
     assert alone(*words, exit_code=2).err == (
@@ -165,7 +165,7 @@ def test_an_unreachable_nats_is_one_line_with_its_address_and_exit_code_2(alone:
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_a_value_that_cannot_be_read_is_refused_in_our_words(
+def test_an_invalid_value_is_refused_in_the_words_of_other_errors(
     alone: CommandLine, words: tuple[str, ...], said: str
 ) -> None:
     assert alone(*words, exit_code=2).err.splitlines()[-1] == f"Error: Invalid value for {said}"
@@ -180,7 +180,7 @@ def test_a_setting_out_of_range_is_named_with_its_value(tocsin: CommandLine) -> 
 
 
 @pytest.mark.parametrize("kind", [psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout])
-def test_a_session_that_postgres_ends_in_the_middle_is_one_line(
+def test_a_session_that_postgres_ends_is_one_line(
     kind: type[psycopg.Error], tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(*_: object, **__: object) -> None:

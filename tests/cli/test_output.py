@@ -1,4 +1,4 @@
-"""Columns, distances and instants as people read them."""
+"""Columns, distances and instants as text."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def test_a_countdown_has_its_two_largest_units(seconds: float, text: str) -> Non
     assert countdown(timedelta(seconds=seconds)) == text
 
 
-def test_what_is_pending_and_past_is_due_now() -> None:
+def test_a_pending_time_in_the_past_is_due_now() -> None:
     assert due_text(timedelta(seconds=-8)) == "due now"
     assert due_text(timedelta(seconds=8)) == "in 8s"
 
 
-def test_what_is_past_never_lies_ahead() -> None:
-    assert [since_text(timedelta(seconds=one)) for one in (-8, -0.5, 0.2)] == [
+def test_a_past_time_never_lies_ahead() -> None:
+    assert [since_text(timedelta(seconds=seconds)) for seconds in (-8, -0.5, 0.2)] == [
         "8s ago",
         "just now",
         "just now",
     ]
 
 
-def test_instants_have_milliseconds_only_where_there_are_some() -> None:
+def test_instants_have_milliseconds_only_if_there_are_any() -> None:
     assert utc_text(_AT) == "2026-03-08 07:00:00Z"
     assert utc_text(_AT.replace(microsecond=20_400)) == "2026-03-08 07:00:00.020Z"
     assert local_text(_AT, "America/New_York") == "Sun 2026-03-08 03:00:00 EDT"

@@ -1,4 +1,4 @@
-"""The bar of a long command: there while it works, gone when it has ended, and never in a pipe."""
+"""The progress bar: shown while a command works, removed when it ends, and never in a pipe."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_a_pipe_has_no_bar(lived: RecordedInstance, tocsin: CommandLine, t
         assert (await asyncio.to_thread(tocsin, *command)).err == ""
 
 
-def test_ctrl_c_ends_all_processes_of_a_backtest_without_a_word() -> None:
+def test_ctrl_c_ends_all_processes_of_a_backtest_without_output() -> None:
     with Terminal((sys.executable, "-m", "tests.rules.replay.backtest.endless_backtest"), {}) as terminal:
         eventually_sync(lambda: terminal.read() and "12%" in terminal.written, "it has begun", 60)
         terminal.press(b"\x03")

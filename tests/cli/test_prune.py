@@ -24,7 +24,7 @@ def test_rows_are_counted_before_and_after(tocsin: CommandLine, settings: Settin
     assert "action_limit: 2 rows" in answer.err.splitlines()
     leave_rows(settings, "three")
     assert tocsin("prune", "--json").json["rows"] == {"action_limit": 1}
-    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert found["retention"]["text"].endswith("removed 1 of action_limit")
     assert found["retention"]["state"] == "ok"
 

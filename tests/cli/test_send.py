@@ -45,7 +45,9 @@ async def _when_made(settings: Settings) -> None:
     await eventually(are_made, "the streams are made", within=60)
 
 
-def test_what_is_sent_or_rejected_is_listed(tocsin: CommandLine, settings: Settings, services: None) -> None:
+def test_sent_and_rejected_messages_are_listed(
+    tocsin: CommandLine, settings: Settings, services: None
+) -> None:
     datapoints_are_series(tocsin)
     an_event_is_in_the_log_once(tocsin)
     dead_letters_are_listed_newest_first(tocsin, settings)
@@ -146,13 +148,15 @@ def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings
         (("emit", "a", "--correlation-id", "x"), "--correlation-id 'x' is not a UUID"),
     ],
 )
-def test_what_cannot_be_sent_is_one_line(tocsin: CommandLine, words: tuple[str, ...], error: str) -> None:
+def test_a_message_that_cannot_be_sent_is_one_line(
+    tocsin: CommandLine, words: tuple[str, ...], error: str
+) -> None:
     answer = tocsin(*words, exit_code=1)
     assert error in answer.err
     assert answer.err.startswith("tocsin: ")
 
 
-def test_without_a_worker_send_says_what_to_start(
+def test_without_a_worker_the_error_names_the_service_to_start(
     tocsin: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.cli.send._TIMEOUT_S", 0.0)

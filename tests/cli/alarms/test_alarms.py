@@ -1,4 +1,4 @@
-"""Alarms at the command line: listed, acknowledged, snoozed, explained; and what is refused."""
+"""`tocsin alarms`, `ack`, `snooze` and `explain` of an alarm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def held(settings: Settings) -> None:
     asyncio.run(put())
 
 
-def test_without_alarms_that_is_said(tocsin: CommandLine) -> None:
+def test_without_alarms_the_list_is_empty(tocsin: CommandLine) -> None:
     assert tocsin("alarms").out == "no alarms\n"
     assert tocsin("alarms", "--state", "resolved").out == "no alarms match\n"
     assert tocsin("alarms", "--state", "all").out == "no alarms\n"
@@ -47,7 +47,7 @@ def test_an_alarm_is_listed_acknowledged_and_snoozed(tocsin: CommandLine) -> Non
     assert snoozed["seq"] == 2
     assert "open (acknowledged by bob, snoozed for " in tocsin("alarms").lines[1]
     assert tocsin("snooze", "aaaaaaaa", "--off").out.endswith("is no longer snoozed, seq 3\n")
-    assert [act["verb"] for act in tocsin("audit", "dsp-hot", "--json").json] == [
+    assert [change["verb"] for change in tocsin("audit", "dsp-hot", "--json").json] == [
         "acknowledge",
         "snooze",
         "snooze",
@@ -57,10 +57,10 @@ def test_an_alarm_is_listed_acknowledged_and_snoozed(tocsin: CommandLine) -> Non
 @pytest.mark.usefixtures("held")
 def test_an_alarm_is_explained_by_its_id(tocsin: CommandLine) -> None:
     tocsin("ack", "aaaaaaaa", "--by", "bob")
-    told = tocsin("explain", "aaaaaaaa").lines
-    assert told[0] == "dsp-hot of 'plant-7' is open: it is hot"
-    assert told[1].endswith("the condition began")
-    assert "acknowledged by bob (seq 1)" in told[2]
+    lines = tocsin("explain", "aaaaaaaa").lines
+    assert lines[0] == "dsp-hot of 'plant-7' is open: it is hot"
+    assert lines[1].endswith("the condition began")
+    assert "acknowledged by bob (seq 1)" in lines[2]
     assert tocsin("explain", "aaaaaaaa", "--json").json["state"] == "open"
 
 
@@ -89,7 +89,7 @@ def test_a_schedule_of_the_same_name_is_explained_instead(tocsin: CommandLine) -
     ],
 )
 @pytest.mark.usefixtures("held")
-def test_what_is_refused_names_the_value_and_the_remedy(
+def test_a_refusal_names_the_value_and_the_remedy(
     tocsin: CommandLine, words: tuple[str, ...], says: str
 ) -> None:
     assert says in tocsin(*words, exit_code=1).err

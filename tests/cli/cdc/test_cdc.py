@@ -1,4 +1,4 @@
-"""`tocsin cdc`: looking, comparing, accepting a loss, rebuilding; and what the doctor says of each."""
+"""`tocsin cdc`: status, verify, adopt and rebuild; and the lines of the doctor about them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Work = Callable[[Connection], Awaitable[object]]
 
 
 def do(settings: Settings, *works: Work) -> list[object]:
-    """What happens outside of the command line, in an event loop of its own."""
+    """Run work outside of the command line, in an event loop of its own."""
 
     async def all_of_it() -> list[object]:
         connection = await connect(patient(settings), "test")
@@ -67,7 +67,7 @@ def executing(sql: str) -> Work:
 
 
 def supervised(settings: Settings, problem: str | None) -> Work:
-    """A publisher at work until the report says so."""
+    """Run a publisher until its report has this problem."""
 
     async def work(connection: Connection) -> None:
         async def is_reported() -> bool:
@@ -80,7 +80,7 @@ def supervised(settings: Settings, problem: str | None) -> Work:
     return work
 
 
-def test_status_of_nothing(tocsin: CommandLine, settings: Settings) -> None:
+def test_status_of_an_empty_log(tocsin: CommandLine, settings: Settings) -> None:
     lines = dict(line.split(maxsplit=1) for line in tocsin("cdc", "status").lines)
     assert lines == {
         "log": "empty",
@@ -117,9 +117,7 @@ def test_status_names_head_lag_audit_gaps_and_tombstones(tocsin: CommandLine, se
     assert (found["report"]["problem"], found["report"]["last_seq"] is not None) == (None, True)
 
 
-def test_verify_finds_nothing_wrong_and_says_what_it_compared(
-    tocsin: CommandLine, settings: Settings
-) -> None:
+def test_verify_without_differences_counts_what_it_compared(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
         appending(3),
@@ -144,7 +142,7 @@ def test_verify_finds_nothing_wrong_and_says_what_it_compared(
     assert answer.err == ""
 
 
-def test_verify_passes_tombstones_of_records_that_cannot_be_read(
+def test_verify_accepts_tombstones_of_records_that_cannot_be_read(
     tocsin: CommandLine, settings: Settings
 ) -> None:
     unreadable = "update tocsin.event set ts = 'infinity' where seq in (7, 30)"
@@ -170,7 +168,7 @@ def test_verify_names_the_first_differences_and_exits_with_1(tocsin: CommandLine
     assert len(lines) == 22
     assert lines[-2:] == ["and 21 more", "compared 1 to 1200, 1200 records, 1 in recorded gaps: 41 differ"]
     only = tocsin("cdc", "verify", "--from", "590", "--until", "610", "--json", exit_code=1).json
-    assert (only["different"], [one["seq"] for one in only["differences"]]) == (1, [600])
+    assert (only["different"], [difference["seq"] for difference in only["differences"]]) == (1, [600])
     assert only["differences"][0]["what"].startswith("the log has no record, the stream has ")
 
 
@@ -181,7 +179,7 @@ def test_verify_sees_messages_that_the_stream_lacks(tocsin: CommandLine, setting
         "5: the stream has no message",
         "compared 1 to 5, 5 records: 2 differ",
     ]
-    # And a rebuild mends it.
+    # And a rebuild fixes it.
     assert tocsin("cdc", "rebuild", "--yes").out == "rebuilt the stream from 1 to 6\n"
     tocsin("cdc", "verify")
 
@@ -194,7 +192,7 @@ def test_verify_sees_messages_that_the_stream_lacks(tocsin: CommandLine, setting
         (("--from", "6"), "log and stream have 1 to 5 in common, not 6: give a part of that"),
     ],
 )
-def test_verify_refuses_ranges_that_are_none(
+def test_verify_refuses_empty_ranges(
     tocsin: CommandLine, settings: Settings, given: tuple[str, ...], error: str
 ) -> None:
     do(settings, appending(5), publishing(settings))
@@ -202,7 +200,7 @@ def test_verify_refuses_ranges_that_are_none(
     assert tocsin("cdc", "verify", "--from", "0", exit_code=2).err.startswith("Usage")
 
 
-def test_verify_of_nothing(tocsin: CommandLine, settings: Settings) -> None:
+def test_verify_of_an_empty_log(tocsin: CommandLine, settings: Settings) -> None:
     missing = f"tocsin: there is no stream '{settings.stream}': start `tocsin run cdc`, which creates it from the log\n"
     assert tocsin("cdc", "verify", exit_code=1).err == missing
     do(settings, publishing(settings))
@@ -212,7 +210,7 @@ def test_verify_of_nothing(tocsin: CommandLine, settings: Settings) -> None:
     )
 
 
-def test_a_loss_is_seen_accepted_and_over(tocsin: CommandLine, settings: Settings) -> None:
+def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
         appending(6),
@@ -221,7 +219,7 @@ def test_a_loss_is_seen_accepted_and_over(tocsin: CommandLine, settings: Setting
         losing_after(6),
         supervised(settings, "diverged"),
     )
-    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert found["stream audit"]["state"] == "red"
     assert found["stream audit"]["text"].startswith("diverged since ")
     assert found["stream audit"]["remedy"].endswith("accept the loss with `tocsin cdc adopt`")
@@ -229,11 +227,11 @@ def test_a_loss_is_seen_accepted_and_over(tocsin: CommandLine, settings: Setting
     assert "accept the loss with `tocsin cdc adopt`" in tocsin("cdc", "verify", exit_code=1).err
     assert "`tocsin cdc adopt` first" in tocsin("cdc", "rebuild", "--yes", exit_code=1).err
 
-    # Nobody is there to say yes.
+    # The input is empty, so there is no yes.
     asked = tocsin("cdc", "adopt", exit_code=1)
     assert asked.out == ""
     assert "the log has no record at 7 to 10 (4 records)" in asked.err
-    # The event that told of the loss is in the way.
+    # The event about the loss has taken the next sequence.
     assert "1 records of the log from 7 on were never published; their sequences become 4 higher" in asked.err
     assert asked.err.endswith("nothing was changed: answer y, or add --yes\n")
     assert do(settings, head) == [7]
@@ -249,7 +247,7 @@ def test_a_loss_is_seen_accepted_and_over(tocsin: CommandLine, settings: Setting
         "tocsin: nothing to adopt: the log has every record of the stream, and no hole\n"
     )
     assert [row["who"] for row in tocsin("audit", settings.stream, "--json").json] == ["ann"]
-    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert found["stream audit"]["state"] == "ok"
     assert found["log gaps"]["text"].startswith("1 recorded, 4 records; the last 7 to 10 (")
 
@@ -297,7 +295,7 @@ def test_a_rebuilt_stream_is_the_same_and_its_consumers_are_named(
     assert tocsin("audit", settings.stream, "--json").json[0]["verb"] == "rebuild"
 
 
-def test_a_rebuild_beside_a_publisher_at_work_loses_nothing(tocsin: CommandLine, settings: Settings) -> None:
+def test_a_rebuild_while_a_publisher_runs_loses_nothing(tocsin: CommandLine, settings: Settings) -> None:
     async def both(connection: Connection) -> None:
         async with running(Service("cdc", Publisher(settings).run)):
             await append(connection, 3000)
@@ -311,7 +309,7 @@ def test_a_rebuild_beside_a_publisher_at_work_loses_nothing(tocsin: CommandLine,
     tocsin("cdc", "verify")
 
 
-def test_a_rebuild_begins_where_the_log_does(tocsin: CommandLine, settings: Settings) -> None:
+def test_a_rebuilt_stream_begins_where_the_log_begins(tocsin: CommandLine, settings: Settings) -> None:
     do(settings, appending(10), publishing(settings), executing("delete from tocsin.event where seq < 5"))
     assert tocsin("cdc", "rebuild", "--yes").out == "rebuilt the stream from 5 to 11\n"
     assert tocsin("cdc", "verify").out == "compared 5 to 11, 7 records: none differs\n"
@@ -327,7 +325,7 @@ def test_a_rebuild_that_could_not_be_completed_removes_nothing(
 
 
 @pytest.mark.parametrize("command", ["status", "verify", "rebuild", "adopt"])
-def test_servers_that_are_away_are_named(alone: CommandLine, tocsin: CommandLine, command: str) -> None:
+def test_unreachable_servers_are_named(alone: CommandLine, tocsin: CommandLine, command: str) -> None:
     assert alone("cdc", command, exit_code=2).err.startswith("tocsin: TOCSIN_POSTGRES is not set: ")
     tocsin.environment["TOCSIN_NATS"] = "nats://127.0.0.1:1"
     assert tocsin("cdc", command, exit_code=2).err.startswith(

@@ -152,8 +152,8 @@ def status(partition: int, holder: str | None = "a", behind_s: float | None = 0.
 
 
 def test_a_lane_names_its_readers_and_its_watermark() -> None:
-    one = lane("record", [status(0)], 3)
-    assert one == Finding("ok", "lane record", "read by a, 3 messages wait, watermark 0.5 s ago")
+    single = lane("record", [status(0)], 3)
+    assert single == Finding("ok", "lane record", "read by a, 3 messages wait, watermark 0.5 s ago")
     both = lane("data", [status(0), status(1, "b", 2.0)], None)
     assert both == Finding("ok", "lane data", "2 partitions read by 2 workers, watermark 2.0 s ago")
 

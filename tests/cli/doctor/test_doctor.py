@@ -14,14 +14,14 @@ from tests.waiting import eventually_sync
 from tocsin.core.settings import Settings
 
 
-def test_doctor_names_what_is_missing_and_what_to_do(tocsin: CommandLine) -> None:
+def test_doctor_names_missing_services_with_a_remedy(tocsin: CommandLine) -> None:
     tocsin("schedule", "add", "one", "--every", "1h")
     answer = tocsin("doctor", exit_code=1)
-    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
-    assert {name for name, one in found.items() if one["state"] == "red"} == {
+    found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
+    assert {name for name, check in found.items() if check["state"] == "red"} == {
         *("clock", "cdc", "lane record", "lane data", "worker perform", "worker ingest"),
     }
-    assert all(one["remedy"] for one in found.values() if one["state"] == "red")
+    assert all(check["remedy"] for check in found.values() if check["state"] == "red")
     assert "-> start one with `tocsin run clock`, or `tocsin up`" in answer.out
     for subject in ("tocsin", "postgres", "migrations", "clocks", "nats", "timers"):
         assert found[subject]["state"] == "ok", found[subject]
@@ -60,8 +60,8 @@ def test_doctor_names_leader_epoch_and_lag_while_services_run(
     assert "Traceback" not in "".join(logs)
 
 
-def test_doctor_goes_on_when_no_server_answers(alone: CommandLine) -> None:
-    found = {one["subject"]: one for one in alone("doctor", "--json", exit_code=1).json}
+def test_doctor_continues_when_no_server_answers(alone: CommandLine) -> None:
+    found = {check["subject"]: check for check in alone("doctor", "--json", exit_code=1).json}
     assert found["postgres"]["state"] == found["nats"]["state"] == "red"
     assert found["postgres"]["remedy"].startswith("set TOCSIN_POSTGRES")
     assert found["tocsin"]["state"] == "ok"
@@ -69,5 +69,5 @@ def test_doctor_goes_on_when_no_server_answers(alone: CommandLine) -> None:
 
 def test_doctor_reports_an_unmigrated_database(tocsin: CommandLine, settings: Settings) -> None:
     tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, "template1")
-    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert (found["migrations"]["state"], found["migrations"]["remedy"]) == ("red", "run `tocsin migrate`")

@@ -17,12 +17,12 @@ def test_a_worker_that_cannot_start_is_reported_with_its_reason(
         db.execute(
             "insert into tocsin.lane_partition (lane, partition) select 'data', n from generate_series(0, 7) n"
         )
-    found = {one["subject"]: one for one in tocsin("doctor", "--json", exit_code=1).json}
+    found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert found["lane data"]["remedy"] == "start a worker with `tocsin run worker`, or `tocsin up`"
     with process(settings, "cdc"), process(settings, "worker", TOCSIN_DATA_PARTITIONS="4"):
 
         def is_reported() -> bool:
-            found.update({one["subject"]: one for one in tocsin.answer("doctor", "--json").json})
+            found.update({check["subject"]: check for check in tocsin.answer("doctor", "--json").json})
             return "cannot work" in found["lane data"]["text"]
 
         eventually_sync(is_reported, "the doctor reports the worker", within=60)

@@ -1,4 +1,4 @@
-"""`tocsin explain` says what the records say, to people and to machines."""
+"""`tocsin explain`: as text and as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_without_a_time_it_is_about_the_latest_occurrence_or_the_pending_one(toc
     assert "bob via cli at " in tocsin("explain", "once").lines[0]
 
 
-def test_what_cannot_be_asked_is_one_line(tocsin: CommandLine) -> None:
+def test_a_wrong_question_is_one_line(tocsin: CommandLine) -> None:
     assert tocsin("explain", "nope", exit_code=1).err == (
         "tocsin: there is no schedule 'nope': `tocsin schedules` lists them\n"
     )

@@ -1,4 +1,4 @@
-"""`check` and `apply`: all problems at once, and all or nothing."""
+"""`tocsin check` and `tocsin apply`: all problems at once, and all or nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_missing_file_is_one_line(alone: CommandLine, tmp_path: Path) -> None:
     assert "nope.yaml" in answer.err
 
 
-def test_apply_says_what_changed_and_again_that_nothing_did(tocsin: CommandLine, tmp_path: Path) -> None:
+def test_apply_lists_the_changes_and_the_second_apply_none(tocsin: CommandLine, tmp_path: Path) -> None:
     file = _file(tmp_path, _GOOD)
     header, first, *rest = tocsin("apply", file, "--by", "ann").lines
     assert header.split() == ["OUTCOME", "KIND", "NAME", "NEXT", "FIRE"]
@@ -114,7 +114,10 @@ def test_every_document_that_an_apply_changes_is_in_the_audit(tocsin: CommandLin
     tocsin("apply", str(path))
     tocsin("apply", str(path))
     found = tocsin("audit", "hot", "--json").json
-    assert [(one["kind"], one["verb"]) for one in found] == [("event_rule", "add"), ("event_rule", "change")]
+    assert [(change["kind"], change["verb"]) for change in found] == [
+        ("event_rule", "add"),
+        ("event_rule", "change"),
+    ]
     assert "above 5.0 -> 7.0" in tocsin("audit", "hot").lines[-1]
 
 

@@ -1,4 +1,4 @@
-"""`tocsin export` and `tocsin backtest`: what was recorded, replayed and compared, and nothing touched."""
+"""`tocsin export` and `tocsin backtest`: recordings are replayed and compared, and nothing changes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def lived(settings: Settings) -> AsyncIterator[RecordedInstance]:
         await live.apply_only(RULES, 0)
         for second in range(0, 60, 3):
             value = 50.0 + second % 30
-            # Silence begins with the last one, and nothing in the world is a round number of milliseconds.
+            # The series becomes stale after the last one, and real times are not round numbers of milliseconds.
             seconds = second + (0.000_141 if second == 57 else 0)
             await live.arrive([live.arrival(seconds, value, "dsp.a", f"<b>plant</b>-{n}") for n in (1, 2)])
         await live.settle(200)
@@ -77,7 +77,7 @@ async def tried(tocsin: CommandLine, rules: Path, text: str) -> Any:
     return (await typed(tocsin, "backtest", "--rules", str(rules), "--json", *WINDOW)).json
 
 
-async def test_history_replays_and_says_that_nothing_was_sent(
+async def test_a_historical_replay_equals_the_recording_and_sends_nothing(
     tocsin: CommandLine, lived: RecordedInstance, connection: Connection
 ) -> None:
     answer = await typed(tocsin, "backtest", "--historical", *WINDOW)
@@ -85,14 +85,17 @@ async def test_history_replays_and_says_that_nothing_was_sent(
     assert answer.lines[-1] == ("the replay equals the recording: 8 alarm transitions, 2 staleness changes")
     assert re.search(r"^hot +4 +4 +0 +0 +0 +0 +5m28s +5m28s", answer.out, re.MULTILINE)
     assert re.search(r"^quiet +2 +2 +0 +0 +0 +0 +4m25s +4m25s", answer.out, re.MULTILINE)
-    told = (await typed(tocsin, "backtest", "--json", *WINDOW)).json
-    assert told["mismatches"] == []
-    assert {one["rule"]: one["time_then_s"] for one in told["rules"]} == {"hot": 328.0, "quiet": 265.999718}
-    assert told["notifications"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 6}]
+    report = (await typed(tocsin, "backtest", "--json", *WINDOW)).json
+    assert report["mismatches"] == []
+    assert {rule["rule"]: rule["time_then_s"] for rule in report["rules"]} == {
+        "hot": 328.0,
+        "quiet": 265.999718,
+    }
+    assert report["notifications"] == [{"action_rule": "notify:hot:ops", "rule": "hot", "then": 6, "now": 6}]
     assert await all_rows(connection, "select * from tocsin.action") == []
 
 
-async def test_a_window_that_reaches_beyond_retention_is_said(
+async def test_a_window_that_starts_before_the_retention_is_reported(
     tocsin: CommandLine, lived: RecordedInstance, connection: Connection, tmp_path: Path
 ) -> None:
     await connection.execute(
@@ -112,7 +115,7 @@ async def test_a_window_that_reaches_beyond_retention_is_said(
     assert "retention" not in (await typed(tocsin, "backtest", "--historical", *WINDOW)).err
 
 
-async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
+async def test_a_mismatch_is_printed_with_its_cause_and_fails(
     tocsin: CommandLine, lived: RecordedInstance, connection: Connection
 ) -> None:
     await connection.execute("delete from tocsin.datapoint where arrived_at = %s", (at(18),))
@@ -121,7 +124,7 @@ async def test_what_was_recorded_wrongly_is_printed_with_its_cause_and_fails(
     assert "the nearest one in the replay is at 2026-03-02T08:00:21Z" in answer.out
 
 
-async def test_other_rules_are_compared_with_what_happened(
+async def test_candidate_rules_are_compared_with_the_recording(
     tocsin: CommandLine, lived: RecordedInstance, rules: Path
 ) -> None:
     stricter = await tried(tocsin, rules, STRICTER)
@@ -161,14 +164,14 @@ async def test_a_recording_replays_without_a_database_and_draws_a_page(
 async def test_a_recording_may_be_parquet(
     tocsin: CommandLine, lived: RecordedInstance, tmp_path: Path
 ) -> None:
-    told = []
+    report = []
     for name in ("recording.parquet", "recording.ndjson.gz"):
         file = str(tmp_path / name)
         answer = await typed(tocsin, "export", "-o", file, *WINDOW[:4])
         assert "3 owners, 40 datapoints" in answer.out
-        told.append((await typed(tocsin, "backtest", "--recording", file, "--jobs", "1", "--json")).json)
-    assert told[0] == told[1]
-    assert told[0]["datapoints"] == 40
+        report.append((await typed(tocsin, "backtest", "--recording", file, "--jobs", "1", "--json")).json)
+    assert report[0] == report[1]
+    assert report[0]["datapoints"] == 40
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -219,7 +222,7 @@ class Page(HTMLParser):
         (("--recording", "missing.gz", "--html", "no/such.html"), "--html no/such.html cannot be written"),
     ],
 )
-def test_what_makes_no_sense_is_refused(alone: CommandLine, words: tuple[str, ...], why: str) -> None:
+def test_contradicting_options_are_refused(alone: CommandLine, words: tuple[str, ...], why: str) -> None:
     assert why in alone("backtest", *words, exit_code=1).err
 
 

@@ -55,7 +55,7 @@ def applied(tocsin: CommandLine, hook: Hook, tmp_path: Path) -> CommandLine:
     return CommandLine({**tocsin.environment, "TOCSIN_EGRESS_ALLOW": "127.0.0.1"})
 
 
-def test_a_test_arrives_and_says_that_it_is_one(applied: CommandLine, hook: Hook) -> None:
+def test_a_test_message_arrives_and_is_marked_as_a_test(applied: CommandLine, hook: Hook) -> None:
     assert applied("channels", "test", "ops").out.startswith("sent: ")
     assert applied("channels", "test", "ops", "--resolved", "--json").json["state"] == "delivered"
     assert "this is a test of the channel 'ops' by" in hook.bodies[0]["message"]
@@ -63,19 +63,21 @@ def test_a_test_arrives_and_says_that_it_is_one(applied: CommandLine, hook: Hook
     assert hook.bodies[0] != hook.bodies[1]
 
 
-def test_a_channel_that_is_off_can_be_tried_and_says_so(applied: CommandLine, hook: Hook) -> None:
+def test_a_disabled_channel_can_be_tested(applied: CommandLine, hook: Hook) -> None:
     assert "the channel is not enabled: alarms do not use it" in applied("channels", "test", "off").out
     assert len(hook.bodies) == 1
 
 
-def test_what_the_server_refuses_is_said(applied: CommandLine, hook: Hook) -> None:
+def test_a_refusal_of_the_server_is_reported(applied: CommandLine, hook: Hook) -> None:
     hook.status = 404
     assert applied("channels", "test", "ops", exit_code=1).out.startswith("not sent: ")
     hook.status = 503
     assert "not sent, a retry may succeed: " in applied("channels", "test", "ops", exit_code=1).out
 
 
-def test_the_guard_and_unknown_names_are_said(applied: CommandLine, tocsin: CommandLine, hook: Hook) -> None:
+def test_the_guard_and_unknown_names_are_reported(
+    applied: CommandLine, tocsin: CommandLine, hook: Hook
+) -> None:
     guarded = tocsin("channels", "test", "ops", exit_code=1)
     assert "TOCSIN_EGRESS_ALLOW" in guarded.out
     assert hook.bodies == []

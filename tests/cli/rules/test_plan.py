@@ -1,4 +1,4 @@
-"""`plan` is readable, whole and harmless; `apply --prune` removes only what somebody agreed to."""
+"""`tocsin plan` is readable, complete and changes nothing; `apply --prune` removes only with consent."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LONG = 'type == "noted" && owner.startsWith("plant-") && payload.count > 3 && p
 
 def lines(after: str, before: str = "", *, prune: bool = False) -> list[str]:
     known = load_text(before).documents if before else ()
-    stored = [StoredDocument(one.kind, one.name, 1, one.data, True) for one in known]
+    stored = [StoredDocument(document.kind, document.name, 1, document.data, True) for document in known]
     return list(plan_lines(Preview(plan_changes(load_text(after), stored, prune=prune), {}, (), {})))
 
 
-def test_what_is_added_shows_what_the_file_says_and_no_defaults() -> None:
+def test_an_added_document_is_shown_without_defaults() -> None:
     assert lines(schedule("beat", extra="  payload: {a: [1, null]}\n")) == [
         "+ schedule beat",
         '    every: "10s"',
@@ -36,7 +36,7 @@ def test_what_is_added_shows_what_the_file_says_and_no_defaults() -> None:
     ]
 
 
-def test_what_changed_shows_old_and_new_by_key() -> None:
+def test_a_change_shows_old_and_new_by_key() -> None:
     before = schedule("beat", extra="  payload: {a: {b: 1}}\n  owner: x\n")
     after = schedule("beat", "20s", extra="  payload: {a: {b: 2}, c: 3}\n")
     assert lines(after, before) == [
@@ -80,8 +80,11 @@ def test_a_text_of_several_lines_is_compared_line_by_line() -> None:
     ]
 
 
-def test_what_is_removed_is_named_with_the_alarms_it_closes() -> None:
-    stored = [StoredDocument(one.kind, one.name, 1, one.data, True) for one in load_text(hot()).documents]
+def test_a_removed_document_is_named_with_the_alarms_that_it_resolves() -> None:
+    stored = [
+        StoredDocument(document.kind, document.name, 1, document.data, True)
+        for document in load_text(hot()).documents
+    ]
     ends = (
         AlarmEnd("hot", "plant-7", T0, "resolved", "rule-removed"),
         AlarmEnd("hot", "", T0, "dropped", "rule-removed"),
@@ -97,14 +100,14 @@ def test_what_is_removed_is_named_with_the_alarms_it_closes() -> None:
     ]
 
 
-def test_the_plan_in_the_docs_is_one() -> None:
+def test_the_plan_in_the_docs_is_real() -> None:
     def digest(hour: int) -> str:
         times = f'  cron: "0 {hour} * * MON-FRI"\n  tz: America/New_York\n'
         return f"---\nschedule:\n  name: daily-digest\n{times}"
 
     kept = "".join(action(f"a{number}") for number in range(12))
     known = load_text(digest(8) + hot(name="dsp-hot") + kept).documents
-    stored = [StoredDocument(one.kind, one.name, 1, one.data, True) for one in known]
+    stored = [StoredDocument(document.kind, document.name, 1, document.data, True) for document in known]
     days = [datetime(2026, 3, day, tzinfo=UTC) for day in (2, 3, 4)]
     old, new = (tuple(day + timedelta(hours=hour + 5) for day in days) for hour in (8, 9))
     seen = Preview(
@@ -120,7 +123,7 @@ def test_the_plan_in_the_docs_is_one() -> None:
     assert "\n".join(plan_lines(seen)) in (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 
 
-def test_nothing_to_do_says_so() -> None:
+def test_a_plan_without_changes() -> None:
     assert lines(action("tell"), action("tell")) == ["no changes: 1 unchanged"]
 
 
@@ -147,7 +150,7 @@ def test_plan_shows_fires_and_applies_nothing(tocsin: CommandLine, tmp_path: Pat
     assert changed.lines[3].count("08:00:00 E") == 3
 
 
-def test_the_exit_code_tells_when_it_is_asked_to(tocsin: CommandLine, tmp_path: Path) -> None:
+def test_the_exit_code_shows_changes_if_asked_for(tocsin: CommandLine, tmp_path: Path) -> None:
     file = _file(tmp_path, action("tell"))
     tocsin("plan", file)
     tocsin("plan", file, "--exit-code", exit_code=3)

@@ -1,4 +1,4 @@
-"""`schema` prints what this version checks by."""
+"""`tocsin schema`: prints the JSON Schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_schema_of_all_kinds_is_the_default(alone: CommandLine) -> None:
     assert not validator.is_valid({})
 
 
-def test_a_mistake_is_told_where_it_is(alone: CommandLine) -> None:
+def test_the_schema_locates_a_mistake(alone: CommandLine) -> None:
     """One schema per kind would only say that none of them fits."""
     validator = jsonschema.Draft202012Validator(alone("schema").json)
     (error,) = validator.iter_errors({"schedule": {"name": "a", "every": 5}})

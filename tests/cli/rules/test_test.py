@@ -1,4 +1,4 @@
-"""`tocsin test` at the command line: answers, exit codes, JUnit; no server is named."""
+"""`tocsin test`: answers, exit codes and JUnit, without a server."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_a_failure_shows_what_is_missing_and_what_happened(alone: CommandLine, t
     assert answer.lines[-1] == "0 passed, 1 failed"
 
 
-def test_what_people_did_is_among_what_happened(alone: CommandLine, tests: Path) -> None:
-    act = "{at: 2m, snooze: hot, owner: x, for: 3m, by: ann}"
-    (tests / "t.yaml").write_text((TEST % "3m").replace("9x5}", f"9x5}}, {{event: trip}}, {act}"))
+def test_operator_events_are_among_what_happened(alone: CommandLine, tests: Path) -> None:
+    snooze = "{at: 2m, snooze: hot, owner: x, for: 3m, by: ann}"
+    (tests / "t.yaml").write_text((TEST % "3m").replace("9x5}", f"9x5}}, {{event: trip}}, {snooze}"))
     lines = alone("test", str(tests / "t.yaml"), exit_code=1).lines
     shown = [line.split()[:3] for line in lines[lines.index("      what happened:") + 1 : -1]]
     assert shown[1:] == [["2m", "event", "alarm-snoozed"], ["5m", "event", "alarm-snooze-ended"]]
@@ -56,14 +56,17 @@ def test_what_people_did_is_among_what_happened(alone: CommandLine, tests: Path)
 
 def test_junit_and_json(alone: CommandLine, tests: Path, tmp_path: Path) -> None:
     (tests / "t.yaml").write_text(TEST % "2m" + "---\n" + (TEST % "3m").replace("it opens", "it fails"))
-    told = alone("test", str(tests / "t.yaml"), "--junit", str(tmp_path / "out.xml"), "--json", exit_code=1)
-    assert [(one["name"], one["passed"]) for one in told.json] == [("it opens", True), ("it fails", False)]
+    answer = alone("test", str(tests / "t.yaml"), "--junit", str(tmp_path / "out.xml"), "--json", exit_code=1)
+    assert [(result["name"], result["passed"]) for result in answer.json] == [
+        ("it opens", True),
+        ("it fails", False),
+    ]
     suite = ElementTree.fromstring((tmp_path / "out.xml").read_text())
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["it fails"]
 
 
-def test_junit_that_cannot_be_written_is_said_before_anything_is_tested(
+def test_junit_that_cannot_be_written_is_refused_before_the_tests_run(
     alone: CommandLine, tests: Path, tmp_path: Path
 ) -> None:
     (tests / "t.yaml").write_text(TEST % "2m")

@@ -43,7 +43,7 @@ def test_a_schedule_is_validated_before_the_transaction(
     assert seen == ["idle"]
 
 
-def test_cancelling_many_is_an_event_each(tocsin: CommandLine) -> None:
+def test_cancelling_several_schedules_is_one_event_each(tocsin: CommandLine) -> None:
     for name in ("a", "b"):
         _add(tocsin, name, "--owner", "x")
     tocsin("schedule", "cancel", "--all", "--owner", "x")

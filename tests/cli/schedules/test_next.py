@@ -1,4 +1,4 @@
-"""What recurrences and phrases mean, from the command line."""
+"""`tocsin next` and `tocsin parse-time`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.cli.conftest import CommandLine
 _NEW_YORK = ("--tz", "America/New_York")
 
 
-def test_a_daily_time_in_the_gap_is_moved_and_the_note_says_so(alone: CommandLine) -> None:
+def test_a_daily_time_in_the_gap_is_moved_with_a_note(alone: CommandLine) -> None:
     words = ("--cron", "30 2 * * *", *_NEW_YORK, "--after", "2026-03-07T00:00Z", "--count", "3")
     header, *rows = alone("next", *words).lines
     assert header.split() == ["LOCAL", "TIME", "UTC", "NOTE"]
@@ -23,7 +23,7 @@ def test_policies_for_gap_and_fold_are_options(alone: CommandLine) -> None:
     gap = ("--cron", "30 2 * * *", *_NEW_YORK, "--after", "2026-03-08T00:00Z", "--count", "1", "--json")
     assert alone("next", *gap, "--dst-gap", "skip").json[0]["utc"] == "2026-03-09T06:30:00Z"
     fold = ("--cron", "30 1 * * *", *_NEW_YORK, "--after", "2026-11-01T00:00Z", "--count", "2", "--json")
-    found = [one["utc"] for one in alone("next", *fold, "--dst-fold", "both").json]
+    found = [time["utc"] for time in alone("next", *fold, "--dst-fold", "both").json]
     assert found == ["2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"]
 
 
@@ -41,10 +41,10 @@ def test_json_gives_local_time_utc_tz_and_note(alone: CommandLine) -> None:
 
 def test_an_interval_counts_from_the_instant_given(alone: CommandLine) -> None:
     found = alone("next", "--every", "90s", "--after", "2026-01-01T00:00:07Z", "--count", "2", "--json").json
-    assert [one["utc"] for one in found] == ["2026-01-01T00:01:37Z", "2026-01-01T00:03:07Z"]
+    assert [time["utc"] for time in found] == ["2026-01-01T00:01:37Z", "2026-01-01T00:03:07Z"]
 
 
-def test_a_rule_that_has_ended_says_so(alone: CommandLine) -> None:
+def test_an_rrule_that_has_ended_is_reported(alone: CommandLine) -> None:
     words = ("--rrule", "FREQ=DAILY;UNTIL=20260101T000000Z", "--dtstart", "2025-12-01T00:00")
     assert (
         "does not fire after 2027-01-01 00:00:00Z"
@@ -68,7 +68,7 @@ def test_a_wrong_recurrence_is_one_line(alone: CommandLine) -> None:
     )
 
 
-def test_when_echoes_the_absolute_time(alone: CommandLine) -> None:
+def test_parse_time_shows_the_absolute_time(alone: CommandLine) -> None:
     words = ("next friday at 3pm", "--tz", "Europe/London", "--now", "2026-07-01T12:00Z")
     assert alone("parse-time", *words).out == (
         "Fri 2026-07-03 15:00:00 BST (Europe/London) = 2026-07-03 14:00:00Z, in 2d2h\n"
@@ -81,7 +81,7 @@ def test_when_echoes_the_absolute_time(alone: CommandLine) -> None:
     }
 
 
-def test_when_refuses_what_it_does_not_know_with_examples(alone: CommandLine) -> None:
+def test_parse_time_rejects_an_unknown_phrase_with_examples(alone: CommandLine) -> None:
     answer = alone("parse-time", "someday", exit_code=1)
     assert answer.err.startswith(
         "tocsin: 'someday' is not a time that tocsin understands: write 'in 30 minutes'"

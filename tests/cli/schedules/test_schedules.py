@@ -127,7 +127,7 @@ def test_a_cancelled_schedule_is_made_active_again_only_on_request(tocsin: Comma
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_what_is_wrong_is_named_by_its_option(
+def test_a_wrong_value_is_named_by_its_option(
     tocsin: CommandLine, words: tuple[str, ...], message: str
 ) -> None:
     assert tocsin("schedule", "add", *words, exit_code=1).err == f"tocsin: {message}\n"
@@ -171,7 +171,7 @@ def test_upcoming_is_filtered_by_owner_and_schedule(tocsin: CommandLine) -> None
     )
 
 
-def test_an_empty_instance_says_what_to_do(tocsin: CommandLine) -> None:
+def test_commands_on_an_empty_instance(tocsin: CommandLine) -> None:
     assert tocsin("upcoming").out.startswith("no schedules: add one with ")
     assert tocsin("schedules").out.startswith("no schedules: add one with ")
     assert tocsin("timers").out == "no timers are pending\n"

@@ -95,7 +95,7 @@ def test_missed_times_are_counted_with_first_last_and_reason(count: int, at_leas
         ("completed", {"message": "hi\x1b[2J"}, Line("action", "say  completed  hi\\x1b[2J", 9)),
         ("completed", {"subject": "a.b"}, Line("action", 'say  completed  {"subject": "a.b"}', 9)),
         ("failed", {"error": "no"}, Line("failed", "say  failed  no", 9)),
-        ("timed_out", {"error": "nobody reported"}, Line("failed", "say  timed_out  nobody reported", 9)),
+        ("timed_out", {"error": "no report"}, Line("failed", "say  timed_out  no report", 9)),
         ("cancelled", {}, Line("action", "say  cancelled", 9)),
         (
             *("waiting", {"until": "2026-03-08T07:10:00+00:00"}),
