@@ -111,10 +111,8 @@ app = typer.Typer(
 
     Start with `tocsin up --rules examples/quickstart.yaml`, then look around from another terminal in
     the same directory.""",
-    epilog="""\b
-    Exit codes: 0 done, 1 refused or invalid or a check failed, 2 wrong command line or no server,
-    3 `plan --exit-code` found changes.
-    """,
+    epilog="""Exit codes: 0 done, 1 refused or invalid or a check failed, 2 wrong command line or no
+    server, 3 `plan --exit-code` found changes.""",
     no_args_is_help=True,
     # Plain help: rich takes a third of the time until help appears.
     rich_markup_mode=None,
