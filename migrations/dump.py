@@ -1,15 +1,15 @@
 """Writes `schema.sql`: the schema that all migrations add up to, as one executable file.
 
-Guarantee: running the file on an empty database gives the same schema as `tocsin migrate`, including the rows that say
-which versions it has. The text depends on the migrations alone, not on the version of the server, the name of the
-owner or the order of the catalog.
+Guarantee: running the file on an empty database gives the same schema as `tocsin migrate`,
+including the rows that say which versions it has. The text depends on the migrations alone, not on
+the version of the server, the name of the owner or the order of the catalog.
 
 Why not pg_dump: it writes its own version and a random token, and it has to be installed.
 
     TOCSIN_POSTGRES=... python -m migrations.dump
 
-rewrites the file from a database that has all migrations. `python -m tests.migrations` does the same with a server of
-its own. On failure: `Refused` if the database lacks a migration.
+rewrites the file from a database that has all migrations. `python -m tests.migrations` does the
+same with a server of its own. On failure: `Refused` if the database lacks a migration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Applies the migrations that a database lacks, and rejects a database with another history.
 
-Guarantee: all missing versions are applied together or not at all, by one migrator while the others wait. A service
-rejects a database that lacks a version, or whose recorded versions are not those of this program: one was edited, has
-another name, or is unknown.
+Guarantee: all missing versions are applied together or not at all, by one migrator while the others
+wait. A service rejects a database that lacks a version, or whose recorded versions are not those of
+this program: one was edited, has another name, or is unknown.
 
 Why one transaction: an upgrade that fails half-way leaves the database at the version that it had.
 
@@ -38,14 +38,14 @@ class Migration:
 @cache
 def versions() -> tuple[Migration, ...]:
     folder = files("migrations") / "versions"
-    found = sorted(
+    scripts = sorted(
         (entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".sql")
     )
-    return tuple(Migration(int(name[:4]), name.removesuffix(".sql"), sql) for name, sql in found)
+    return tuple(Migration(int(name[:4]), name.removesuffix(".sql"), sql) for name, sql in scripts)
 
 
 async def migrate(connection: Connection, known: tuple[Migration, ...] | None = None) -> list[str]:
-    """Bring the database up to date; the names of the versions applied now."""
+    """Apply the missing versions and return their names."""
     known = versions() if known is None else known
     applied_now: list[str] = []
     async with connection.transaction():

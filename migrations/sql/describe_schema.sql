@@ -1,6 +1,7 @@
--- The schema as executable SQL, one statement per row. The order depends on dependencies (rank), then on names, so it is
--- the same on every server. Partitions are left out: they are data, and tocsin.extend_log creates them. Not-null
--- constraints are written with their columns, as before Postgres 18.
+-- The schema as executable SQL, one statement per row. The order depends on dependencies (rank),
+-- then on names, so it is the same on every server. Partitions are left out: they are data, and
+-- tocsin.extend_log creates them. Not-null constraints are written with their columns, as before
+-- Postgres 18.
 with relation as (
     select c.oid, c.oid::regclass::text as name, c.relkind, c.reltype, c.reloptions, c.relrowsecurity, c.relowner, c.relacl
     from pg_class c

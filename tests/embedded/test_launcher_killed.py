@@ -76,10 +76,10 @@ def test_a_new_launcher_waits_for_a_postgres_that_is_still_dying(
         launcher.kill()
     try:
         with monkeypatch.context() as shortened:
-            shortened.setattr(server, "START_WITHIN_S", 0.3)
+            shortened.setattr(server, "START_TIMEOUT_S", 0.3)
             with pytest.raises(Refused) as refusal, embedded_postgres(warm_path, durable=False):
                 pass
-        assert f"is in use by process {postgres_pid};" in str(refusal.value)
+        assert f"is in use by process {postgres_pid}:" in str(refusal.value)
     finally:
         os.kill(postgres_pid, signal.SIGCONT)
     with embedded_servers(warm_path, durable=False) as servers:

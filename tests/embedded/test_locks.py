@@ -46,7 +46,7 @@ def test_a_copy_of_a_dead_launchers_lock_is_waited_for(
     os.read(held, 1)
     pauses: list[int] = []
     monkeypatch.setattr(locks, "pause", lambda: pauses.append(os.write(wait, b"1")))
-    monkeypatch.setattr(locks, "_GHOST_WITHIN_S", 20.0)
+    monkeypatch.setattr(locks, "_ORPHAN_TIMEOUT_S", 20.0)
     try:
         with launcher_lock(tmp_path):
             assert pauses
@@ -69,7 +69,7 @@ def test_the_lock_of_a_server_lasts_as_long_as_its_last_process(tmp_path: Path) 
     record_holder(path, parent.pid)
     try:
         with (
-            pytest.raises(Refused, match=f"'{tmp_path}' is in use by process {parent.pid};"),
+            pytest.raises(Refused, match=f"'{tmp_path}' is in use by process {parent.pid}:"),
             server_lock(path, time.monotonic()),
         ):
             pass
@@ -87,4 +87,4 @@ def test_an_unknown_holder_is_still_a_holder(tmp_path: Path) -> None:
         server_lock(path, time.monotonic()),
     ):
         pass
-    assert "is in use by another process;" in str(refusal.value)
+    assert "is in use by another process:" in str(refusal.value)

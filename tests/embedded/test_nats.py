@@ -74,8 +74,8 @@ def test_a_restart_insists_on_its_port(tmp_path: Path, monkeypatch: pytest.Monke
         url, port = running.url, _port(running)
         running.kill()
         with _listen(port), monkeypatch.context() as shortened:
-            shortened.setattr(server, "START_WITHIN_S", 0.2)
-            with pytest.raises(Unreachable, match=f"found port {port} taken"):
+            shortened.setattr(server, "START_TIMEOUT_S", 0.2)
+            with pytest.raises(Unreachable, match=f"found port {port} in use"):
                 running.start()
         running.start()
         assert running.url == url
@@ -89,7 +89,7 @@ def test_another_server_on_the_port_is_not_taken_for_ours(
         (tmp_path / "two" / "nats.port").write_text(str(_port(one)))
         _fake_binary(tmp_path, monkeypatch, "exec sleep 100")
         monkeypatch.setattr(nats, "_free", lambda _port: True)
-        monkeypatch.setattr(server, "START_WITHIN_S", 0.5)
+        monkeypatch.setattr(server, "START_TIMEOUT_S", 0.5)
         with pytest.raises(Unreachable), embedded_nats(tmp_path / "two"):
             pass
 
@@ -99,7 +99,7 @@ def test_a_restart_that_fails_leaves_no_process(tmp_path: Path, monkeypatch: pyt
         running.kill()
         with monkeypatch.context() as broken:
             _fake_binary(tmp_path, broken, "exec sleep 100")
-            broken.setattr(server, "START_WITHIN_S", 0.3)
+            broken.setattr(server, "START_TIMEOUT_S", 0.3)
             with pytest.raises(Unreachable):
                 running.start()
         assert not running.alive

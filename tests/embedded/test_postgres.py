@@ -71,8 +71,8 @@ def test_postgres_16_runs_and_its_data_are_refused_by_18(tmp_path: Path) -> None
     with pytest.raises(Refused) as refusal, embedded_postgres(tmp_path):
         pass
     assert str(refusal.value) == (
-        f"the data directory '{tmp_path}' was made by postgres 16, not 18: start it with postgres 16, "
-        "or choose another with --data and copy over by pg_dump"
+        f"the data directory '{tmp_path}' was created by postgres 16, not 18: start it with postgres 16, "
+        "or choose another with --data and copy the data with pg_dump"
     )
 
 
@@ -122,9 +122,9 @@ def test_a_pid_file_that_names_a_postgres_of_this_directory_is_respected(
     other = subprocess.Popen(["sleep", "100"], cwd=cluster)
     try:
         (cluster / "postmaster.pid").write_text(f"{other.pid}\n")
-        monkeypatch.setattr(server, "START_WITHIN_S", 0.2)
+        monkeypatch.setattr(server, "START_TIMEOUT_S", 0.2)
         with (
-            pytest.raises(Refused, match=f"is in use by process {other.pid};"),
+            pytest.raises(Refused, match=f"is in use by process {other.pid}:"),
             embedded_postgres(link, durable=False),
         ):
             pass
@@ -144,7 +144,7 @@ def test_a_restart_waits_for_the_backends_of_a_killed_postmaster(
         postgres.kill()
         try:
             with monkeypatch.context() as shortened:
-                shortened.setattr(server, "START_WITHIN_S", 0.3)
+                shortened.setattr(server, "START_TIMEOUT_S", 0.3)
                 with pytest.raises(Refused, match="is in use by process"):
                     postgres.start()
         finally:
@@ -193,7 +193,7 @@ def test_a_server_that_is_never_ready_is_given_up_and_killed(
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres" / "PG_VERSION").write_text("18\n")
     _fake_binaries(short_path, monkeypatch, postgres="exec sleep 100")
-    monkeypatch.setattr(server, "START_WITHIN_S", 0.3)
+    monkeypatch.setattr(server, "START_TIMEOUT_S", 0.3)
     with pytest.raises(Unreachable, match="postgres was not ready in time"), embedded_postgres(tmp_path):
         pass
     assert users_of(tmp_path) == {}

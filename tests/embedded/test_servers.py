@@ -14,7 +14,7 @@ from tests.embedded.launching import script_launcher, users_of
 from tests.waiting import eventually_sync
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.embedded import binaries, embedded_servers, server
-from tocsin.embedded.server import Server
+from tocsin.embedded.server import EmbeddedServer
 
 
 def _publish(url: str, subject: str) -> None:
@@ -38,7 +38,7 @@ def _stored(url: str) -> int:
     return asyncio.run(stored())
 
 
-def _is_alive(each: Server) -> bool:
+def _is_alive(each: EmbeddedServer) -> bool:
     return each.alive
 
 
@@ -123,8 +123,8 @@ def test_a_second_launcher_is_refused_with_the_process_that_holds_the_directory(
         with pytest.raises(Refused) as refusal, embedded_servers(warm_path):
             pass
         assert str(refusal.value) == (
-            f"the data directory '{warm_path}' is in use by process {launcher.pid}; "
-            "stop it or choose another with --data"
+            f"the data directory '{warm_path}' is in use by process {launcher.pid}: "
+            "stop it, or choose another with --data"
         )
 
 
@@ -132,7 +132,7 @@ def test_the_same_process_cannot_launch_twice_through_a_link(tmp_path: Path) -> 
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "real")
     with embedded_servers(tmp_path / "real", durable=False) as servers:
-        with pytest.raises(Refused, match=f"in use by process {os.getpid()};"), embedded_servers(link):
+        with pytest.raises(Refused, match=f"in use by process {os.getpid()}:"), embedded_servers(link):
             pass
         assert servers.postgres.alive
 
@@ -140,7 +140,7 @@ def test_the_same_process_cannot_launch_twice_through_a_link(tmp_path: Path) -> 
 def test_a_server_that_fails_to_start_takes_the_other_down(tmp_path: Path) -> None:
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres" / "notes.txt").write_text("mine")
-    with pytest.raises(Refused, match="has files but is no postgres data"), embedded_servers(tmp_path):
+    with pytest.raises(Refused, match="has files that are not postgres data"), embedded_servers(tmp_path):
         pass
     assert users_of(tmp_path) == {}
     assert (tmp_path / "postgres" / "notes.txt").read_text() == "mine"
@@ -157,7 +157,7 @@ def test_a_server_that_ignores_the_request_to_stop_is_killed(
     warm_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with embedded_servers(warm_path, durable=False) as servers:
-        monkeypatch.setattr(server, "STOP_WITHIN_S", 0.2)
+        monkeypatch.setattr(server, "STOP_TIMEOUT_S", 0.2)
         servers.postgres.stop_signal = signal.SIGCONT
         servers.postgres.stop()
         assert not servers.postgres.alive

@@ -1,14 +1,14 @@
-"""Under which account Postgres runs.
+"""The account under which Postgres runs.
 
-Guarantee: Postgres never runs as root, no account is added, and no permission of a directory that is not
-ours is changed.
+Guarantee: Postgres never runs as root, no account is created, and no permission of a directory that
+is not ours is changed.
 
-Why this way: Postgres refuses root. As an ordinary user it simply runs as that user. As root it runs as
-`nobody`, if that account can reach the binaries and the data directory; both are tried, not computed,
-because access lists and mounts have a say too. Where it cannot (a virtual environment under a home
-directory that is closed to others), a user namespace lets root's own files appear as `nobody`'s.
+Why this way: Postgres refuses to run as root. As an ordinary user it runs as that user. As root it
+runs as `nobody`, if that account can reach the binaries and the data directory. Both are tried and
+not computed, because access lists and mounts matter too. If it cannot (a virtual environment under
+a closed home directory), a user namespace makes the files of root appear as those of `nobody`.
 
-On failure: `Refused`, with the reason and the two ways out.
+On failure: `Refused`, with the reason and two remedies.
 """
 
 import os
@@ -20,14 +20,14 @@ from pathlib import Path
 
 from tocsin.core.errors import Refused
 
-# initdb insists on an account that has an entry in the password file.
+# initdb needs an account with an entry in the password file.
 _NAMES = ("nobody", "daemon")
-_PROBE_WITHIN_S = 20.0
+_PROBE_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How to run a program: as whom, behind which prefix, and who owns its files on disk."""
+    """The user and command prefix with which a program runs, and the owner of its files."""
 
     owner: int
     owner_group: int
@@ -36,7 +36,10 @@ class Account:
     group: int | None = None
 
     def take_over(self, directory: Path) -> None:
-        """Makes a tree ours to use; the top comes last, so that a kill half way is seen next time."""
+        """Change the owner of a tree.
+
+        The top comes last, so that the next start notices a kill half-way.
+        """
         if directory.stat().st_uid == self.owner:
             return
         for folder, folders, files in os.walk(directory, topdown=False):
@@ -49,15 +52,15 @@ def choose_account(program: Path, data_dir: Path) -> Account:
     if os.geteuid() != 0:
         return Account(owner=os.geteuid(), owner_group=os.getegid())
     uid, gid = _unprivileged()
-    switched = Account(owner=uid, owner_group=gid, user=uid, group=gid)
-    if _works(switched, program, data_dir):
-        return switched
+    other_user = Account(owner=uid, owner_group=gid, user=uid, group=gid)
+    if _works(other_user, program, data_dir):
+        return other_user
     unshare = shutil.which("unshare")
     if unshare is not None:
         prefix = (unshare, "--user", f"--map-user={uid}", f"--map-group={gid}", "--")
-        inside = Account(owner=0, owner_group=0, prefix=prefix)
-        if _works(inside, program, data_dir):
-            return inside
+        in_namespace = Account(owner=0, owner_group=0, prefix=prefix)
+        if _works(in_namespace, program, data_dir):
+            return in_namespace
     raise Refused(
         f"postgres does not run as root, and the user '{pwd.getpwuid(uid).pw_name}' cannot reach both "
         f"'{program}' and '{data_dir}'",
@@ -78,8 +81,8 @@ def _unprivileged() -> tuple[int, int]:
 
 
 def _works(account: Account, program: Path, data_dir: Path) -> bool:
-    """Runs the program once from inside the data directory, as the account would."""
-    reach: list[str | Path] = [
+    """Whether the account can run the program from inside the data directory. Runs it once."""
+    command: list[str | Path] = [
         *account.prefix,
         "/bin/sh",
         "-c",
@@ -90,7 +93,7 @@ def _works(account: Account, program: Path, data_dir: Path) -> bool:
     ]
     try:
         result = subprocess.run(
-            reach,
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -98,7 +101,7 @@ def _works(account: Account, program: Path, data_dir: Path) -> bool:
             user=account.user,
             group=account.group,
             extra_groups=None if account.user is None else [],
-            timeout=_PROBE_WITHIN_S,
+            timeout=_PROBE_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

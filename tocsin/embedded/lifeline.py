@@ -1,15 +1,16 @@
 """Ties the life of a child process to the life of this one.
 
-Guarantee: when this process ends, however it ends (kill -9 included), the child gets its death signal.
+Guarantee: when this process ends, however it ends (kill -9 included), the child gets its death
+signal.
 
-Why this way: on Linux the kernel does it (`PR_SET_PDEATHSIG`). The child asks for it between fork and
-exec, then looks whether its parent is still the launcher: a launcher killed before the request would
-otherwise leave a child that nobody signals. The signal follows the thread that forked, not the process,
-so only the main thread may spawn. Elsewhere (macOS) a small watchdog process reads a pipe that only the
-launcher holds open; the child writes its own pid into that pipe before exec, which leaves no gap either.
+Why this way: on Linux the kernel does it (`PR_SET_PDEATHSIG`). The child requests it between fork
+and exec, then checks that its parent is still the launcher: a launcher killed before the request
+would otherwise leave a child that never gets a signal. The signal follows the thread that forked,
+not the process, so only the main thread may spawn. On other systems (macOS) a small watchdog
+process reads a pipe that only the launcher holds open; the child writes its own pid into that pipe
+before exec, which leaves no gap either.
 
-On failure: a child that finds itself orphaned exits at once, before exec. A spawn from another thread is
-refused.
+On failure: an orphaned child exits at once, before exec. A spawn from another thread is rejected.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ _ORPHANED = 70
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """What a child needs, apart from its command: all of it is in place before the child runs."""
+    """The environment of a child, which is set up before the child runs."""
 
     log_fd: int
     death_signal: signal.Signals
@@ -44,39 +45,43 @@ class Spawn:
 
 
 class Lifeline:
-    """Spawns one child at a time, tied to us."""
+    """Spawns one child at a time, tied to this process."""
 
     def __init__(self) -> None:
         self._watchdog: subprocess.Popen[bytes] | None = None
 
-    def spawn(self, argv: Sequence[str | Path], how: Spawn) -> subprocess.Popen[bytes]:
+    def spawn(self, argv: Sequence[str | Path], spawn: Spawn) -> subprocess.Popen[bytes]:
         if threading.current_thread() is not threading.main_thread():
             raise Refused(
-                "an embedded server was started from a side thread", remedy="start it from the main thread"
+                "an embedded server was started from another thread", remedy="start it from the main thread"
             )
-        tie = (_tie_by_kernel if kernel_ties_children() else self._tie_by_watchdog)(int(how.death_signal))
+        tie = (_tie_by_kernel if kernel_ties_children() else self._tie_by_watchdog)(int(spawn.death_signal))
         with warnings.catch_warnings():
-            # Newer Pythons warn of any fork in a process with threads; `tie` takes no lock.
+            # Newer Python versions warn about any fork in a process with threads; `tie` takes no
+            # lock.
             warnings.simplefilter("ignore", DeprecationWarning)
             return subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
-                stdout=how.log_fd,
-                stderr=how.log_fd,
-                cwd=how.directory,
-                env=dict(how.environment),
-                pass_fds=how.kept_fds,
-                # A Ctrl-C in the terminal is for the launcher: it stops the servers last.
+                stdout=spawn.log_fd,
+                stderr=spawn.log_fd,
+                cwd=spawn.directory,
+                env=dict(spawn.environment),
+                pass_fds=spawn.kept_fds,
+                # A Ctrl-C in the terminal is for the launcher, which stops the servers last.
                 start_new_session=True,
-                user=how.user,
-                group=how.group,
-                extra_groups=None if how.user is None else [],
+                user=spawn.user,
+                group=spawn.group,
+                extra_groups=None if spawn.user is None else [],
                 # Runs after the change of user, which would clear the death signal.
                 preexec_fn=tie,
             )
 
     def cut(self) -> None:
-        """Call once the child is reaped: its pid may soon belong to a stranger."""
+        """End the watchdog.
+
+        Called once the child is reaped: its pid may soon belong to another process.
+        """
         watchdog, self._watchdog = self._watchdog, None
         if watchdog is not None:
             watchdog.kill()

@@ -1,13 +1,13 @@
-"""Locks of a data directory.
+"""Locks on a data directory.
 
-Guarantee: one launcher at a time holds a data directory, and no server of an earlier launcher still
-runs there when a launcher gets it.
+Guarantee: one launcher at a time holds a data directory, and a launcher that gets it finds no
+server of an earlier launcher still running there.
 
-Why this way: there are two kinds of flock. The lock of the launcher closes on exec, so it ends with
-the launcher. Each server inherits a lock of its own, which ends with the last process of that server
-(also a backend that outlives a killed postmaster). The kernel keeps the locks, so no pid file has to
-be trusted. If everything is killed at once, the lock of the launcher ends first, and the next launcher
-waits for those of the servers. NATS takes no lock on its store, and would open it twice.
+Why this way: two kinds of flock. The launcher's lock closes on exec, so it ends with the launcher.
+Each server inherits its own lock, which ends with the last process of that server (including a
+backend that outlives a killed postmaster). The kernel tracks both, so no pid has to be trusted. If
+everything is killed at once, the launcher's lock ends first, so the next launcher waits for the
+second one. NATS does not lock its store, and two servers could open it.
 
 On failure: `Refused`, with the directory and the process that holds it.
 """
@@ -25,22 +25,22 @@ from tocsin.core.errors import Refused
 LAUNCHER_LOCK = "launcher.lock"
 _POLL_S = 0.005
 # A launcher killed between fork and exec leaves a child that holds a copy of its lock for a moment.
-_GHOST_WITHIN_S = 5.0
+_ORPHAN_TIMEOUT_S = 5.0
 
 
 def in_use(data_dir: Path, holder: str) -> Refused:
     who = f"process {holder}" if holder else "another process"
     return Refused(
-        f"the data directory '{data_dir}' is in use by {who}; stop it or choose another with --data"
+        f"the data directory '{data_dir}' is in use by {who}", remedy="stop it, or choose another with --data"
     )
 
 
 @contextlib.contextmanager
 def launcher_lock(data_dir: Path) -> Iterator[None]:
-    """Holds the directory for this process; creates it when it does not exist."""
+    """Hold the directory for this process. Creates it if it does not exist."""
     fd = _open(data_dir)
     try:
-        deadline = time.monotonic() + _GHOST_WITHIN_S
+        deadline = time.monotonic() + _ORPHAN_TIMEOUT_S
         while not _taken(fd):
             holder = _holder(fd)
             if _exists(holder) or time.monotonic() > deadline:
@@ -49,7 +49,7 @@ def launcher_lock(data_dir: Path) -> Iterator[None]:
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         yield
-        # The next reader must not be told a pid that has left.
+        # The next launcher must not read the pid of an ended process.
         os.ftruncate(fd, 0)
     finally:
         os.close(fd)
@@ -57,9 +57,10 @@ def launcher_lock(data_dir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def server_lock(path: Path, deadline: float) -> Iterator[int]:
-    """A descriptor for the server to inherit; waits until the server before it is gone.
+    """A descriptor for the server to inherit. Waits until the previous server is gone.
 
-    Our copy closes at the end of the block: from then on the lock lives exactly as long as the server.
+    Our copy closes at the end of the block: from then on the lock lives exactly as long as the
+    server.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -73,7 +74,7 @@ def server_lock(path: Path, deadline: float) -> Iterator[int]:
 
 
 def record_holder(path: Path, pid: int) -> None:
-    """For the message only: the lock itself does not depend on it."""
+    """Store the pid for error messages. The lock itself does not depend on it."""
     path.write_text(f"{pid}\n", encoding="ascii")
 
 
@@ -85,13 +86,13 @@ def _open(data_dir: Path) -> int:
     try:
         if not data_dir.is_dir():
             data_dir.parent.mkdir(parents=True, exist_ok=True)
-            # As root, Postgres runs as somebody else, who must pass through but need not list.
+            # As root, Postgres runs as another user, who must be able to enter but not to list.
             data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
         return os.open(data_dir / LAUNCHER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as problem:
         raise Refused(
             f"the data directory '{data_dir}' cannot be used ({problem.strerror})",
-            remedy="mend it or choose another with --data",
+            remedy="fix it, or choose another with --data",
         ) from None
 
 

@@ -1,16 +1,17 @@
-"""An embedded NATS server with JetStream, on a port of its own at 127.0.0.1.
+"""An embedded NATS server with JetStream, on its own port at 127.0.0.1.
 
-Guarantee: after `start`, JetStream answers at `url`; a restart by the same launcher keeps the port, and
-the next launcher gets the same port if it is still free.
+Guarantee: after `start`, JetStream answers at `url`. A restart by the same launcher keeps the port,
+and the next launcher gets the same port if it is still free.
 
-Why this way: the port is chosen below the range that the system hands out to outgoing connections. Inside
-that range a client that redials a dead server can be given the very port it dials, connect to itself and
-keep the server from coming back. Ready means that the banner of our server (told by its name) says
-`"jetstream":true`: the port opens before JetStream is up, and a stranger may have the port.
+Why this way: the port is below the range that the system uses for outgoing connections. Inside that
+range a client that redials a dead server can get the very port that it dials, connect to itself and
+keep the server from coming back. Ready means that the banner of our server (recognised by its name)
+has `"jetstream":true`: the port opens before JetStream is up, and another process may have the
+port.
 
-On failure: a taken port is replaced at the first start and waited for at a restart; anything else is
-`Unreachable` with the log. NATS survives SIGKILL (what it acknowledged is written), so that is its death
-signal: it works on a frozen server too.
+On failure: a port in use is replaced at the first start and waited for at a restart; anything else
+is `Unreachable` with the log. NATS survives SIGKILL (what it acknowledged is written), so that is
+its death signal: it works on a frozen server too.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from tocsin.embedded import binaries
 from tocsin.embedded.locks import pause
-from tocsin.embedded.server import Server
+from tocsin.embedded.server import EmbeddedServer
 
 _HOST = "127.0.0.1"
 _MAX_PAYLOAD_BYTES = 1_048_576
@@ -37,7 +38,7 @@ _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _USUAL_EPHEMERAL_START = 32_768
 
 
-class Nats(Server):
+class Nats(EmbeddedServer):
     name = "nats"
     stop_signal = signal.SIGTERM
 
@@ -59,7 +60,7 @@ class Nats(Server):
         self._store.mkdir(mode=0o700, exist_ok=True)
         for port in self._ports():
             if time.monotonic() > deadline:
-                raise self._failed(f"found port {port} taken")
+                raise self._failed(f"found port {port} in use")
             if not _free(port):
                 pause()
                 continue
@@ -88,7 +89,7 @@ class Nats(Server):
         draft.replace(self._port_path)
 
     def _write_config(self, port: int) -> None:
-        # NATS wants a new line between entries.
+        # NATS needs a new line between entries.
         self._config_path.write_bytes(
             b'server_name: "%b"\nhost: "%b"\nport: %d\nmax_payload: %d\njetstream {\n  store_dir: "%b"\n}\n'
             % (
@@ -101,7 +102,7 @@ class Nats(Server):
         )
 
     def _ready(self, port: int, deadline: float) -> bool:
-        """False when another process took the port between our look and the server's."""
+        """Wait until the server is ready; False if another process has taken the port meanwhile."""
         while time.monotonic() < deadline:
             if not self.alive:
                 if "address already in use" in self._log_since_start():
@@ -115,7 +116,7 @@ class Nats(Server):
 
 
 def _banner(port: int) -> dict[str, object]:
-    """The first line of the protocol: `INFO {...}`; empty when there is none."""
+    """The first line of the protocol, `INFO {...}`; empty if there is none."""
     with contextlib.suppress(OSError, ValueError):
         with socket.create_connection((_HOST, port), 0.5) as connection, connection.makefile("rb") as lines:
             line = lines.readline()

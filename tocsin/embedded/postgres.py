@@ -1,15 +1,16 @@
 """An embedded Postgres on a unix socket that only its owner can reach.
 
-Guarantee: after `start`, `url` answers; the data directory is either whole or absent, wherever a kill
-fell; data of another major version is never touched.
+Guarantee: after `start`, `url` answers. The data directory is either complete or absent, at
+whatever point a kill happened. Data of another major version is never touched.
 
-Why this way: `initdb` writes into a sibling directory that gets its final name by one rename. The socket
-lies inside the data directory, which no other account may enter, so no password is needed; a path that a
-socket address cannot hold (over 107 bytes) or that libpq would split moves it to a private directory
-under the system's temporary one.
+Why this way: `initdb` writes into a sibling directory that gets its final name by one rename. The
+socket is inside the data directory, which no other account may enter, so no password is needed. A
+path that a socket address cannot hold (over 107 bytes) or that libpq would split moves it to a
+private directory under the temporary directory of the system.
 
-On failure: `Unreachable` with the log. A `postmaster.pid` whose process is gone, or is no Postgres of this
-directory, is removed: Postgres itself would be stopped by any process that has the same pid by now.
+On failure: `Unreachable` with the log. A `postmaster.pid` whose process is gone, or is not a
+Postgres of this directory, is removed: Postgres itself would refuse to start if any process has
+that pid by now.
 """
 
 import contextlib
@@ -31,12 +32,12 @@ from tocsin.core.errors import Refused
 from tocsin.embedded import binaries
 from tocsin.embedded.account import Account, choose_account
 from tocsin.embedded.locks import in_use, pause
-from tocsin.embedded.server import Server
+from tocsin.embedded.server import EmbeddedServer
 
 _PORT = 5432
 _SOCKET_NAME = f".s.PGSQL.{_PORT}"
 _SOCKET_PATH_BYTES = 107
-# libpq and Postgres both read a comma as the start of another directory.
+# libpq and Postgres both parse a comma as a separator of directories.
 _UNFIT_FOR_SOCKET = re.compile(r'[,"\x00-\x1f]|\s$')
 _READY_LINE = 7
 _PROC = Path("/proc")
@@ -54,9 +55,9 @@ _OPTIONS = {
 _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 
-class Postgres(Server):
+class Postgres(EmbeddedServer):
     name = "postgres"
-    stop_signal = signal.SIGINT  # fast shutdown: clients are sent away, the data is left clean
+    stop_signal = signal.SIGINT  # fast shutdown: disconnects clients and leaves the data clean
 
     def __init__(self, data_dir: Path, *, durable: bool, version: int) -> None:
         super().__init__(data_dir)
@@ -79,7 +80,7 @@ class Postgres(Server):
         if not self._exists():
             self._create(bin_dir, account, lock_fd, deadline)
         account.take_over(self._cluster)
-        self._settle_pid_file(deadline)
+        self._remove_stale_pid_file(deadline)
         self._socket_dir = self._choose_socket_dir(account)
         options = _OPTIONS | ({} if self._durable else _NOT_DURABLE)
         options["unix_socket_directories"] = str(self._socket_dir)
@@ -102,17 +103,17 @@ class Postgres(Server):
 
     def _check_version(self) -> None:
         if self._exists():
-            found = (self._cluster / "PG_VERSION").read_text(encoding="ascii").strip()
-            if found != str(self._version):
+            created_by = (self._cluster / "PG_VERSION").read_text(encoding="ascii").strip()
+            if created_by != str(self._version):
                 raise Refused(
-                    f"the data directory '{self.data_dir}' was made by postgres {found}, not {self._version}",
-                    remedy=f"start it with postgres {found}, "
-                    "or choose another with --data and copy over by pg_dump",
+                    f"the data directory '{self.data_dir}' was created by postgres {created_by}, not {self._version}",
+                    remedy=f"start it with postgres {created_by}, "
+                    "or choose another with --data and copy the data with pg_dump",
                 )
         elif self._cluster.exists() and any(self._cluster.iterdir()):
             raise Refused(
-                f"'{self._cluster}' has files but is no postgres data",
-                remedy="move it away or choose another with --data",
+                f"'{self._cluster}' has files that are not postgres data",
+                remedy="move it away, or choose another with --data",
             )
 
     def _create(self, bin_dir: Path, account: Account, lock_fd: int, deadline: float) -> None:
@@ -120,7 +121,7 @@ class Postgres(Server):
         os.chown(draft, account.owner, account.owner_group)
         argv: list[str | Path] = [*account.prefix, bin_dir / "initdb", "-D", draft, "-U", "postgres"]
         argv += ["-A", "trust", "-E", "UTF8", "--locale=C", *([] if self._durable else ["-N"])]
-        # A draft is worth nothing, so a dying launcher takes initdb along at once.
+        # A draft has no value, so initdb is killed with the launcher.
         self._spawn(argv, lock_fd, death_signal=signal.SIGKILL, user=account.user, group=account.group)
         assert self._process is not None
         try:
@@ -134,7 +135,7 @@ class Postgres(Server):
         if self._durable:
             _sync_directory(self.data_dir)
 
-    def _settle_pid_file(self, deadline: float) -> None:
+    def _remove_stale_pid_file(self, deadline: float) -> None:
         pid_file = self._cluster / "postmaster.pid"
         lines = _lines(pid_file)
         pid = lines[0] if lines else ""
@@ -205,9 +206,12 @@ def _fits(directory: Path) -> bool:
 
 
 def _is_private(directory: Path, owner: int) -> bool:
-    """Ours, and closed to others: anybody may make a directory of that name under a shared parent."""
-    found = directory.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077
+    """Whether the directory belongs to `owner` and is closed to others.
+
+    Any user may create a directory of that name under a shared parent.
+    """
+    status = directory.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == owner and not status.st_mode & 0o077
 
 
 def _is_postgres_of(pid: int, cluster: Path) -> bool:
@@ -215,7 +219,7 @@ def _is_postgres_of(pid: int, cluster: Path) -> bool:
         try:
             return (_PROC / str(pid) / "cwd").readlink() == cluster
         except PermissionError:
-            # A process of another account: its name is all it shows.
+            # Only the name of a process of another account is visible.
             return _lines(_PROC / str(pid) / "comm")[:1] == ["postgres"]
         except OSError:
             return False

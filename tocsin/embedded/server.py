@@ -1,10 +1,10 @@
-"""The base of the two embedded servers: spawn, watch, stop and kill a process.
+"""The common part of the two embedded servers: start, watch, stop, kill, and report a failed start.
 
-Guarantee: a server is ready when `start` returns. No wait is longer than its limit. A stopped server
-can be started again on the same data and the same address.
+Guarantee: a server is ready when `start` returns. No wait is longer than its limit. A stopped
+server can be started again on the same data and the same address.
 
-Why this way: the process is a direct child, so `poll` shows its state and no pid files are needed. A
-stop is first a request and then a wait, so that several servers stop concurrently.
+Why this way: the process is our direct child, so `poll` is exact and nothing is guessed from pid
+files. A stop is first a request and then a wait, so that several servers stop at the same time.
 
 On failure: `Unreachable`, with the last lines of the log of the server and the path of that log.
 """
@@ -22,14 +22,14 @@ from tocsin.core.errors import Refused, Unreachable
 from tocsin.embedded.lifeline import Lifeline, Spawn, signal_quietly
 from tocsin.embedded.locks import record_holder, server_lock
 
-START_WITHIN_S = 30.0
-STOP_WITHIN_S = 30.0
-_KILL_WITHIN_S = 30.0
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+_KILL_TIMEOUT_S = 30.0
 _TAIL_LINES = 12
 _LOG_BYTES_KEPT = 8_000_000
 
 
-class Server(abc.ABC):
+class EmbeddedServer(abc.ABC):
     """One server process on one data directory; `start` and `stop` may alternate."""
 
     name: str
@@ -46,7 +46,7 @@ class Server(abc.ABC):
     @property
     @abc.abstractmethod
     def url(self) -> str:
-        """Where clients connect; the same after every restart."""
+        """The address for clients; the same after every restart."""
 
     @abc.abstractmethod
     def _start(self, lock_fd: int, deadline: float) -> None: ...
@@ -65,14 +65,14 @@ class Server(abc.ABC):
         if self.alive:
             return
         self._forget_process()
-        deadline = time.monotonic() + START_WITHIN_S
+        deadline = time.monotonic() + START_TIMEOUT_S
         try:
             with server_lock(self._lock_path, deadline) as lock_fd:
                 self._start(lock_fd, deadline)
         except (OSError, subprocess.SubprocessError) as problem:
             self.kill()
             raise Unreachable(
-                f"{self.name} could not be started in '{self.data_dir}': {problem}"
+                f"{self.name} could not be started in '{self.data_dir}' ({problem})"
             ) from problem
         except BaseException:
             self.kill()
@@ -85,27 +85,27 @@ class Server(abc.ABC):
     def request_stop(self) -> None:
         if self._process is not None and self.alive:
             signal_quietly(self._process, self.stop_signal)
-            # A frozen process would keep the request pending for ever.
+            # In a frozen process the request would stay pending.
             signal_quietly(self._process, signal.SIGCONT)
 
     def finish_stop(self) -> None:
         if self._process is not None:
             try:
-                self._process.wait(STOP_WITHIN_S)
+                self._process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self.kill()
             self._forget_process()
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would: what was not durable is lost."""
+        """Send SIGKILL, as in a crash: what was not durable is lost."""
         if self._process is not None:
             signal_quietly(self._process, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_KILL_WITHIN_S)
+                self._process.wait(_KILL_TIMEOUT_S)
             self._forget_process()
 
     def close(self) -> None:
-        """Called once, after the last stop: removes what only this launcher needed."""
+        """Remove what only this launcher needed. Called once, after the last stop."""
         self.kill()
 
     def _forget_process(self) -> None:
@@ -122,7 +122,7 @@ class Server(abc.ABC):
         group: int | None = None,
     ) -> None:
         with self._open_log() as log_fd:
-            how = Spawn(
+            spawn = Spawn(
                 log_fd=log_fd,
                 death_signal=death_signal,
                 directory=self.data_dir,
@@ -131,7 +131,7 @@ class Server(abc.ABC):
                 user=user,
                 group=group,
             )
-            self._process = self._lifeline.spawn(argv, how)
+            self._process = self._lifeline.spawn(argv, spawn)
         record_holder(self._lock_path, self._process.pid)
 
     @contextlib.contextmanager
@@ -161,6 +161,6 @@ class Server(abc.ABC):
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what would steer a Postgres from outside, and with a locale that always exists."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    return kept | {"LC_ALL": "C"}
+    """Our environment without the variables of Postgres, and with a locale that always exists."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return environment | {"LC_ALL": "C"}

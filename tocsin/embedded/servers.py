@@ -1,12 +1,12 @@
 """Starts the embedded servers on a data directory and stops them at the end of the block.
 
-Guarantee: inside the block both servers are ready; after it, and after any death of this process, neither
-is left running.
+Guarantee: inside the block both servers are ready. After it, and after any death of this process,
+neither is left running.
 
-Why this way: context managers, so that a start that fails half way stops what had started. The launcher's
-lock comes before everything else and goes after everything else.
+Why this way: context managers, so that a start that fails half-way stops what had started. The
+launcher's lock is taken first and released last.
 
-On failure: what the rooms below raise; a server that does not stop in time is killed.
+On failure: the errors of the two servers; a server that does not stop in time is killed.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ from tocsin.core.errors import InvalidInput
 from tocsin.embedded.locks import launcher_lock
 from tocsin.embedded.nats import Nats
 from tocsin.embedded.postgres import Postgres
-from tocsin.embedded.server import Server
+from tocsin.embedded.server import EmbeddedServer
 
 DEFAULT_POSTGRES_VERSION = 18
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Both servers, ready."""
+    """Both servers, when they are ready."""
 
     postgres: Postgres
     nats: Nats
@@ -43,7 +43,10 @@ class Servers:
 def embedded_servers(
     data_dir: Path, *, durable: bool = True, postgres_version: int = DEFAULT_POSTGRES_VERSION
 ) -> Iterator[Servers]:
-    """Both servers on one directory; `durable=False` trades safety against power loss for speed."""
+    """Both servers on one directory.
+
+    `durable=False` is faster and not safe against a power loss.
+    """
     data_dir = _checked(data_dir)
     with launcher_lock(data_dir):
         postgres = Postgres(data_dir, durable=durable, version=postgres_version)
@@ -56,7 +59,7 @@ def embedded_servers(
 def embedded_postgres(
     data_dir: Path, *, durable: bool = True, postgres_version: int = DEFAULT_POSTGRES_VERSION
 ) -> Iterator[Postgres]:
-    """Postgres alone; it holds the whole data directory, as `embedded_servers` does."""
+    """Only Postgres. It holds the whole data directory, as `embedded_servers` does."""
     data_dir = _checked(data_dir)
     with launcher_lock(data_dir):
         postgres = Postgres(data_dir, durable=durable, version=postgres_version)
@@ -66,7 +69,7 @@ def embedded_postgres(
 
 @contextlib.contextmanager
 def embedded_nats(data_dir: Path) -> Iterator[Nats]:
-    """NATS alone; it holds the whole data directory, as `embedded_servers` does."""
+    """Only NATS. It holds the whole data directory, as `embedded_servers` does."""
     data_dir = _checked(data_dir)
     with launcher_lock(data_dir):
         nats = Nats(data_dir)
@@ -75,7 +78,7 @@ def embedded_nats(data_dir: Path) -> Iterator[Nats]:
 
 
 @contextlib.contextmanager
-def _running(*servers: Server) -> Iterator[None]:
+def _running(*servers: EmbeddedServer) -> Iterator[None]:
     try:
         for server in servers:
             server.start()
@@ -89,7 +92,10 @@ def _running(*servers: Server) -> Iterator[None]:
 
 
 def _checked(data_dir: Path) -> Path:
-    """Resolved, because servers report the real path; a line break would garble Postgres's own notes."""
+    """The resolved path, because servers report it.
+
+    A line break would corrupt files of Postgres.
+    """
     if any(character < " " for character in str(data_dir)):
         raise InvalidInput(
             f"the data directory {str(data_dir)!r} has a control character", remedy="choose another name"

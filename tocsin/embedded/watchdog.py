@@ -1,12 +1,12 @@
 """A process that outlives its launcher just long enough to signal the launcher's child.
 
-Guarantee: when standard input ends, every pid that was written to it (one a line) gets the signal named
-by the first argument.
+Guarantee: when standard input ends, every pid that was written to it (one per line) gets the signal
+in the first argument.
 
-Why this way: systems without a parent death signal still close the pipes of a dead process. Run as a
-script, with the standard library only, so that it starts quickly and imports nothing of Tocsin.
+Why this way: systems without a parent death signal still close the pipes of a dead process. It runs
+as a script with the standard library only, so that it starts quickly and imports nothing of Tocsin.
 
-On failure: a pid that is already gone is no error.
+On failure: a pid that is already gone is not an error.
 """
 
 import contextlib

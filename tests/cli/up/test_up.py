@@ -127,8 +127,8 @@ def test_up_fires_refuses_a_second_stops_and_continues(
         second = subprocess.run(_COMMAND, cwd=directory, capture_output=True, text=True, check=False)
         assert second.returncode == 1
         assert second.stderr.splitlines()[1:] == [
-            f"tocsin: the data directory '{directory / '.tocsin'}' is in use by process {up.process.pid}; "
-            "stop it or choose another with --data"
+            f"tocsin: the data directory '{directory / '.tocsin'}' is in use by process {up.process.pid}: "
+            "stop it, or choose another with --data"
         ]
         assert up.end(signal.SIGINT) == 0
         assert up.errors() == "starting postgres and nats in '.tocsin' ...\nstopped\n"
