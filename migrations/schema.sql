@@ -35,7 +35,7 @@ create type tocsin.event_input as (
 );
 comment on type tocsin.event_input is 'An event to append; the columns of tocsin.event that the caller gives.';
 
-create type tocsin.member_fact_input as (
+create type tocsin.member_observation_input as (
     owner text,
     at timestamp with time zone,
     what text,
@@ -44,7 +44,7 @@ create type tocsin.member_fact_input as (
     since timestamp with time zone,
     keys text[]
 );
-comment on type tocsin.member_fact_input is 'An observation about a member of a system; the columns of tocsin.member_observation without the id.';
+comment on type tocsin.member_observation_input is 'An observation about a member of a system; the columns of tocsin.member_observation without the id.';
 
 create type tocsin.step_input as (
     id uuid,
@@ -102,6 +102,7 @@ create table tocsin.action (
     constraint action_pkey PRIMARY KEY (id),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
+CREATE INDEX action_active ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]));
 CREATE INDEX action_ended ON tocsin.action USING btree (ended_at, id) WHERE (ended_at IS NOT NULL);
 CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text);
@@ -109,7 +110,6 @@ CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC);
 CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at);
 CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text);
-CREATE INDEX action_under_way ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 comment on table tocsin.action is 'Runs: one row per execution of an action, with its current state. The history is in tocsin.action_step; both change in one transaction. Written by workers, by the clock when a wait ends, and by an apply or an operator who cancels.';
 comment on column tocsin.action.name is 'Name of the action.';
 comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>.';
@@ -201,9 +201,9 @@ create table tocsin.alarm (
     constraint alarm_pkey PRIMARY KEY (id),
     constraint alarm_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'open'::text, 'resolved'::text])))
 ) with (fillfactor=70);
+CREATE UNIQUE INDEX alarm_active ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]));
+CREATE INDEX alarm_active_owner ON tocsin.alarm USING btree (owner) WHERE (state <> 'resolved'::text);
 CREATE INDEX alarm_ended ON tocsin.alarm USING btree (resolved_at, id) WHERE (state = 'resolved'::text);
-CREATE UNIQUE INDEX alarm_held ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]));
-CREATE INDEX alarm_held_owner ON tocsin.alarm USING btree (owner) WHERE (state <> 'resolved'::text);
 CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC);
 comment on table tocsin.alarm is 'Alarms of event_rules. Written by workers, by the clock when a sustain fires, by an apply, and by operators who acknowledge or snooze; neither of these changes the state.';
 comment on column tocsin.alarm.since is 'When the condition began to hold.';
@@ -820,7 +820,7 @@ $function$;
 comment on function tocsin.adopt(bigint,bigint,text,text) is 'Lets the log continue behind a stream that has more than the log: both agree up to agreed_until, and the stream ends at stream_last. Records the range between as a gap and moves the records of the log in it behind stream_last. Returns how many were moved.';
 revoke all on function tocsin.adopt(bigint,bigint,text,text) from public;
 
-CREATE OR REPLACE FUNCTION tocsin.append(events tocsin.event_input[] DEFAULT '{}'::tocsin.event_input[], steps tocsin.step_input[] DEFAULT '{}'::tocsin.step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated tocsin.calculated_input[] DEFAULT '{}'::tocsin.calculated_input[], facts tocsin.member_fact_input[] DEFAULT NULL::tocsin.member_fact_input[])
+CREATE OR REPLACE FUNCTION tocsin.append(events tocsin.event_input[] DEFAULT '{}'::tocsin.event_input[], steps tocsin.step_input[] DEFAULT '{}'::tocsin.step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated tocsin.calculated_input[] DEFAULT '{}'::tocsin.calculated_input[], observations tocsin.member_observation_input[] DEFAULT NULL::tocsin.member_observation_input[])
  RETURNS bigint
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -846,7 +846,7 @@ begin
             using errcode = 'TS001';
     end if;
     if exists (select from tocsin.system_health) then
-        perform tocsin.record_observations(events, calculated, facts);
+        perform tocsin.record_observations(events, calculated, observations);
     end if;
     if records = 0 then
         return head;
@@ -882,8 +882,8 @@ begin
     return head + records;
 end
 $function$;
-comment on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bigint,tocsin.calculated_input[],tocsin.member_fact_input[]) is 'Appends records to the record log; the only way to write it. Call it last in the transaction: it holds the lock of the log until the commit. Returns the last seq. With expected_epoch it raises TS001 if another clock has taken over. Observations about members of systems are stored from facts or, if facts is null, derived from the records.';
-revoke all on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bigint,tocsin.calculated_input[],tocsin.member_fact_input[]) from public;
+comment on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bigint,tocsin.calculated_input[],tocsin.member_observation_input[]) is 'Appends records to the record log; the only way to write it. Call it last in the transaction: it holds the lock of the log until the commit. Returns the last seq. With expected_epoch it raises TS001 if another clock has taken over. Stores the observations about members of systems; if observations is null, it derives them from the records.';
+revoke all on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bigint,tocsin.calculated_input[],tocsin.member_observation_input[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.arm(kind text, ref text, key text, fire_at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, generation bigint DEFAULT 1)
  RETURNS boolean
@@ -1248,18 +1248,18 @@ $function$;
 comment on function tocsin.record_gap(bigint,bigint,text,text) is 'Records a gap of the log as lost, so that the publisher passes it. Raises TS005 unless every seq from first_missing to last_missing is missing.';
 revoke all on function tocsin.record_gap(bigint,bigint,text,text) from public;
 
-CREATE OR REPLACE FUNCTION tocsin.record_observations(events tocsin.event_input[], calculated tocsin.calculated_input[], facts tocsin.member_fact_input[])
+CREATE OR REPLACE FUNCTION tocsin.record_observations(events tocsin.event_input[], calculated tocsin.calculated_input[], observations tocsin.member_observation_input[])
  RETURNS void
  LANGUAGE plpgsql
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-    if facts is not null then
+    if observations is not null then
         insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
-        select f.owner, f.at, f.what, f.subject, f.severity, f.since, coalesce(f.keys, '{}')
-        from unnest(facts) with ordinality as f (owner, at, what, subject, severity, since, keys, position)
-        where exists (select from tocsin.system_member m where m.owner = f.owner)
-        order by f.position;
+        select o.owner, o.at, o.what, o.subject, o.severity, o.since, coalesce(o.keys, '{}')
+        from unnest(observations) with ordinality as o (owner, at, what, subject, severity, since, keys, position)
+        where exists (select from tocsin.system_member m where m.owner = o.owner)
+        order by o.position;
         return;
     end if;
     -- Most records concern no member. This test does not copy the arrays and reads only the index
@@ -1294,8 +1294,8 @@ begin
     end if;
 end
 $function$;
-comment on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) is 'Stores observations about owners of members: those that a worker gives as facts or, if facts is null, those that follow from the records. Called by tocsin.append under the lock of the log, which an apply also takes when it changes members.';
-revoke all on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_fact_input[]) from public;
+comment on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_observation_input[]) is 'Stores the observations about owners of members that a worker gives or, if observations is null, those that follow from the records. Called by tocsin.append under the lock of the log, which an apply also takes when it changes members.';
+revoke all on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_observation_input[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.refuse_direct_write()
  RETURNS trigger
@@ -1581,14 +1581,14 @@ CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR 
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
-insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '44c218018f37e8595efd73ceae5f6a07708ee67cce4be56eae2496718a62d6ed');
+insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '16f2573b1c950ffe2a539696dd40f6ebacb2197fdb4e5d2cc451acfe6734c559');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '8034493b0073e51e361bf25159b1f3ec9f48dc597fa451032a139972bab5cfad');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '2107a47de57afd9a90cb34afc406eaba2ebc6b6f4f6794aa3f5d33ae39c529be');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
-insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', 'ef53c7652cda49dc9a31af86d15900f241951bdddb84cc9008ba36d239a23bb2');
-insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '7e4dafc02b00dded95557cf8b3aaaba787de2c20cb02cdc6285162134a5eede1');
-insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', '8b3ccc7349f83c498aa94c84bcfaea937466f613b6a850a48fb734a9027d2707');
+insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', 'cb95ecfc075484cedcc516c8f65784e0318727b6707c9a7139f9293f957bce27');
+insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '3781139d8f65db31cda964ea70a97dba726ccc78f5f5134bd94440778fc913d2');
+insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', 'bbcb36ccaa9c6a06e30e6074bdabaf72870c2fb92ed455450f90e0826bd62b07');
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '9baa7dc30616f28794bfb556b09d4dc1fd5c7cf3641ba4ffe6fff6adf883c7e0');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '98ac91310c90dcc86e40264aac0750ff700d2cec105e34d6de21578114edea29');

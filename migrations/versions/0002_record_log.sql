@@ -304,7 +304,7 @@ comment on type tocsin.calculated_input is
     'A calculated datapoint to append; the columns of tocsin.datapoint_calculated that the '
     'caller gives.';
 
-create type tocsin.member_fact_input as (
+create type tocsin.member_observation_input as (
     owner text,
     at timestamptz,
     what text,
@@ -313,7 +313,7 @@ create type tocsin.member_fact_input as (
     since timestamptz,
     keys text[]
 );
-comment on type tocsin.member_fact_input is
+comment on type tocsin.member_observation_input is
     'An observation about a member of a system; the columns of tocsin.member_observation without '
     'the id.';
 
@@ -325,7 +325,7 @@ create function tocsin.append(
     steps tocsin.step_input[] default '{}',
     expected_epoch bigint default null,
     calculated tocsin.calculated_input[] default '{}',
-    facts tocsin.member_fact_input[] default null
+    observations tocsin.member_observation_input[] default null
 ) returns bigint
 language plpgsql volatile security definer
 set search_path = tocsin, pg_temp
@@ -350,7 +350,7 @@ begin
             using errcode = 'TS001';
     end if;
     if exists (select from tocsin.system_health) then
-        perform tocsin.record_observations(events, calculated, facts);
+        perform tocsin.record_observations(events, calculated, observations);
     end if;
     if records = 0 then
         return head;
@@ -389,8 +389,8 @@ $$;
 comment on function tocsin.append is
     'Appends records to the record log; the only way to write it. Call it last in the '
     'transaction: it holds the lock of the log until the commit. Returns the last seq. With '
-    'expected_epoch it raises TS001 if another clock has taken over. Observations about members '
-    'of systems are stored from facts or, if facts is null, derived from the records.';
+    'expected_epoch it raises TS001 if another clock has taken over. Stores the observations about '
+    'members of systems; if observations is null, it derives them from the records.';
 revoke all on function tocsin.append from public;
 
 create function tocsin.raise_epoch(expected_epoch bigint, new_holder text, pid integer, backend_start timestamptz)

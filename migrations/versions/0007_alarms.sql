@@ -51,10 +51,10 @@ create table tocsin.alarm (
     version bigint not null default 1
 ) with (fillfactor = 70);
 -- At most one alarm per rule and owner is pending or open.
-create unique index alarm_held on tocsin.alarm (event_rule, owner) where state in ('pending', 'open');
+create unique index alarm_active on tocsin.alarm (event_rule, owner) where state in ('pending', 'open');
 create index alarm_newest on tocsin.alarm (since desc);
 -- Health reads the alarms of the owners of members.
-create index alarm_held_owner on tocsin.alarm (owner) where state <> 'resolved';
+create index alarm_active_owner on tocsin.alarm (owner) where state <> 'resolved';
 -- Retention reads the alarms that were resolved first.
 create index alarm_ended on tocsin.alarm (resolved_at, id) where state = 'resolved';
 comment on table tocsin.alarm is

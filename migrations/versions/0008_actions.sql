@@ -27,7 +27,7 @@ create table tocsin.action (
 ) with (fillfactor = 60);
 create index action_newest on tocsin.action (started_at desc);
 create index action_of_rule on tocsin.action (action_rule, started_at);
-create index action_under_way on tocsin.action (action_rule, started_at)
+create index action_active on tocsin.action (action_rule, started_at)
     where state in ('gathering', 'queued', 'running');
 create index action_of_alarm on tocsin.action (alarm_id) where state in ('gathering', 'queued', 'running');
 -- One run per rule and group gathers events.

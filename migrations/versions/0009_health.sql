@@ -92,19 +92,19 @@ comment on column tocsin.member_alarm.keys is 'Keys of the series that keep the 
 create function tocsin.record_observations(
     events tocsin.event_input[],
     calculated tocsin.calculated_input[],
-    facts tocsin.member_fact_input[]
+    observations tocsin.member_observation_input[]
 ) returns void
 language plpgsql volatile
 -- Without this, Postgres plans every call again, which takes longer than the call.
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-    if facts is not null then
+    if observations is not null then
         insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
-        select f.owner, f.at, f.what, f.subject, f.severity, f.since, coalesce(f.keys, '{}')
-        from unnest(facts) with ordinality as f (owner, at, what, subject, severity, since, keys, position)
-        where exists (select from tocsin.system_member m where m.owner = f.owner)
-        order by f.position;
+        select o.owner, o.at, o.what, o.subject, o.severity, o.since, coalesce(o.keys, '{}')
+        from unnest(observations) with ordinality as o (owner, at, what, subject, severity, since, keys, position)
+        where exists (select from tocsin.system_member m where m.owner = o.owner)
+        order by o.position;
         return;
     end if;
     -- Most records concern no member. This test does not copy the arrays and reads only the index
@@ -140,7 +140,7 @@ begin
 end
 $$;
 comment on function tocsin.record_observations is
-    'Stores observations about owners of members: those that a worker gives as facts or, if '
-    'facts is null, those that follow from the records. Called by tocsin.append under the lock '
-    'of the log, which an apply also takes when it changes members.';
+    'Stores the observations about owners of members that a worker gives or, if observations is '
+    'null, those that follow from the records. Called by tocsin.append under the lock of the log, '
+    'which an apply also takes when it changes members.';
 revoke all on function tocsin.record_observations from public;

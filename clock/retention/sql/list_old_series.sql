@@ -1,7 +1,7 @@
 -- A chunk of series, and whether they may be deleted: no arrival for long enough, no remaining
 -- datapoint, no armed watchdog, no staleness that the rules have not processed, and no alarm or
 -- system of their owner. Locks nothing. Index: the keys of current_value and timer,
--- datapoint_series, system_member_owner, alarm_held_owner.
+-- datapoint_series, system_member_owner, alarm_active_owner.
 select c.owner, c.key,
        c.arrived_at < %(series_until)s
        and c.handled_stale_since is not distinct from c.stale_since

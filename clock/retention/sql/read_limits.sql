@@ -1,6 +1,6 @@
 -- How far the readers of the log and of the datapoints have come. Locks nothing. A dead run may be
 -- retried for its own retention; one whose event has left the log needs nothing more of it. Index:
--- action_under_way, action_dead.
+-- action_active, action_dead.
 select tocsin.instant(),
        (select r.last_seq from tocsin.cdc_report r),
        (select min(p.last_seq) from tocsin.lane_partition p where p.lane = 'record'),

@@ -1,5 +1,5 @@
 -- The rules over series that have a sustain armed for some owners. Locks nothing. Index:
--- alarm_held_owner.
+-- alarm_active_owner.
 select s.event_rule, s.owner
 from tocsin.alarm a
 join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id and s.lane = 'data'

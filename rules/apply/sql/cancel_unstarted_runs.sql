@@ -1,5 +1,5 @@
 -- Phase 2: cancels runs that have not started, in key order. A run that the clock has started in
--- the meantime is not returned. Index: action_under_way.
+-- the meantime is not returned. Index: action_active.
 with reasons as (
     select r.action_rule, r.reason
     from unnest(%(rules)s::text[], %(reasons)s::text[]) as r (action_rule, reason)

@@ -3,5 +3,5 @@
 -- system has had its health.
 with series as (delete from tocsin.member_series),
      alarms as (delete from tocsin.member_alarm),
-     facts as (delete from tocsin.member_observation)
+     observations as (delete from tocsin.member_observation)
 delete from tocsin.system_health returning system, since

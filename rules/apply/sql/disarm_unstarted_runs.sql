@@ -1,5 +1,5 @@
 -- Phase 1: deletes the timers of runs that have not started, in key order. A timer that the clock
--- is firing is waited for, and then gone: its run has started. Index: action_under_way, the key of
+-- is firing is waited for, and then gone: its run has started. Index: action_active, the key of
 -- timer.
 with locked as (
     select t.kind, t.ref, t.key

@@ -2,7 +2,7 @@
 -- partition has passed the deadline of a series and its watchdog has not fired; if the rules have
 -- not handled a staleness; or if a sustain of a member is due. Reads every watchdog once, and its
 -- series only if some partition has been read up to its deadline. No lock. Index: the keys of
--- current_value and timer, current_value_stale, alarm_held_owner.
+-- current_value and timer, current_value_stale, alarm_active_owner.
 select d.partition, d.owner, count(*)
 from (
     select c.partition, c.owner

@@ -1,6 +1,6 @@
 -- The series of some owners, and the states of rules over series that have an alarm of these
 -- owners. One row. No lock: the partitions are locked, and the reader treats a due sustain alike
--- whether the clock has fired it or not. Index: the key of current_value, alarm_held_owner.
+-- whether the clock has fired it or not. Index: the key of current_value, alarm_active_owner.
 select (select coalesce(jsonb_agg(jsonb_build_array(c.owner, c.key, c.stale_since)), '[]')
         from tocsin.current_value c
         where c.owner = any (%(owners)s::text[])),

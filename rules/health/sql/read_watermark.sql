@@ -3,7 +3,7 @@
 -- the owner of a member that the clock has still to fire, or any staleness that the rules have not
 -- processed. Null: nothing is decided, or no observation lies before the watermarks; then nothing
 -- else is read, as while a partition is hours behind. Locks nothing.
--- Index: alarm_held_owner; the keys of rule_state, timer and current_value. `offset 0` forces one
+-- Index: alarm_active_owner; the keys of rule_state, timer and current_value. `offset 0` forces one
 -- lookup per row, as in rules.alarms/read_series: a plan that reads all watchdogs would be far
 -- slower.
 with owners as materialized (

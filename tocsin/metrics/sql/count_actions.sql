@@ -1,4 +1,4 @@
--- Active and dead runs by state; at most 100,000 of each are counted. Index: action_under_way,
+-- Active and dead runs by state; at most 100,000 of each are counted. Index: action_active,
 -- action_dead. Locks nothing.
 select a.state, count(*)
 from (
