@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from cdc.stream import record_stream_config
 from schemas.wire.subjects import event_subject
 from tests.schemas.rows import event_row
-from tocsin.client import ActionStep, Event, Events, InvalidInput, Records, Steps, Tombstones, Verdicts
+from tocsin.client import (
+    ActionStep,
+    CalculatedDatapoints,
+    Event,
+    Events,
+    InvalidInput,
+    Records,
+    Steps,
+    Tombstones,
+)
 from tocsin.client.select import Unreadable
 from tocsin.core.settings import Settings
 
@@ -28,8 +37,8 @@ from tocsin.core.settings import Settings
         (Steps(), ["p.action.>"]),
         (Steps(name="tell"), ["p.action.tell"]),
         (Tombstones(), ["p.tombstone.>"]),
-        (Verdicts(), ["p.staleness.>", "p.health.>"]),
-        (Verdicts(owner="plant 7"), ["p.staleness.plant%207.>", "p.health.plant%207.>"]),
+        (CalculatedDatapoints(), ["p.staleness.>", "p.health.>"]),
+        (CalculatedDatapoints(owner="plant 7"), ["p.staleness.plant%207.>", "p.health.plant%207.>"]),
         (Records(), ["p.event.>", "p.action.>", "p.staleness.>", "p.health.>", "p.tombstone.>"]),
     ],
 )

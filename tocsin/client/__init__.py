@@ -37,12 +37,13 @@ from tocsin.client.schedules import (
     schedule_cancel_all,
     schedule_once,
 )
-from tocsin.client.select import Events, Records, Steps, Tombstones, Verdicts
+from tocsin.client.select import CalculatedDatapoints, Events, Records, Steps, Tombstones
 from tocsin.core.errors import InvalidInput, Refused, TocsinError, Unreachable
 
 __all__ = [
     "ActionStep",
     "CalculatedDatapoint",
+    "CalculatedDatapoints",
     "Delivery",
     "Event",
     "Events",
@@ -60,7 +61,6 @@ __all__ = [
     "Tombstones",
     "Undeliverable",
     "Unreachable",
-    "Verdicts",
     "arm",
     "cancel",
     "cancel_all",

@@ -102,7 +102,7 @@ class Steps(Select[ActionStep]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdicts(Select[CalculatedDatapoint]):
+class CalculatedDatapoints(Select[CalculatedDatapoint]):
     """Calculated datapoints of an owner: stale or fresh series, and the health of systems."""
 
     owner: Part = None
@@ -137,7 +137,7 @@ def check_select(select: object) -> None:
     if not isinstance(select, Select):
         raise InvalidInput(
             f"{select!r} selects no records",
-            remedy="give Events(), Steps(), Verdicts(), Tombstones() or Records()",
+            remedy="give Events(), Steps(), CalculatedDatapoints(), Tombstones() or Records()",
         )
 
 
