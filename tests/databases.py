@@ -8,7 +8,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 
 
 def make_template(url: str) -> None:

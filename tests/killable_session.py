@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 
 

@@ -13,12 +13,12 @@ from standardwebhooks.webhooks import Webhook
 from cdc.publisher import Publisher
 from clock.service import Clock
 from rules.worker import Worker
-from tests.cdc.publishing import patient, smaller
+from tests.cdc.published_records import patient, smaller
 from tests.cli.conftest import CommandLine, environment_of
 from tests.rules.apply.apply_setup import put
 from tests.rules.delivery.receivers import Received, Receiver, receiver
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Producer
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running

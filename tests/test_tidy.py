@@ -55,7 +55,7 @@ LOOKS_LIKE_SQL = re.compile(
 )
 # See `tocsin.core.cancellation`.
 SWALLOWS_CANCELLATIONS = {"asyncio.wait_for", "wait_for", "nats.connect", "AsyncConnectionPool"}
-MAY_SLEEP = {"tests/waiting.py", "tests/streams.py"}
+MAY_SLEEP = {"tests/wait.py", "tests/streams.py"}
 MACHINE_PATHS = tuple("/" + name + "/" for name in ("root", "work", "home"))
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
 

@@ -10,7 +10,7 @@ import itertools
 import sys
 
 from cdc.chain import ChainBroken
-from tests.cdc.publishing import live
+from tests.cdc.published_records import live
 from tocsin.core.settings import Settings
 
 

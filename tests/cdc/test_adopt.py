@@ -11,7 +11,7 @@ import pytest
 from cdc.adopt import Loss, adopt, find_loss
 from cdc.errors import Stopped
 from cdc.log_reader import LogReader
-from tests.cdc.publishing import (
+from tests.cdc.published_records import (
     T0,
     append,
     append_steps,
@@ -28,7 +28,7 @@ from tests.core.log_partitions import small_partitions
 from tests.rules.apply.apply_setup import action, put, versions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

@@ -21,7 +21,7 @@ from cdc.report import read_report, report_problem
 from cdc.status import read_status
 from cdc.stream import record_stream_config
 from cdc.verify import common_range
-from tests.cdc.publishing import (
+from tests.cdc.published_records import (
     T0,
     append,
     append_steps,
@@ -35,7 +35,7 @@ from tests.cdc.publishing import (
     smaller,
 )
 from tests.records import events
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect

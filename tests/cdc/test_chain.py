@@ -8,7 +8,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from cdc.chain import ChainBroken, SentChunk
-from tests.cdc.publishing import append, live, published
+from tests.cdc.published_records import append, live, published
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

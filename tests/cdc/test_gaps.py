@@ -11,7 +11,7 @@ from cdc.errors import LogHole
 from cdc.gaps import record_gap
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
-from tests.cdc.publishing import (
+from tests.cdc.published_records import (
     T0,
     append,
     append_steps,

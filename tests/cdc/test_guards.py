@@ -15,14 +15,14 @@ from clock.retention.prune import prune
 from clock.service import Clock
 from migrations.runner import migrate
 from rules.worker import Worker
-from tests.cdc.publishing import T0, append, forget_after, patient, publish_all, published, smaller
+from tests.cdc.published_records import T0, append, forget_after, patient, publish_all, published, smaller
 from tests.clock.retention.old_log import all_have_read, at_the_end, fill
 from tests.core.log_partitions import small_partitions
 from tests.databases import create_database, drop_database
 from tests.paths import ROOT
 from tests.rules.apply.apply_setup import action, put
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
 from timers.working_set import database_now

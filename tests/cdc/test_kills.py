@@ -8,8 +8,8 @@ from asyncio.subprocess import Process
 
 import pytest
 
+from tests.cdc.published_records import published, smaller, write
 from tests.cdc.publishers import kill, start
-from tests.cdc.publishing import published, smaller, write
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

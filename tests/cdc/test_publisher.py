@@ -15,7 +15,7 @@ from cdc.publisher import Publisher
 from clock.lease import hold_lease
 from clock.term import begin_term
 from tests.cancellation import swallow_one_cancellation
-from tests.cdc.publishing import T0, append, append_steps, live, published, smaller, write
+from tests.cdc.published_records import T0, append, append_steps, live, published, smaller, write
 from tests.records import events
 from tests.streams import read_stream
 from timers.schedule_spec import ScheduleSpec

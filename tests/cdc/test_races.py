@@ -11,8 +11,8 @@ import pytest
 
 from cdc.chain import ChainBroken
 from cdc.stream import ensure_stream
-from tests.cdc.publishing import Live, append, last_sequence, live, published, smaller, write
-from tests.waiting import eventually
+from tests.cdc.published_records import Live, append, last_sequence, live, published, smaller, write
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

@@ -6,10 +6,10 @@ from cdc.log_reader import LogReader, Record
 from cdc.publisher import Publisher
 from cdc.rebuild import plan_rebuild, rebuild
 from rules.worker import Worker
-from tests.cdc.publishing import T0, append, publish_all, published
+from tests.cdc.published_records import T0, append, publish_all, published
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publishing, put, rule
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

@@ -13,7 +13,7 @@ import pytest
 from cdc.errors import LogHole, StreamAhead, StreamDiffers
 from cdc.publisher import Publisher
 from migrations.runner import migrate
-from tests.cdc.publishing import (
+from tests.cdc.published_records import (
     Live,
     append,
     append_steps,
@@ -27,7 +27,7 @@ from tests.cdc.publishing import (
     published,
     smaller,
 )
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

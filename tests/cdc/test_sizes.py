@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from cdc.log_reader import LogReader
-from tests.cdc.publishing import T0, append, bodies, publish_all, published
+from tests.cdc.published_records import T0, append, bodies, publish_all, published
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events

@@ -12,7 +12,7 @@ from nats.js.client import JetStreamContext
 
 from cdc.errors import StreamRefused
 from cdc.stream import ensure_stream, last_sequence, record_stream_config
-from tests.cdc.publishing import append, live
+from tests.cdc.published_records import append, live
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.cli.conftest import CommandLine
 from tests.conftest import with_database
 from tocsin.core.db import connect

@@ -13,7 +13,7 @@ from tests.cli.conftest import CommandLine
 from tests.cli.terminal import TOCSIN, Terminal
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance
 from tests.sessions import open_sessions
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 
 WINDOW = ("--since", "2026-03-02T08:00Z", "--until", "2026-03-02T08:03:20Z")

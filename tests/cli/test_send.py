@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import CommandLine, environment_of
 from tests.cli.terminal import TOCSIN
 from tests.rules.lanes.lane_setup import has_stream, jetstream
-from tests.waiting import eventually, eventually_sync
+from tests.wait import eventually, eventually_sync
 from tocsin.core.settings import Settings
 
 

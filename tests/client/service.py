@@ -11,9 +11,9 @@ from typing import Any
 import nats
 from nats.js.errors import NotFoundError
 
-from tests.cdc.publishing import T0, live
+from tests.cdc.published_records import T0, live
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Event, Events, Inbox, consume, make_inbox
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

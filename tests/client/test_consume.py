@@ -10,7 +10,7 @@ import pytest
 from nats.aio.client import Client
 from psycopg_pool import AsyncConnectionPool
 
-from tests.cdc.publishing import append_steps, live
+from tests.cdc.published_records import append_steps, live
 from tests.client.service import (
     billing,
     bring_up,
@@ -22,7 +22,7 @@ from tests.client.service import (
     until_handled,
 )
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import (
     ActionStep,
     Delivery,

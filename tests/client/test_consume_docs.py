@@ -14,11 +14,11 @@ from schemas.wire.calculated import CalculatedDatapoint
 from schemas.wire.event import Event
 from schemas.wire.step import ActionStep
 from schemas.wire.tombstone import Tombstone
-from tests.cdc.publishing import T0
+from tests.cdc.published_records import T0
 from tests.client.service import bring_up
 from tests.paths import ROOT
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events

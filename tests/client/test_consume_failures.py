@@ -21,7 +21,7 @@ from tests.client.service import (
     until_handled,
 )
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery, Event, Events, Records, Tombstone, Undeliverable
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

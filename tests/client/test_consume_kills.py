@@ -11,7 +11,7 @@ from asyncio.subprocess import Process
 import pytest
 
 from tests.client.service import effects, publish, until_handled
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

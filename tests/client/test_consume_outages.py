@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
 from tests.client.service import billing, dead_letters, publish, running, until_acknowledged, until_handled
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery, Inbox
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
 from cdc.stream import record_stream_config
-from tests.cdc.publishing import last_sequence, live
+from tests.cdc.published_records import last_sequence, live
 from tests.client.service import (
     billing,
     bring_up,
@@ -21,7 +21,7 @@ from tests.client.service import (
     until_handled,
 )
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery, Events, KvMark, Refused
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 
 from tests.cancellation import Answers
 from tests.client.service import billing, effects, note, publish, running, until_acknowledged, until_handled
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery, Event
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from tests.client.service import make_service
 from tests.sql import all_rows, blocked
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery, Inbox
 from tocsin.client._inbox_protocol import ConsumerContext, Mark
 from tocsin.client.inbox import OpenInbox

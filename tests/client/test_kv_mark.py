@@ -10,7 +10,7 @@ import nats
 import pytest
 
 from tests.client.service import billing, bring_up, delete_stream, publish, running, until_acknowledged
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import Delivery, Event, KvMark, Refused
 from tocsin.client._inbox_protocol import ConsumerContext, Mark
 from tocsin.core.db import Connection

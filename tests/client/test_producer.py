@@ -16,7 +16,7 @@ import pytest
 from rules.lanes.data_stream import ensure_data_stream
 from rules.lanes.external_events import ingest_stream_config
 from schemas.wire.ingest_event import read_ingest_event
-from tests.cdc.publishing import smaller
+from tests.cdc.published_records import smaller
 from tests.rules.lanes.lane_setup import jetstream
 from tocsin.client import InvalidInput, Producer, emit, send
 from tocsin.core.errors import Unreachable

@@ -11,7 +11,7 @@ import nats
 import pytest
 
 from tests.cancellation import Answers
-from tests.cdc.publishing import append_steps, live
+from tests.cdc.published_records import append_steps, live
 from tests.client.service import bring_up, publish
 from tests.sql import one_row
 from tocsin.client import Event, Events, InvalidInput, Records, Steps, Unreachable, replay

@@ -19,7 +19,7 @@ from nats.js.api import StreamConfig
 from clock import lease as lease_module
 from clock.lease import Lease, current_holder, hold_lease
 from tests.paths import ROOT
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core import bus as bus_module
 from tocsin.core.service import Service, beat, running
 from tocsin.core.settings import Settings

@@ -7,7 +7,7 @@ from clock.term import begin_term
 from tests.clock.alarms import hold_alarm, read_until, sustain
 from tests.clock.clock_setup import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
-from tests.metrics.scraping import Counted
+from tests.metrics.scrapes import Counted
 from tocsin.core.db import Connection
 
 

@@ -16,7 +16,7 @@ from rules.actions.cancel import cancel_runs
 from tests.clock.clock_setup import at, drain
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import arm
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed

@@ -18,10 +18,10 @@ from clock.service import Clock
 from clock.ticks import ScheduleTicks
 from migrations.runner import migrate
 from tests.cancellation import swallow_one_cancellation
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
 from timers.working_set import database_now

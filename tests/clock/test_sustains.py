@@ -13,7 +13,7 @@ from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, 
 from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.sessions import Sessions
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import cancel
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed

@@ -12,7 +12,7 @@ from clock.ticks import ScheduleTicks
 from tests.clock.clock_setup import at, drain, fired, put, schedule
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Deposed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core import bus as bus_module
 from tocsin.core.bus import connect_bus, refuse_old_nats
 from tocsin.core.errors import Refused, Unreachable

@@ -10,7 +10,7 @@ import pytest
 from nats.aio.client import Client
 
 from tests.cancellation import Answers
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.cancellation import cancellable
 from tocsin.core.db import pool

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig, StorageType, StreamConfig
 
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.pull import ConsumerGone, Puller
 from tocsin.core.settings import Settings

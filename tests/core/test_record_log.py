@@ -12,7 +12,7 @@ from tests.clock.clock_setup import T0
 from tests.core.log_partitions import partitions, small_partitions
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent

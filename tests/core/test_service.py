@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from tests.cancellation import swallow_one_cancellation
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core import service as service_module
 from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service, beat, end_tasks, running

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from cdc.stream import record_stream_config
 from tests.deploy.guarded_nats import CONFIG, USERS, GuardedNats, guarded_nats, passwords
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.errors import Unreachable
 from tocsin.core.settings import Settings

@@ -20,7 +20,7 @@ from rules.worker import Worker
 from tests.client.service import make_service, note
 from tests.deploy.guarded_nats import GuardedNats, guarded_nats
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import database_now
 from tocsin.client import Event, Events, Inbox, KvMark, Records, Unreachable, consume, prepare, replay
 from tocsin.core.audit import Actor

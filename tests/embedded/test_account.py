@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.embedded.launching import in_a_fork, users_of
+from tests.embedded.launchers import in_a_fork, users_of
 from tocsin.core.errors import Refused
 from tocsin.embedded import embedded_postgres, embedded_servers
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.embedded.launching import script_launcher, users_of
-from tests.waiting import eventually_sync
+from tests.embedded.launchers import script_launcher, users_of
+from tests.wait import eventually_sync
 from tocsin.core.errors import Refused
 from tocsin.embedded import embedded_postgres, embedded_servers, server
 

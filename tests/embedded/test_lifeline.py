@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.launching import in_a_fork
-from tests.waiting import eventually_sync
+from tests.embedded.launchers import in_a_fork
+from tests.wait import eventually_sync
 from tocsin.core.errors import Refused
 from tocsin.embedded import lifeline
 from tocsin.embedded.lifeline import Lifeline, Spawn

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.launching import in_a_fork
+from tests.embedded.launchers import in_a_fork
 from tocsin.core.errors import Refused
 from tocsin.embedded import locks
 from tocsin.embedded.locks import launcher_lock, record_holder, server_lock

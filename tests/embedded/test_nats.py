@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.embedded.launching import users_of
+from tests.embedded.launchers import users_of
 from tocsin.core.errors import Unreachable
 from tocsin.embedded import Nats, binaries, embedded_nats, locks, nats, server
 

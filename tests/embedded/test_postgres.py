@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.embedded.launching import users_of
+from tests.embedded.launchers import users_of
 from tocsin.core.errors import InvalidInput, Refused, Unreachable
 from tocsin.embedded import binaries, embedded_postgres, server
 

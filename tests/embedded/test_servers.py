@@ -10,8 +10,8 @@ import nats
 import psycopg
 import pytest
 
-from tests.embedded.launching import script_launcher, users_of
-from tests.waiting import eventually_sync
+from tests.embedded.launchers import script_launcher, users_of
+from tests.wait import eventually_sync
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.embedded import binaries, embedded_servers, server
 from tocsin.embedded.server import EmbeddedServer

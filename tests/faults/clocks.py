@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from tests.faults.traps import VARIABLE
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 
 WITHIN_S = 240.0

@@ -38,7 +38,7 @@ from tests.faults.plan import settings_of
 from tests.faults.processes import TOCSIN, Processes, environment
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import database_now
 from tocsin.core.audit import Actor
 from tocsin.core.db import connect

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrations.runner import migrate
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
 from tests.faults.workload import Account, account, arm_one_shots, arm_pulses, pause_pulses
 from tests.sessions import open_sessions
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers
 

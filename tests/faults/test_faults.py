@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.plan import SHORT, Faults, clocks_on, drain, run_plan, settings_of
 from tests.faults.workload import account, arm_pulses, pause_pulses
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.embedded import embedded_servers
 
 SEED = int(os.environ.get("TOCSIN_FAULT_SEED", "20260302"))

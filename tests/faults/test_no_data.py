@@ -17,7 +17,7 @@ from schemas.wire.subjects import datapoint_subject
 from tests.faults.processes import WITHIN_S, Processes
 from tests.rules.apply.apply_setup import put
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.waiting import eventually
+from tests.wait import eventually
 
 _PR_SET_PDEATHSIG = 1
 _log = structlog.get_logger()

@@ -10,7 +10,7 @@ from clock.term import begin_term
 from tests.clock.alarms import hold_alarm, read_until, sustain
 from tests.clock.clock_setup import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
-from tests.metrics.scraping import Samples
+from tests.metrics.scrapes import Samples
 from timers.working_set import arm
 from tocsin.core.db import Connection, statement
 from tocsin.core.metrics import format_metrics

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from tests.metrics.scraping import Samples, ask, raw, scrape
+from tests.metrics.scrapes import Samples, ask, raw, scrape
 from tests.sql import one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import database_now
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused, Unreachable

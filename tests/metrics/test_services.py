@@ -7,12 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from migrations.runner import migrate
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import read_until
 from tests.clock.series import WITHIN, put_series, watch_series
-from tests.metrics.scraping import Samples, ask, process, scrape
-from tests.waiting import eventually
+from tests.metrics.scrapes import Samples, ask, process, scrape
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
 from timers.working_set import database_now

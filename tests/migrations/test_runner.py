@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from migrations.runner import Migration, migrate, refuse_unmigrated, versions
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings

@@ -16,13 +16,13 @@ from rules.metrics import WORKER
 from schemas.documents.targets import WebhookTarget
 from schemas.wire.subjects import datapoint_subject
 from tests.clock.clock_setup import T0
-from tests.metrics.scraping import Counted
+from tests.metrics.scrapes import Counted
 from tests.rules.actions.performed_steps import egress_of, step_context
 from tests.rules.apply.apply_setup import action, event_bodies, note, put, rule, step_bodies
 from tests.rules.delivery.receivers import answering, receiver
 from tests.rules.dispatch.dispatch_setup import dispatch
 from tests.rules.lanes.lane_setup import jetstream, lane_worker, make_stream
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.errors import Conflict

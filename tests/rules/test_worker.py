@@ -13,13 +13,13 @@ import pytest
 
 from cdc.publisher import Publisher
 from rules.worker import Worker
-from tests.cdc.publishing import head, live, published, smaller
+from tests.cdc.published_records import head, live, published, smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publishing, put, rows, rule
 from tests.rules.lanes.lane_setup import shares, wait_for_shares
 from tests.sessions import Sessions
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service, running

@@ -14,7 +14,7 @@ from tests.clock.clock_setup import at, drain, fired, put
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, spoil
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.retry import retry_timer
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection

@@ -39,7 +39,7 @@ from tests.timers.schedule_model import (
     as_record,
     assert_each_once,
 )
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import (
     PutResult,

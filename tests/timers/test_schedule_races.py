@@ -13,7 +13,7 @@ from clock.term import Term, begin_term
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import PutResult, cancel_schedule, find_schedule, pause_schedule, put_schedule
 from tocsin.core.audit import Actor

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import arm, cancel, cancel_all, database_now, list_timers
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.cli.conftest import CommandLine
 from tests.rules.apply.apply_setup import rule
 from tests.rules.instance import Instance

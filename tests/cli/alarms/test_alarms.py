@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import hold_alarm, read_until
 from tests.clock.clock_setup import at

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from cdc.publisher import Publisher
 from cdc.report import read_report
-from tests.cdc.publishing import (
+from tests.cdc.published_records import (
     append,
     append_steps,
     bodies,
@@ -28,7 +28,7 @@ from tests.cdc.publishing import (
     published,
 )
 from tests.cli.conftest import CommandLine
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.cli.app import app
 from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running

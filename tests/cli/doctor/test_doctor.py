@@ -10,7 +10,7 @@ import subprocess
 from tests.cli.conftest import Answer, CommandLine, environment_of
 from tests.cli.terminal import TOCSIN
 from tests.conftest import with_database
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 
 from tests.cli.conftest import CommandLine
-from tests.metrics.scraping import process
-from tests.waiting import eventually_sync
+from tests.metrics.scrapes import process
+from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.cli.records.firing import fire
+from tests.cli.records.fired_events import fire
 from tocsin.core.settings import Settings
 
 

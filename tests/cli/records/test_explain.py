@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from clock.term import begin_term
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.cli.conftest import CommandLine
 from tests.clock.clock_setup import T0, at, put
 from tocsin.core.db import connect

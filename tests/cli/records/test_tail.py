@@ -7,9 +7,9 @@ import json
 from typing import Self
 
 from tests.cli.conftest import CommandLine
-from tests.cli.records.firing import fire
+from tests.cli.records.fired_events import fire
 from tests.rules.lanes.lane_setup import jetstream
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.lines import Line
 from tocsin.cli.up.view import State

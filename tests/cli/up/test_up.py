@@ -18,8 +18,8 @@ import pytest
 
 from tests.cli.conftest import CommandLine
 from tests.cli.terminal import TOCSIN
-from tests.embedded.launching import users_of
-from tests.waiting import eventually_sync
+from tests.embedded.launchers import users_of
+from tests.wait import eventually_sync
 from tocsin.cli.up.up import _interruptible
 
 _COMMAND = (*TOCSIN, "up")

@@ -18,7 +18,7 @@ from tests.core.log_partitions import partitions, small_partitions
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection, statement
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent

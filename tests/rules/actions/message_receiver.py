@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import nats
 from nats.aio.msg import Msg
 
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.settings import Settings
 
 KEY = "Tocsin-Idempotency-Key"

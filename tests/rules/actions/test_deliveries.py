@@ -11,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from rules.lanes.data_lane import DataLane
-from tests.cdc.publishing import smaller
+from tests.cdc.published_records import smaller
 from tests.rules.apply.apply_setup import rule
 from tests.rules.delivery.mail_servers import mail_server
 from tests.rules.delivery.receivers import Behaviour, answering, receiver, stalling

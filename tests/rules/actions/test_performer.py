@@ -18,13 +18,13 @@ from rules.actions import performer
 from rules.actions.performer import Performer
 from rules.actions.steps.context import StepContext
 from rules.worker import Worker
-from tests.cdc.publishing import smaller
+from tests.cdc.published_records import smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, put, rule
 from tests.rules.delivery.receivers import Behaviour, answering
 from tests.rules.delivery.receivers import receiver as web_receiver
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

@@ -19,7 +19,7 @@ from tests.rules.apply.apply_setup import step_bodies
 from tests.rules.instance import Instance
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import report_completed
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_records

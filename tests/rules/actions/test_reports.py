@@ -13,7 +13,7 @@ from rules.actions.reports import ReportConsumer, report_stream_config, take_rep
 from rules.lanes.dead_letters import read_dead_letters
 from tests.rules.instance import Instance
 from tests.rules.lanes.lane_setup import jetstream
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.client import InvalidInput, report_completed, report_failed
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

@@ -15,7 +15,7 @@ from nats.errors import Error as NatsError
 
 from rules.actions.performer import perform_step
 from rules.actions.steps.context import StepContext
-from tests.cdc.publishing import smaller
+from tests.cdc.published_records import smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.actions.performed_steps import after_the_effect, step_context
 from tests.rules.apply.apply_setup import (

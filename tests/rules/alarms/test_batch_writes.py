@@ -25,7 +25,7 @@ from tests.rules.alarms.alarm_batches import (
 )
 from tests.sessions import Sessions
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 
 RULES = compiled()

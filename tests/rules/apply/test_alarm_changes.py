@@ -33,7 +33,7 @@ from tests.rules.lanes.arrivals import (
 )
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import arm
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection

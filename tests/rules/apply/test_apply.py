@@ -12,7 +12,7 @@ import pytest
 
 from rules.apply import Applied, transaction
 from rules.documents.rule_book import known_names
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.records import events
 from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rows, rule, schedule, versions
 from timers.schedules import cancel_schedule, find_schedule, pause_schedule

@@ -21,7 +21,7 @@ from tests.rules.apply.watched_series import OTHER, QUIET, watched
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance, replayed
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings

@@ -16,7 +16,7 @@ from schemas.documents import ActionDocument
 from tests.rules.apply.apply_setup import T0, action, note, put, schedule
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 
 Messages = dict[str, str]

@@ -31,7 +31,7 @@ from tests.rules.dispatch.dispatch_setup import dispatch
 from tests.rules.lanes.arrivals import assert_nothing_is_orphaned, timers
 from tests.sessions import Sessions
 from tests.sql import all_rows, blocked, one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import find_schedule, put_schedule
 from tocsin.core.audit import Actor

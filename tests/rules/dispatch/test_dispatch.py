@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.rules.apply.apply_setup import (
     action,
     actions,

@@ -25,7 +25,7 @@ from tests.rules.alarms.series import Live
 from tests.rules.apply.apply_setup import ACTOR
 from tests.sessions import Sessions
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

@@ -16,7 +16,7 @@ from rules.lanes.data_stream import ensure_data_stream
 from rules.lanes.service import Lanes
 from schemas.wire.subjects import datapoint_subject
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings

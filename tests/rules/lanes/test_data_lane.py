@@ -14,11 +14,11 @@ from rules.health.decide import HealthDecider
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch
 from rules.lanes.dead_letters import read_dead_letters
-from tests.cdc.publishing import patient, smaller
+from tests.cdc.published_records import patient, smaller
 from tests.rules.apply.apply_setup import put, rows
 from tests.rules.lanes.lane_setup import has_stream, jetstream, lane_worker, make_stream, wait_for_rows
 from tests.sql import all_rows
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

@@ -16,9 +16,9 @@ from cdc.publisher import Publisher
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, StalenessChange
 from rules.lanes.data_stream import data_stream_config, ensure_data_stream
-from tests.cdc.publishing import smaller
+from tests.cdc.published_records import smaller
 from tests.rules.lanes.lane_setup import lane_worker
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused

@@ -22,7 +22,7 @@ from tests.rules.apply.apply_setup import rows
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import Sessions
 from tests.sql import blocked
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.records import NewEvent
 from tocsin.core.service import Service, running

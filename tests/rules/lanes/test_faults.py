@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.faults.clocks import WITHIN_S
 from tests.faults.plan import settings_of
 from tests.rules.lanes.counting_work import effects, make_effects

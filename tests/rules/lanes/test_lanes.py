@@ -16,7 +16,7 @@ from rules.lanes.data_lane import DataBatch
 from rules.worker import Worker
 from schemas.wire.dead_letter import DeadLetter
 from schemas.wire.subjects import datapoint_subject
-from tests.cdc.publishing import patient, smaller
+from tests.cdc.published_records import patient, smaller
 from tests.rules.lanes.counting_work import Counting, effects, make_effects
 from tests.rules.lanes.lane_setup import (
     OWNERS,
@@ -29,7 +29,7 @@ from tests.rules.lanes.lane_setup import (
     wait_for_rows,
     wait_for_shares,
 )
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.errors import Conflict
 from tocsin.core.service import Service, running

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from schemas.wire.subjects import datapoint_subject
-from tests.cdc.publishing import patient
+from tests.cdc.published_records import patient
 from tests.conftest import with_database
 from tests.databases import clone_template, drop_database
 from tests.faults.clocks import WITHIN_S, Clocks
@@ -24,7 +24,7 @@ from tests.rules.lanes.counting_work import effects, make_effects
 from tests.rules.lanes.lane_setup import jetstream, make_stream
 from tests.rules.lanes.workers import Workers, inflict
 from tests.sql import all_rows
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.core.db import connect
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers

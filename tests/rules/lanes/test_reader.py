@@ -17,8 +17,8 @@ from rules.lanes.lane import LaneMessage
 from rules.lanes.lease import Leases
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
-from tests.cdc.publishing import patient, smaller
-from tests.waiting import eventually
+from tests.cdc.published_records import patient, smaller
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Unreachable

@@ -11,12 +11,12 @@ from rules.dispatch.dispatcher import Dispatcher
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
-from tests.cdc.publishing import append_steps, head, live, published
+from tests.cdc.published_records import append_steps, head, live, published
 from tests.rules.apply.apply_setup import T0, action, actions, note, put, rows, rule
 from tests.rules.lanes.lane_setup import partitions
 from tests.sessions import Sessions
 from tests.sql import one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings

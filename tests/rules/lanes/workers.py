@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.embedded import Servers
 
 

@@ -12,7 +12,7 @@ from rules.documents.load import load_text
 from rules.worker import Worker
 from tests.rules.replay.backtest.recorded_instance import count_records, replayed
 from tests.sql import one_row
-from tests.waiting import eventually
+from tests.wait import eventually
 from timers.working_set import database_now
 from tocsin.client.producer import Producer
 from tocsin.core.audit import Actor

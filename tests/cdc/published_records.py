@@ -26,7 +26,7 @@ from cdc.stream import record_stream_config
 from schemas.wire.subjects import action_subject, event_subject
 from tests.records import events
 from tests.streams import StoredMessage, read_stream
-from tests.waiting import eventually
+from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.record_log import append_events

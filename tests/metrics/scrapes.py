@@ -15,7 +15,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cli.conftest import environment_of
-from tests.waiting import eventually_sync
+from tests.wait import eventually_sync
 from tocsin.core.metrics import Metrics, format_metrics
 from tocsin.core.settings import Settings
 
