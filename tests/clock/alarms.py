@@ -1,4 +1,4 @@
-"""Alarms, the states of their rules and their sustains, put there as a worker would have."""
+"""Alarms, the states of their rules and their sustains, stored as a worker stores them."""
 
 from __future__ import annotations
 

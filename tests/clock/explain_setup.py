@@ -1,4 +1,4 @@
-"""A schedule named `job`, fired in virtual time, and what is said about it."""
+"""A schedule named `job`, fired in virtual time, and its explanation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ async def put(connection: Connection, recurrence: dict[str, str], now: datetime 
 
 
 async def fire(term: Term, connection: Connection, now: datetime, after: timedelta = timedelta(0)) -> None:
-    """What is due at `now`, recorded `after` it."""
+    """Fire the timers that are due at `now`. Their events are recorded `after` that."""
     await connection.execute("select set_config('tocsin.now', %s, false)", ((now + after).isoformat(),))
     await drain(term, now)
 
 
-async def asked(connection: Connection, now: datetime, at: datetime | None = None) -> Explanation:
+async def explain_job(connection: Connection, now: datetime, at: datetime | None = None) -> Explanation:
     return await explain_schedule(connection, "", "job", now, at)
 
 

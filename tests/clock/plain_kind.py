@@ -1,7 +1,8 @@
-"""A kind of timer written for the tests: on the real table, with everything a kind may do.
+"""A timer kind for the tests of the clock's loop, on the real table.
 
-A row whose payload says `held` must not fire yet, one that says `bad` cannot be planned. A fire deletes the timer and
-records an event of type `plain`, with the timer's ref as its rule and the key in its payload.
+The payload of a row selects what happens: `held` must not fire yet, `bad` fails alone in the plan,
+`worse` fails the whole plan. Any other row fires: its timer is deleted and an event of type `plain`
+is appended, with the timer's ref as its rule and the key in its payload.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 
-# What may fire is locked by a second look at the same row. The conditions are said again there, because a row that
-# was changed since the first look is compared anew; one that somebody else has counts as held.
+# `taken` repeats the conditions of `due`, because a row may have changed since `due` read it. A row
+# that another transaction has locked counts as held.
 LOCK = b"""
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at, t.payload ? 'held' as held
@@ -104,7 +105,7 @@ class Plain:
 async def arm_plain(
     connection: Connection, kind: str, at: datetime, *, ref: str = "one", count: int = 1, held: bool = False
 ) -> None:
-    """Timers of one entity on one instant, with the keys 00001 and on."""
+    """Arm timers of one entity at one instant, with the keys 00001, 00002 and so on."""
     await connection.execute(ARM, {"kind": kind, "ref": ref, "at": at, "count": count, "held": held})
 
 

@@ -1,4 +1,4 @@
-"""Series and their watchdogs, put there as a worker would have."""
+"""Series and their watchdogs, stored as a worker stores them."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ async def series_row(connection: Connection, key: str = KEY) -> dict[str, Any]:
     return row
 
 
-async def verdicts(connection: Connection) -> list[dict[str, Any]]:
+async def calculated_datapoints(connection: Connection) -> list[dict[str, Any]]:
     return await all_rows(connection, "select * from tocsin.datapoint_calculated order by seq")

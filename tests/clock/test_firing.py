@@ -237,7 +237,7 @@ async def test_the_schedules_own_memory_refuses_a_second_fire_as_well(connection
     assert (await schedule(connection))["nominal_at"] == at(40)
 
 
-async def test_a_row_that_somebody_holds_is_skipped_and_fired_later(
+async def test_a_row_that_another_transaction_has_locked_is_skipped_and_fired_later(
     connection: Connection, sessions: Sessions
 ) -> None:
     for name in ("free", "held"):

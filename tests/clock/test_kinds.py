@@ -1,4 +1,4 @@
-"""Kinds take turns, each with its own mark; what one holds or spoils does not reach the others."""
+"""Timer kinds take turns, each with its own mark: held or failing rows of one do not delay another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.sql import all_rows, one_row
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed
 
-WAIT, DOG = "runbook-wait", "watchdog"
+WAIT, WATCHDOG = "runbook-wait", "watchdog"
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def wait() -> Plain:
 
 
 @pytest.fixture
-def dog() -> Plain:
-    return Plain(DOG)
+def watchdog() -> Plain:
+    return Plain(WATCHDOG)
 
 
 async def lead(connection: Connection, *kinds: Plain, batch: int = 10) -> Term:
@@ -43,50 +43,50 @@ def keys(first: int, last: int) -> list[tuple[str, str]]:
 
 
 async def test_every_kind_gets_a_batch_in_every_round(
-    connection: Connection, wait: Plain, dog: Plain
+    connection: Connection, wait: Plain, watchdog: Plain
 ) -> None:
-    for kind in (WAIT, DOG):
+    for kind in (WAIT, WATCHDOG):
         await arm_plain(connection, kind, at(10), count=35)
     for number in range(25):
         await put(connection, name=f"beat-{number}")
-    term = await lead(connection, wait, dog)
+    term = await lead(connection, wait, watchdog)
     rounds = await drain(term, at(10))
-    assert [one.fires for one in rounds] == [30, 30, 25, 10]
-    assert [one.more for one in rounds] == [True, True, True, False]
-    for kind in (WAIT, DOG):
+    assert [round.fires for round in rounds] == [30, 30, 25, 10]
+    assert [round.more for round in rounds] == [True, True, True, False]
+    for kind in (WAIT, WATCHDOG):
         assert await fired_plain(connection, kind) == keys(1, 35)
     assert len(await fired(connection)) == 25
 
 
-async def test_ten_thousand_held_rows_keep_no_tick_waiting(connection: Connection, dog: Plain) -> None:
-    await arm_plain(connection, DOG, at(1), count=10_000, held=True)
+async def test_ten_thousand_held_rows_delay_no_tick(connection: Connection, watchdog: Plain) -> None:
+    await arm_plain(connection, WATCHDOG, at(1), count=10_000, held=True)
     await put(connection)
-    term = await lead(connection, dog, batch=1000)
+    term = await lead(connection, watchdog, batch=1000)
     first = await term.run_once(at(10))
     assert (first.fires, first.held, first.more) == (1, 1000, True)
     assert await fired(connection) == [("beat", at(10))]
     await drain(term, at(10))
-    assert dog.walked == [1000] * 10 + [0], "no statement walks over more than a batch"
+    assert watchdog.walked == [1000] * 10 + [0], "no statement walks over more than a batch"
 
 
 async def test_a_mark_is_exact_within_one_instant_of_one_entity(connection: Connection, wait: Plain) -> None:
     await arm_plain(connection, WAIT, at(10), count=25)
     term = await lead(connection, wait)
     rounds = await drain(term, at(10))
-    assert [one.fires for one in rounds] == [10, 10, 5]
+    assert [round.fires for round in rounds] == [10, 10, 5]
     assert wait.walked == [10, 10, 5]
     assert await fired_plain(connection, WAIT) == keys(1, 25)
 
 
 async def test_a_held_row_is_passed_over_and_neither_fires_nor_fails(
-    connection: Connection, dog: Plain
+    connection: Connection, watchdog: Plain
 ) -> None:
-    await arm_plain(connection, DOG, at(5), ref="held", count=25, held=True)
-    await arm_plain(connection, DOG, at(6), count=3)
-    term = await lead(connection, dog)
+    await arm_plain(connection, WATCHDOG, at(5), ref="held", count=25, held=True)
+    await arm_plain(connection, WATCHDOG, at(6), count=3)
+    term = await lead(connection, watchdog)
     rounds = await drain(term, at(10))
-    assert [(one.fires, one.held) for one in rounds] == [(0, 10), (0, 10), (3, 5)]
-    assert await fired_plain(connection, DOG) == keys(1, 3)
+    assert [(round.fires, round.held) for round in rounds] == [(0, 10), (0, 10), (3, 5)]
+    assert await fired_plain(connection, WATCHDOG) == keys(1, 3)
     rows = await all_rows(connection, "select * from tocsin.timer")
     assert {(row["fire_at"], row["attempts"], row["last_error"], row["parked_at"]) for row in rows} == {
         (at(5), 0, None, None)
@@ -94,25 +94,25 @@ async def test_a_held_row_is_passed_over_and_neither_fires_nor_fails(
     assert len(rows) == 25
 
 
-async def test_a_held_row_is_looked_at_again_after_a_moment_and_fires_when_it_may(
-    connection: Connection, dog: Plain
+async def test_a_held_row_is_checked_again_after_a_moment_and_fires_when_it_may(
+    connection: Connection, watchdog: Plain
 ) -> None:
     """Older than the trailing scan reaches, and without the backstop."""
-    await arm_plain(connection, DOG, at(5), held=True)
-    term = await lead(connection, dog)
+    await arm_plain(connection, WATCHDOG, at(5), held=True)
+    term = await lead(connection, watchdog)
     await drain(term, at(10))
     await release(connection)
     await drain(term, at(10.04))
-    assert await fired_plain(connection, DOG) == []
+    assert await fired_plain(connection, WATCHDOG) == []
     await drain(term, at(10.05))
-    assert await fired_plain(connection, DOG) == keys(1, 1)
+    assert await fired_plain(connection, WATCHDOG) == keys(1, 1)
 
 
-async def test_a_held_row_wakes_nobody_until_it_is_looked_at_again(
-    connection: Connection, watch: Connection, dog: Plain
+async def test_a_held_row_wakes_no_scan_until_it_is_checked_again(
+    connection: Connection, watch: Connection, watchdog: Plain
 ) -> None:
-    await arm_plain(connection, DOG, at(5), held=True)
-    term = await lead(connection, dog)
+    await arm_plain(connection, WATCHDOG, at(5), held=True)
+    term = await lead(connection, watchdog)
     await drain(term, at(10))
     await virtual_now(connection, at(10.02))
     term.rescan_recent(at(10.02))
@@ -120,17 +120,17 @@ async def test_a_held_row_wakes_nobody_until_it_is_looked_at_again(
     await term.backstop_scan(watch)
     assert await term.poll() == (at(10.02), None), "the backstop leaves it to the scan"
     await term.run_once(at(10.02))
-    assert dog.walked == [1], "only the first round has walked over it"
+    assert watchdog.walked == [1], "only the first round walked over it"
     term.rescan_recent(at(10.05))
     assert await term.poll() == (at(10.02), at(5))
 
 
-async def test_a_batch_full_of_held_rows_is_looked_at_again_when_nothing_else_is_due(
-    connection: Connection, dog: Plain
+async def test_a_batch_full_of_held_rows_is_checked_again_when_nothing_else_is_due(
+    connection: Connection, watchdog: Plain
 ) -> None:
-    """As the service does: a round only if a look says that something is due."""
-    await arm_plain(connection, DOG, at(5), count=10, held=True)
-    term = await lead(connection, dog, batch=10)
+    """As in the service, a round runs only if a poll finds a due timer."""
+    await arm_plain(connection, WATCHDOG, at(5), count=10, held=True)
+    term = await lead(connection, watchdog, batch=10)
     assert (await term.run_once(at(10))).more
     await virtual_now(connection, at(10))
     assert await term.poll() == (at(10), None)
@@ -138,24 +138,24 @@ async def test_a_batch_full_of_held_rows_is_looked_at_again_when_nothing_else_is
     term.rescan_recent(at(10.05))
     assert await term.poll() == (at(10), at(5))
     await drain(term, at(10.05))
-    assert await fired_plain(connection, DOG) == keys(1, 10)
+    assert await fired_plain(connection, WATCHDOG) == keys(1, 10)
 
 
-async def test_the_backstop_finds_what_is_older_than_everything_held(
-    connection: Connection, watch: Connection, dog: Plain
+async def test_the_backstop_finds_a_row_that_is_older_than_all_held_rows(
+    connection: Connection, watch: Connection, watchdog: Plain
 ) -> None:
-    await arm_plain(connection, DOG, at(5), ref="held", held=True)
-    term = await lead(connection, dog)
+    await arm_plain(connection, WATCHDOG, at(5), ref="held", held=True)
+    term = await lead(connection, watchdog)
     await drain(term, at(10))
-    await arm_plain(connection, DOG, at(4))
+    await arm_plain(connection, WATCHDOG, at(4))
     await drain(term, at(10.01))
-    assert await fired_plain(connection, DOG) == []
+    assert await fired_plain(connection, WATCHDOG) == []
     await term.backstop_scan(watch)
     await drain(term, at(10.01))
-    assert await fired_plain(connection, DOG) == keys(1, 1)
+    assert await fired_plain(connection, WATCHDOG) == keys(1, 1)
 
 
-async def test_a_row_that_somebody_has_is_looked_at_again_like_a_held_one(
+async def test_a_row_that_another_transaction_has_locked_is_checked_again_like_a_held_one(
     connection: Connection, sessions: Sessions, wait: Plain
 ) -> None:
     await arm_plain(connection, WAIT, at(5), count=2)
@@ -170,39 +170,41 @@ async def test_a_row_that_somebody_has_is_looked_at_again_like_a_held_one(
 
 
 async def test_a_late_commit_lowers_the_mark_of_its_own_kind(
-    connection: Connection, watch: Connection, wait: Plain, dog: Plain
+    connection: Connection, watch: Connection, wait: Plain, watchdog: Plain
 ) -> None:
-    term = await lead(connection, wait, dog)
+    term = await lead(connection, wait, watchdog)
     await drain(term, at(60))
     await arm_plain(connection, WAIT, at(10))
     await term.backstop_scan(watch)
     marks = {kind: scan.mark.fire_at for kind, scan in term.scans.items()}
-    assert marks == {WAIT: at(10), DOG: at(60), "schedule-tick": at(60)}
+    assert marks == {WAIT: at(10), WATCHDOG: at(60), "schedule-tick": at(60)}
     await drain(term, at(60.01))
     assert await fired_plain(connection, WAIT) == keys(1, 1)
 
 
-async def test_a_look_finds_the_next_of_all_kinds_and_moves_each_mark(
-    connection: Connection, wait: Plain, dog: Plain
+async def test_a_poll_finds_the_next_timer_of_all_kinds_and_moves_each_mark(
+    connection: Connection, wait: Plain, watchdog: Plain
 ) -> None:
     await put(connection)
     await arm_plain(connection, WAIT, at(7))
-    await arm_plain(connection, DOG, at(30))
-    term = await lead(connection, wait, dog)
+    await arm_plain(connection, WATCHDOG, at(30))
+    term = await lead(connection, wait, watchdog)
     await virtual_now(connection, at(8))
     term.rescan_recent(at(8))
     assert await term.poll() == (at(8), at(7))
     marks = {kind: scan.mark.fire_at for kind, scan in term.scans.items()}
-    assert marks == {WAIT: at(7), DOG: at(8), "schedule-tick": at(8)}
+    assert marks == {WAIT: at(7), WATCHDOG: at(8), "schedule-tick": at(8)}
     await term.run_once(at(8))
-    assert (wait.walked, dog.walked) == ([1], []), "a kind that has nothing due is not asked"
+    assert (wait.walked, watchdog.walked) == ([1], []), "a kind without due timers is not scanned"
     assert await term.poll() == (at(8), at(10))
     await drain(term, at(40))
-    assert await fired_plain(connection, DOG) == keys(1, 1)
+    assert await fired_plain(connection, WATCHDOG) == keys(1, 1)
 
 
-async def test_a_look_passes_over_what_one_instant_has_consumed(connection: Connection, wait: Plain) -> None:
-    """The mark stands within the instant: the next one behind it is found, not the instant again."""
+async def test_a_poll_passes_over_the_rows_of_one_instant_that_were_walked_over(
+    connection: Connection, wait: Plain
+) -> None:
+    """The mark lies within the instant: the poll finds the next row after it, not the instant again."""
     await arm_plain(connection, WAIT, at(10), count=10, held=True)
     await arm_plain(connection, WAIT, at(12), ref="two")
     term = await lead(connection, wait)
@@ -211,8 +213,8 @@ async def test_a_look_passes_over_what_one_instant_has_consumed(connection: Conn
     assert await term.poll() == (at(11), at(12))
 
 
-async def test_a_kind_that_nobody_realises_is_not_looked_at(connection: Connection, wait: Plain) -> None:
-    await arm_plain(connection, DOG, at(5))
+async def test_a_kind_that_is_not_registered_is_not_scanned(connection: Connection, wait: Plain) -> None:
+    await arm_plain(connection, WATCHDOG, at(5))
     term = await lead(connection, wait)
     await virtual_now(connection, at(10))
     assert await term.poll() == (at(10), None)
@@ -220,11 +222,11 @@ async def test_a_kind_that_nobody_realises_is_not_looked_at(connection: Connecti
     assert len(await all_rows(connection, "select * from tocsin.timer")) == 1
 
 
-async def test_what_becomes_due_while_another_kind_drains_has_its_turn(
-    connection: Connection, dog: Plain
+async def test_a_timer_that_becomes_due_while_another_kind_drains_gets_its_turn(
+    connection: Connection, watchdog: Plain
 ) -> None:
-    await arm_plain(connection, DOG, at(5), count=50)
-    term = await lead(connection, dog)
+    await arm_plain(connection, WATCHDOG, at(5), count=50)
+    term = await lead(connection, watchdog)
     await virtual_now(connection, at(9.9))
     await term.poll()
     await term.run_once(at(9.9))
@@ -236,25 +238,25 @@ async def test_what_becomes_due_while_another_kind_drains_has_its_turn(
 
 
 @pytest.mark.parametrize("how", ["bad", "worse"])
-async def test_a_bad_row_is_set_aside_by_its_key_and_the_other_kinds_keep_their_pace(
-    connection: Connection, dog: Plain, how: str
+async def test_a_bad_row_fails_alone_and_the_other_kinds_keep_their_batch_size(
+    connection: Connection, watchdog: Plain, how: str
 ) -> None:
-    await arm_plain(connection, DOG, at(5), count=8)
-    await spoil(connection, DOG, "00003", how)
+    await arm_plain(connection, WATCHDOG, at(5), count=8)
+    await spoil(connection, WATCHDOG, "00003", how)
     for number in range(8):
         await put(connection, name=f"beat-{number}")
-    term = await lead(connection, dog, batch=9)
+    term = await lead(connection, watchdog, batch=9)
     first = await term.run_once(at(10))
-    assert len(await fired(connection)) == 8, "not halved with the others"
+    assert len(await fired(connection)) == 8, "the batch of ticks is not halved"
     assert first.more == (how == "worse")
     await drain(term, at(10))
-    assert await fired_plain(connection, DOG) == [*keys(1, 2), *keys(4, 8)]
-    bad = await one_row(connection, "select * from tocsin.timer where kind = %s", (DOG,))
+    assert await fired_plain(connection, WATCHDOG) == [*keys(1, 2), *keys(4, 8)]
+    bad = await one_row(connection, "select * from tocsin.timer where kind = %s", (WATCHDOG,))
     assert (bad["key"], bad["attempts"], bad["fire_at"]) == ("00003", 1, at(11))
     assert bad["last_error"].startswith("ValueError: ")
 
 
-async def test_a_batch_that_lost_to_another_transaction_is_tried_again_and_blames_nobody(
+async def test_a_batch_that_lost_to_another_transaction_is_retried_without_a_failed_row(
     connection: Connection, wait: Plain
 ) -> None:
     await arm_plain(connection, WAIT, at(5), count=3)
@@ -268,7 +270,7 @@ async def test_a_batch_that_lost_to_another_transaction_is_tried_again_and_blame
         "create trigger lose before delete on tocsin.timer for each row execute function lose()"
     )
     term = await lead(connection, wait)
-    assert [one.fires for one in await drain(term, at(10))] == [0, 3]
+    assert [round.fires for round in await drain(term, at(10))] == [0, 3]
     assert await fired_plain(connection, WAIT) == keys(1, 3)
 
 
@@ -287,16 +289,16 @@ async def test_a_fire_and_a_cancel_have_one_winner(
 ) -> None:
     await arm_plain(connection, WAIT, at(5))
     term = await lead(connection, wait)
-    stranger = await sessions("stranger")
-    async with stranger.transaction():
-        await stranger.execute("select tocsin.cancel('runbook-wait', 'one', '00001')")
+    canceller = await sessions("canceller")
+    async with canceller.transaction():
+        await canceller.execute("select tocsin.cancel('runbook-wait', 'one', '00001')")
         await drain(term, at(10))
     await drain(term, at(10.05))
     assert await fired_plain(connection, WAIT) == []
     assert await all_rows(connection, "select * from tocsin.timer") == []
 
 
-async def test_an_error_that_no_row_explains_ends_the_round(connection: Connection, wait: Plain) -> None:
+async def test_an_error_that_no_row_caused_ends_the_round(connection: Connection, wait: Plain) -> None:
     await arm_plain(connection, WAIT, at(5))
     await connection.execute("alter table tocsin.event rename to event_away")
     term = await lead(connection, wait)

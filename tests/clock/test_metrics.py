@@ -1,4 +1,4 @@
-"""What a clock counts: fires by kind and outcome, once they are committed, and how late they were."""
+"""Metrics of a clock: fires by kind and outcome, counted after the commit, and their lateness."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ async def test_ticks_are_fired_missed_or_failed(connection: Connection) -> None:
     await drain(term, at(104))
     kind = {"kind": "schedule-tick"}
     assert counted("tocsin_fires_total", outcome="fired", **kind) == 1
-    assert counted("tocsin_fires_total", outcome="missed", **kind) == 2, "both missed some, and say so once"
+    assert counted("tocsin_fires_total", outcome="missed", **kind) == 2, (
+        "each schedule records its misses once"
+    )
     assert counted("tocsin_fires_total", outcome="failed", **kind) == 1
     assert counted("tocsin_timers_processed_total", **kind) == 2
     assert counted("tocsin_fire_lateness_seconds_count", **kind) == 1
     assert counted("tocsin_fire_batch_seconds_count", **kind) == 1
 
 
-async def test_the_lateness_is_that_of_the_commit(connection: Connection) -> None:
+async def test_lateness_is_measured_at_the_commit(connection: Connection) -> None:
     await put(connection, BEAT)
     term = await begin_term(connection, "test")
     counted = Counted(CLOCK)
@@ -54,10 +56,12 @@ async def test_a_timer_that_fails_in_postgres_is_counted_once(connection: Connec
     assert counted("tocsin_fires_total", kind="schedule-tick", outcome="fired") == 1
 
 
-async def test_a_watchdog_that_moves_itself_is_settled_and_no_fire(connection: Connection) -> None:
+async def test_a_watchdog_that_moves_itself_is_counted_as_processed_and_not_as_fired(
+    connection: Connection,
+) -> None:
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
     await read_until(connection, at(60))
-    for owner, arrived_at in (("silent", at(0)), ("alive", at(5))):
+    for owner, arrived_at in (("stale", at(0)), ("fresh", at(5))):
         await put_series(connection, arrived_at, owner=owner)
         await watch_series(connection, at(10), owner=owner)
     await hold_alarm(connection)
@@ -69,7 +73,7 @@ async def test_a_watchdog_that_moves_itself_is_settled_and_no_fire(connection: C
     assert counted("tocsin_fire_lateness_seconds_count", kind="watchdog") == 1
 
 
-async def test_a_held_verdict_counts_when_it_fires(connection: Connection) -> None:
+async def test_a_held_sustain_is_counted_when_it_fires(connection: Connection) -> None:
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
     await read_until(connection, at(0))
     await hold_alarm(connection)

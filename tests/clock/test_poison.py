@@ -89,7 +89,7 @@ async def test_a_back_off_ends_at_five_minutes(connection: Connection) -> None:
     assert (await tick(connection))["fire_at"] == at(310)
 
 
-async def test_a_mended_row_fires_and_its_failures_are_forgotten(connection: Connection) -> None:
+async def test_a_repaired_row_fires_and_its_failures_are_reset(connection: Connection) -> None:
     await eight_beats(connection, SPOILS["garbage"])
     good = (await schedule(connection, "beat-1"))["recurrence"]
     term = await begin_term(connection, "test")
@@ -147,7 +147,7 @@ async def test_a_row_that_cannot_even_be_read_is_set_aside(connection: Connectio
     ],
 )
 async def test_a_broken_schema_is_raised_unless_it_follows_rows(connection: Connection, outage: str) -> None:
-    """A missing table is nobody's fault; a refusing CHECK looks like the row's, and only backs off."""
+    """A missing table is no fault of a row. A violated CHECK counts as one, so the row only backs off."""
     await put(connection)
     term = await begin_term(connection, "test")
     await connection.execute(outage.encode())
@@ -160,7 +160,7 @@ async def test_a_broken_schema_is_raised_unless_it_follows_rows(connection: Conn
         assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 1
 
 
-async def test_a_log_without_a_partition_is_extended_and_blames_nobody(connection: Connection) -> None:
+async def test_a_log_without_a_partition_is_extended_and_no_row_fails(connection: Connection) -> None:
     await put(connection)
     await connection.execute("drop table tocsin.event_0, tocsin.action_step_0")
     term = await begin_term(connection, "test")

@@ -273,7 +273,7 @@ async def test_a_fire_that_comes_during_a_cancel_leaves_it_alone_and_then_finds_
 async def test_an_action_cannot_be_changed_behind_the_back_of_a_fire(
     connection: Connection, sessions: Sessions
 ) -> None:
-    """The clock holds the action's row until it commits: whoever wants it waits."""
+    """The clock locks the row of the run until it commits, so other transactions wait."""
     id = await action(connection)
     await wait(connection, id)
     other, refused = await sessions("worker"), []
@@ -289,7 +289,7 @@ async def test_an_action_cannot_be_changed_behind_the_back_of_a_fire(
     assert refused
 
 
-async def test_a_fire_that_waited_for_an_outcome_judges_the_action_as_the_outcome_left_it(
+async def test_a_fire_that_waited_for_a_result_reads_the_run_as_that_result_left_it(
     connection: Connection, sessions: Sessions, watch: Connection
 ) -> None:
     id = await action(connection)

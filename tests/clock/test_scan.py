@@ -60,7 +60,7 @@ def test_a_trailing_scan_neither_puts_off_the_return_nor_brings_it_forward(met_a
     assert returns_at(scan, 10.9, 12) == pytest.approx(11.0, abs=0.011)
 
 
-def test_the_return_begins_with_the_oldest_and_counts_anew() -> None:
+def test_the_recheck_begins_with_the_oldest_row_and_counts_again() -> None:
     scan = Scan(100_000)
     walked(scan, held(at(5), 10_000), at(10))
     assert returns_at(scan, 10, 12) == pytest.approx(11)
@@ -70,7 +70,7 @@ def test_the_return_begins_with_the_oldest_and_counts_anew() -> None:
     assert scan.mark == Position(at(7))
 
 
-def test_a_pass_that_begins_anew_counts_anew() -> None:
+def test_a_new_pass_counts_the_held_rows_again() -> None:
     scan = Scan(10_000)
     walked(scan, held(at(5), 10_000), at(10))
     scan.lower(at(4))

@@ -58,8 +58,8 @@ async def test_run_now_is_a_caused_event_and_moves_no_fire(connection: Connectio
     row = await find_schedule(connection, "plant", "beat")
     assert row is not None
     assert row["nominal_at"] == T0 + timedelta(seconds=10)
-    with pytest.raises(Refused, match="no schedule 'nobody'"):
-        await run_now(connection, "", "nobody", ACTOR)
+    with pytest.raises(Refused, match="no schedule 'unknown'"):
+        await run_now(connection, "", "unknown", ACTOR)
 
 
 async def test_a_paused_schedule_does_not_fire_and_a_resumed_one_does_not_fire_retroactively(

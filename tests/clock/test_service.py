@@ -169,7 +169,7 @@ async def test_held_timers_of_another_kind_wait_beside_the_ticks_until_they_may_
 
 
 async def test_a_backstop_that_fails_begins_a_new_term(settings: Settings, connection: Connection) -> None:
-    """Its session is ended from outside: a clock without it would overlook late commits for ever."""
+    """Its session is terminated. Without a backstop, the clock would never find late commits."""
     first_at = await start_beat(connection)
     watched = Watched(settings)
     async with running(watched.service):
@@ -194,7 +194,7 @@ async def test_a_log_that_cannot_be_extended_for_a_while_is_no_crash(settings: S
     class Busy:
         async def execute(self, query: bytes) -> None:
             asked.append(query)
-            raise psycopg.errors.LockNotAvailable("somebody holds the log")
+            raise psycopg.errors.LockNotAvailable("another transaction holds the log")
 
     await Clock(settings)._extend_log(Busy())  # type: ignore[arg-type]
     assert asked == [statement("clock/extend_log")]

@@ -100,7 +100,9 @@ async def test_nothing_opens_beyond_what_was_read(connection: Connection, term: 
     assert await fire(term, at(32)) == 1
 
 
-async def test_another_partition_that_is_behind_holds_nobody_else(connection: Connection, term: Term) -> None:
+async def test_a_partition_that_is_behind_holds_no_sustain_of_another_partition(
+    connection: Connection, term: Term
+) -> None:
     await read_until(connection, at(1), partition=1)
     await hold_alarm(connection)
     await sustain(connection, "open", at(10), SAYS)
@@ -215,7 +217,7 @@ async def _waits(watch: Connection) -> bool:
 async def test_an_alarm_whose_snooze_ends_in_the_batch_that_resolves_it_is_resolved(
     connection: Connection, term: Term, snoozed_until: datetime, said: list[str]
 ) -> None:
-    """Each speaks at its own instant; at the same one the alarm is resolved first, and nobody is told again."""
+    """Each is an event at its own instant. At the same instant the alarm resolves first, without the other event."""
     await hold_alarm(connection, "open")
     await connection.execute("update tocsin.alarm set snoozed_until = %s", (snoozed_until,))
     await sustain(connection, "clear", at(10), {"reason": "cleared"})

@@ -99,8 +99,10 @@ async def test_a_takeover_ends_a_leader_that_froze_between_append_and_commit(
     assert [(row["seq"], row["epoch"]) for row in rows] == [(1, term.epoch)]
 
 
-async def test_a_takeover_ends_nobody_elses_session(connection: Connection, sessions: Sessions) -> None:
-    """The pid of the last leader may belong to somebody else by now."""
+async def test_a_takeover_ends_no_session_of_another_process(
+    connection: Connection, sessions: Sessions
+) -> None:
+    """The pid of the last leader may belong to another process by now."""
     bystander = await sessions("bystander")
     await begin_term(connection, "one")
     await connection.execute(

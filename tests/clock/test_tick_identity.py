@@ -1,4 +1,4 @@
-"""A tick knows which occurrence it is, whoever armed it; what it does not know is found again."""
+"""A tick stores the identity of its occurrence; a missing or outdated identity is computed again."""
 
 from __future__ import annotations
 

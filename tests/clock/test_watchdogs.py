@@ -1,4 +1,4 @@
-"""A series that is silent for too long is stale once, at its deadline, and only if that is true."""
+"""A series without a datapoint until its deadline becomes stale once, at that deadline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from clock.term import Term, begin_term
 from tests.clock.alarms import ALARM, alarm_row, hold_alarm, read_until, sustain, timers
 from tests.clock.clock_setup import at, drain
-from tests.clock.series import KEY, put_series, series_row, verdicts, watch_series
+from tests.clock.series import KEY, calculated_datapoints, put_series, series_row, watch_series
 from tests.sessions import Sessions
 from timers.identity import staleness_id
 from tocsin.core.db import Connection
@@ -33,16 +33,16 @@ async def test_a_deadline_that_passes_makes_the_series_stale(connection: Connect
     row = await series_row(connection)
     assert (row["freshness"], row["stale_since"], row["value"]) == ("stale", at(10), 71.2)
     assert (row["handled_stale_since"], row["version"]) == (None, 2)
-    (verdict,) = await verdicts(connection)
-    assert (verdict["owner"], verdict["key"], verdict["kind"], verdict["ts"]) == (
+    (datapoint,) = await calculated_datapoints(connection)
+    assert (datapoint["owner"], datapoint["key"], datapoint["kind"], datapoint["ts"]) == (
         "plant-7",
         KEY,
         "stale",
         at(10),
     )
-    assert verdict["id"] == staleness_id("stale", "plant-7", KEY, at(10))
-    assert (verdict["payload"]["value"], verdict["payload"]["age_s"]) == (71.2, 10)
-    assert verdict["epoch"] == term.epoch
+    assert datapoint["id"] == staleness_id("stale", "plant-7", KEY, at(10))
+    assert (datapoint["payload"]["value"], datapoint["payload"]["age_s"]) == (71.2, 10)
+    assert datapoint["epoch"] == term.epoch
     assert await timers(connection) == []
 
 
@@ -55,7 +55,7 @@ async def test_an_arrival_touches_no_timer_and_the_watchdog_moves_itself(
     assert await fire(term, 10) == 0
     (timer,) = await timers(connection)
     assert (timer["fire_at"], timer["nominal_at"]) == (at(17), at(17))
-    assert await verdicts(connection) == []
+    assert await calculated_datapoints(connection) == []
     assert await fire(term, 16.9) == 0
     assert await fire(term, 17) == 1
     assert (await series_row(connection))["stale_since"] == at(17)
@@ -71,8 +71,8 @@ async def test_a_watchdog_that_moves_to_a_deadline_that_has_passed_fires_at_once
     assert (await series_row(connection))["stale_since"] == at(17)
 
 
-async def test_our_own_outage_is_nobodys_silence(connection: Connection, term: Term) -> None:
-    """Nothing was read for an hour: what arrived meanwhile is not known."""
+async def test_an_outage_of_the_workers_makes_no_series_stale(connection: Connection, term: Term) -> None:
+    """No worker read for an hour, so a datapoint may have arrived that is not stored yet."""
     await read_until(connection, at(5))
     await put_series(connection, at(0))
     await watch_series(connection, at(10))
@@ -94,7 +94,7 @@ async def test_a_partition_that_was_never_read_holds_its_series(connection: Conn
     assert await fire(term, 101) == 1
 
 
-async def test_a_series_that_is_being_written_is_passed_over(
+async def test_a_watchdog_of_a_series_that_is_being_written_is_held(
     connection: Connection, term: Term, sessions: Sessions
 ) -> None:
     await put_series(connection, at(0))
@@ -103,7 +103,7 @@ async def test_a_series_that_is_being_written_is_passed_over(
     async with worker.transaction():
         await put_series(worker, at(9))
         assert await fire(term, 11) == 0
-        assert await verdicts(connection) == []
+        assert await calculated_datapoints(connection) == []
     assert await fire(term, 12) == 0
     (timer,) = await timers(connection)
     assert timer["nominal_at"] == at(19)
@@ -120,7 +120,7 @@ async def test_a_watchdog_of_a_stale_or_missing_series_is_consumed(
     await watch_series(connection, at(10))
     assert await fire(term, 20) == 0
     assert await timers(connection) == []
-    assert await verdicts(connection) == []
+    assert await calculated_datapoints(connection) == []
 
 
 async def test_owners_of_any_spelling_are_watched(connection: Connection, term: Term) -> None:
@@ -128,7 +128,12 @@ async def test_owners_of_any_spelling_are_watched(connection: Connection, term: 
         await put_series(connection, at(0), owner=owner)
         await watch_series(connection, at(10), owner=owner)
     assert await fire(term, 10) == 4
-    assert {verdict["owner"] for verdict in await verdicts(connection)} == {"", "_", "plant 7", "größe.*>"}
+    assert {datapoint["owner"] for datapoint in await calculated_datapoints(connection)} == {
+        "",
+        "_",
+        "plant 7",
+        "größe.*>",
+    }
 
 
 async def test_a_deposed_clock_makes_nothing_stale(
@@ -144,8 +149,8 @@ async def test_a_deposed_clock_makes_nothing_stale(
     assert len(await timers(connection)) == 1
 
 
-async def test_a_sustain_waits_for_a_silence_before_it(connection: Connection, term: Term) -> None:
-    """`no_data: resolve` at 8 s would end what opens at 10 s: the rules must hear of the silence first."""
+async def test_a_sustain_waits_for_an_earlier_staleness_deadline(connection: Connection, term: Term) -> None:
+    """`no_data: resolve` at 8 s would end the alarm that opens at 10 s, so the rules process it first."""
     await put_series(connection, at(-2))
     await watch_series(connection, at(8))
     await hold_alarm(connection)
@@ -154,17 +159,17 @@ async def test_a_sustain_waits_for_a_silence_before_it(connection: Connection, t
     assert (await series_row(connection))["stale_since"] == at(8)
     assert (await alarm_row(connection))["state"] == "pending"
     await drain(term, at(12))
-    assert (await alarm_row(connection))["state"] == "pending", "that it is stale, no rule has heard yet"
+    assert (await alarm_row(connection))["state"] == "pending", "no rule has processed the staleness yet"
     await connection.execute("update tocsin.current_value set handled_stale_since = stale_since")
     await drain(term, at(13))
     assert (await alarm_row(connection))["state"] == "open"
     assert (await alarm_row(connection))["id"] == ALARM
 
 
-async def test_a_sustain_waits_for_a_silence_before_it_however_late_that_was_armed(
+async def test_a_sustain_waits_for_an_earlier_staleness_deadline_however_late_its_watchdog_was_armed(
     connection: Connection, term: Term
 ) -> None:
-    """A backlog is drained late: the watchdog fires no earlier than it was armed, and is for 8 s all the same."""
+    """In a backlog the watchdog is armed after its deadline. Its deadline is still 8 s."""
     await put_series(connection, at(-2))
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(40).isoformat(),))
     await watch_series(connection, at(8))
@@ -177,8 +182,8 @@ async def test_a_sustain_waits_for_a_silence_before_it_however_late_that_was_arm
     assert (await series_row(connection))["stale_since"] == at(8)
 
 
-async def test_a_watchdog_that_is_parked_holds_nothing(connection: Connection, term: Term) -> None:
-    """A person has to look at it; until then the alarms of its owner go on."""
+async def test_a_parked_watchdog_holds_no_sustain(connection: Connection, term: Term) -> None:
+    """It waits for an operator. Until then the alarms of its owner do not wait."""
     await put_series(connection, at(-2))
     await watch_series(connection, at(8))
     await connection.execute("update tocsin.timer set parked_at = %s", (at(0),))
@@ -188,7 +193,7 @@ async def test_a_watchdog_that_is_parked_holds_nothing(connection: Connection, t
     assert (await alarm_row(connection))["state"] == "open"
 
 
-async def test_a_silence_after_a_sustain_or_of_another_owner_holds_nothing(
+async def test_a_later_staleness_deadline_or_one_of_another_owner_holds_no_sustain(
     connection: Connection, term: Term
 ) -> None:
     await put_series(connection, at(2))

@@ -20,13 +20,13 @@ from tocsin.core.settings import Settings
 
 
 async def begin_log(connection: Connection) -> None:
-    """Ranges of ten; what is recorded from now on is recorded long ago."""
+    """Set partitions of ten records, and a virtual time at which new records are old ones."""
     await small_partitions(connection, 10)
     await connection.execute("select set_config('tocsin.now', %s, false)", (T0.isoformat(),))
 
 
 async def end_log(connection: Connection) -> None:
-    """Everybody has read everything, and it is much later."""
+    """Mark all records as read, and move the virtual time 400 days ahead."""
     await all_have_read(connection, 1000)
     await at_the_end(connection)
 
@@ -80,7 +80,7 @@ async def action(
 
 
 async def step(connection: Connection, action_id: uuid.UUID) -> None:
-    one = NewStep(
+    new_step = NewStep(
         action_id=action_id,
         name="tell",
         owner="",
@@ -89,7 +89,7 @@ async def step(connection: Connection, action_id: uuid.UUID) -> None:
         state="completed",
         correlation_id=action_id,
     )
-    await append_records(connection, NewRecords(steps=[one]))
+    await append_records(connection, NewRecords(steps=[new_step]))
     await connection.execute("select tocsin.extend_log()")
 
 
@@ -130,20 +130,20 @@ async def series(
     key: str,
     arrived_at: datetime,
     stale: bool = False,
-    heard: bool = True,
+    handled: bool = True,
 ) -> None:
     since = arrived_at + timedelta(minutes=1) if stale else None
     await connection.execute(
         "insert into tocsin.current_value (owner, key, partition, value, ts, arrived_at, stream_seq, first_arrived_at,"
         " freshness, stale_since, handled_stale_since)"
-        " values (%(owner)s, %(key)s, 0, '1', %(at)s, %(at)s, 1, %(at)s, %(fresh)s, %(since)s, %(heard)s)",
+        " values (%(owner)s, %(key)s, 0, '1', %(at)s, %(at)s, 1, %(at)s, %(fresh)s, %(since)s, %(handled)s)",
         {
             "owner": owner,
             "key": key,
             "at": arrived_at,
             "fresh": "stale" if stale else "fresh",
             "since": since,
-            "heard": since if heard else None,
+            "handled": since if handled else None,
         },
     )
 
@@ -158,7 +158,7 @@ async def state(
     )
 
 
-async def keys_of(connection: Connection, table: str) -> set[uuid.UUID]:
+async def ids_in(connection: Connection, table: str) -> set[uuid.UUID]:
     return {row["id"] for row in await all_rows(connection, f"select id from tocsin.{table}")}
 
 

@@ -1,4 +1,4 @@
-"""Old partitions go, and nothing that anybody still needs."""
+"""Old partitions are dropped; partitions that a reader, a run or a rule still needs are kept."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ async def starts(connection: Connection) -> list[int]:
     return sorted(int(name.rsplit("_", 1)[1]) for name in names if name.startswith("event_"))
 
 
-async def test_full_ranges_that_are_old_are_dropped_in_all_tables(
-    connection: Connection, short: Settings
-) -> None:
+async def test_old_full_ranges_are_dropped_in_all_tables(connection: Connection, short: Settings) -> None:
     await filled(connection)
     done = await prune(connection, short)
     assert done.tables == [
@@ -62,19 +60,19 @@ async def test_full_ranges_that_are_old_are_dropped_in_all_tables(
     assert again == Pruned()
 
 
-async def test_what_is_young_stays(connection: Connection, short: Settings) -> None:
+async def test_young_records_are_kept(connection: Connection, short: Settings) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 15)
     await fill(connection, 15, at=350 * DAY)
     await all_have_read(connection, 30)
     await at_the_end(connection)
     planned = await read_plan(connection, short)
-    assert [one.start for one in planned.ranges] == [0]
+    assert [log_range.start for log_range in planned.ranges] == [0]
     assert planned.kept[0] == ("records 10 to 19", "younger than 90 days")
 
 
 @pytest.mark.parametrize(
-    ("who", "why"),
+    ("change", "why"),
     [
         ("update tocsin.cdc_report set last_seq = 18", "the stream has them up to 18"),
         ("update tocsin.cdc_report set last_seq = null", "the stream has them up to 0"),
@@ -82,18 +80,18 @@ async def test_what_is_young_stays(connection: Connection, short: Settings) -> N
         ("delete from tocsin.lane_partition", "workers have read up to 0"),
     ],
 )
-async def test_what_somebody_has_not_read_stays(
-    connection: Connection, short: Settings, who: str, why: str
+async def test_records_that_the_stream_or_a_worker_has_not_read_are_kept(
+    connection: Connection, short: Settings, change: str, why: str
 ) -> None:
     await filled(connection)
-    await connection.execute(who.encode())
+    await connection.execute(change.encode())
     await prune(connection, short)
     planned = await read_plan(connection, short)
     assert planned.kept[0].why == why
-    assert (await starts(connection))[0] == (10 if "18" in who else 0)
+    assert (await starts(connection))[0] == (10 if "18" in change else 0)
 
 
-async def test_what_an_action_under_way_began_with_stays(connection: Connection, short: Settings) -> None:
+async def test_the_event_that_started_an_active_run_is_kept(connection: Connection, short: Settings) -> None:
     await filled(connection)
     await connection.execute(
         "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, started_at,"
@@ -130,7 +128,7 @@ async def test_the_newest_events_of_a_rule_outlive_their_partition(
         assert [row[0] for row in await listed.fetchall()][::order] == [4, 5, 20, 21, 22, 23, 24, 25]
 
 
-async def test_kept_events_go_when_newer_ones_take_their_place(
+async def test_kept_events_are_deleted_when_newer_events_of_the_rule_replace_them(
     connection: Connection, short: Settings
 ) -> None:
     await small_partitions(connection, 10)
@@ -157,8 +155,8 @@ async def test_a_reader_delays_a_drop_and_no_append_waits_for_either(
         await reader.execute("select * from tocsin.event where seq < 10")
         done = await prune(connection, short)
         assert done.tables == ["action_step_0", "datapoint_calculated_0"]
-        assert [one.what for one in done.left] == ["event_0"]
-        # Nobody reads what is below the horizon, whatever is left of it.
+        assert [item.what for item in done.left] == ["event_0"]
+        # The horizon is raised although a table is left: no reader reads below it.
         assert await LogReader(connection).horizon() == 10
         writer = await sessions("writer")
         await writer.execute("set lock_timeout = '5s'")
@@ -168,14 +166,14 @@ async def test_a_reader_delays_a_drop_and_no_append_waits_for_either(
     assert (await starts(connection))[0] == 20
 
 
-async def test_days_of_datapoints_go_when_all_of_them_is_old_and_read(
+async def test_a_day_of_datapoints_is_dropped_when_all_of_it_is_old_and_read(
     connection: Connection, short: Settings
 ) -> None:
     first = date(2026, 3, 1)
     await connection.execute("select tocsin.extend_datapoints(%s, %s)", (first, first + 3 * DAY))
     now = T0.replace(hour=0) + 31 * DAY
     await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
-    assert [one.why for one in (await read_plan(connection, short)).kept][
+    assert [item.why for item in (await read_plan(connection, short)).kept][
         -1
     ] == "workers have not read them all yet"
     await connection.execute(
@@ -189,21 +187,21 @@ async def test_days_of_datapoints_go_when_all_of_them_is_old_and_read(
     ]
 
 
-async def test_the_leading_clock_prunes_by_itself(connection: Connection, short: Settings) -> None:
+async def test_the_leading_clock_prunes_regularly(connection: Connection, short: Settings) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 25)
     await all_have_read(connection, 25)
     await connection.execute("select set_config('tocsin.now', '', false)")
-    short_lease = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
+    service = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
 
     async def is_gone() -> bool:
         return await starts(connection) == [20, 30, 40]
 
-    async with running(short_lease):
+    async with running(service):
         await eventually(is_gone, "the old partitions are gone")
 
 
-async def test_a_range_stays_while_nothing_comes_after_it(connection: Connection, short: Settings) -> None:
+async def test_a_range_is_kept_while_records_are_added_to_it(connection: Connection, short: Settings) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 9)
     await all_have_read(connection, 9)
@@ -219,7 +217,7 @@ async def test_the_horizon_never_passes_the_head(connection: Connection) -> None
         await connection.execute("select tocsin.raise_horizon(10, 100)")
 
 
-def test_a_range_in_the_middle_is_never_dropped_before_its_elders() -> None:
+def test_a_range_is_never_dropped_before_an_older_one() -> None:
     ranges = [
         LogRange(0, 10, ("event_0",), 1, NOW - DAY),
         LogRange(10, 20, ("event_10",), 1, T0),
@@ -230,16 +228,16 @@ def test_a_range_in_the_middle_is_never_dropped_before_its_elders() -> None:
         ranges, [DatapointDay(T0.date(), "datapoint_20260302", 5)], limits, 90 * DAY, 30 * DAY
     )
     assert (planned.ranges, planned.bytes) == ((), 5)
-    assert [one.why for one in planned.kept] == ["younger than 90 days"]
+    assert [item.why for item in planned.kept] == ["younger than 90 days"]
     planned = plan_pruning(ranges[1:], [], limits, 90 * DAY, 30 * DAY)
-    assert [one.start for one in planned.ranges] == [10]
+    assert [log_range.start for log_range in planned.ranges] == [10]
     assert planned.kept[0].why == "records are still added to it"
 
 
 async def test_the_last_datapoint_of_each_series_outlives_its_day(
     connection: Connection, short: Settings
 ) -> None:
-    """A replay that begins on the first day that is left knows what was silent, and since when."""
+    """A replay that begins on the first remaining day needs them to know which series were stale, and since when."""
     days = [T0 + number * DAY for number in range(3)]
     await connection.execute("select tocsin.extend_datapoints(%s, %s)", (days[0].date(), days[2].date()))
     for seq, (owner, at) in enumerate(

@@ -1,4 +1,4 @@
-"""What hung on the log goes with it; what is open, under way, armed or still read by a replay stays."""
+"""Rows are deleted with the records they belong to; open, active, armed and replayable ones are kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.clock.retention.old_rows import (
     alarm_event,
     begin_log,
     end_log,
-    keys_of,
+    ids_in,
     pruned,
     schedule,
     series,
@@ -29,7 +29,7 @@ from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 
-async def test_alarms_go_with_their_last_event(connection: Connection, short: Settings) -> None:
+async def test_alarms_are_deleted_with_their_last_event(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
     gone = await alarm(connection, "gone")
     await alarm_event(connection, gone)
@@ -41,12 +41,10 @@ async def test_alarms_go_with_their_last_event(connection: Connection, short: Se
     await alarm_event(connection, half)
     await end_log(connection)
     assert await pruned(connection, short) == {"alarm": 1}
-    assert await keys_of(connection, "alarm") == {half, still_open}
+    assert await ids_in(connection, "alarm") == {half, still_open}
 
 
-async def test_an_alarm_stays_with_an_event_that_is_kept_aside(
-    connection: Connection, short: Settings
-) -> None:
+async def test_an_alarm_is_kept_with_a_kept_event(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
     first = await alarm(connection, "hot")
     await alarm_event(connection, first)
@@ -56,11 +54,11 @@ async def test_an_alarm_stays_with_an_event_that_is_kept_aside(
     await end_log(connection)
     keeping = short.model_copy(update={"keep_events_per_rule": 1})
     assert await pruned(connection, keeping) == {"alarm": 1}
-    assert await keys_of(connection, "alarm") == {second}
+    assert await ids_in(connection, "alarm") == {second}
     assert [event["seq"] for event in await list_alarm_events(connection, second)] == [2]
 
 
-async def test_actions_go_with_their_last_record_and_what_linked_them(
+async def test_runs_are_deleted_with_their_last_record_together_with_their_links_and_waits(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -78,7 +76,7 @@ async def test_actions_go_with_their_last_record_and_what_linked_them(
     )
     await end_log(connection)
     assert await pruned(connection, short) == {"action": 1}
-    assert await keys_of(connection, "action") == {slow, grouped}
+    assert await ids_in(connection, "action") == {slow, grouped}
     assert {row["action_id"] for row in await all_rows(connection, "select * from tocsin.action_event")} == {
         slow,
         grouped,
@@ -86,7 +84,7 @@ async def test_actions_go_with_their_last_record_and_what_linked_them(
     assert await all_rows(connection, "select * from tocsin.action_wait") == []
 
 
-async def test_what_can_be_tried_again_keeps_its_records_until_its_own_age(
+async def test_a_dead_run_keeps_its_records_for_its_own_retention(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -97,21 +95,21 @@ async def test_what_can_be_tried_again_keeps_its_records_until_its_own_age(
     assert await pruned(connection, short) == {}
     kept = (await read_plan(connection, short)).kept[0]
     assert kept == ("records 0 to 9", "a dead run that can be retried was started by record 2")
-    assert await keys_of(connection, "action") == {old, young}
-    patient = short.model_copy(update={"dead_action_retention_d": 40.0})
-    assert (await read_plan(connection, patient)).kept[0].why.endswith("by record 1")
-    short_lease = short.model_copy(update={"dead_action_retention_d": 28.0})
+    assert await ids_in(connection, "action") == {old, young}
+    long_retention = short.model_copy(update={"dead_action_retention_d": 40.0})
+    assert (await read_plan(connection, long_retention)).kept[0].why.endswith("by record 1")
+    short_retention = short.model_copy(update={"dead_action_retention_d": 28.0})
     await connection.execute("update tocsin.action set ended_at = %s where id = %s", (T0, old))
-    assert await pruned(connection, short_lease) == {"action": 1}
+    assert await pruned(connection, short_retention) == {"action": 1}
     # It ended after the log began: its last record is there.
-    assert await keys_of(connection, "action") == {young}
+    assert await ids_in(connection, "action") == {young}
 
 
 @pytest.mark.parametrize("state", ["running", "failed"])
-async def test_an_action_whose_event_is_gone_already_holds_nothing_more(
+async def test_a_run_whose_event_was_pruned_keeps_no_other_records(
     connection: Connection, short: Settings, state: str
 ) -> None:
-    """It was dead for long, and somebody tried it again."""
+    """An operator retried it after it had been dead for long."""
     await begin_log(connection)
     await fill(connection, 25)
     late = await action(connection, "failed", seq=2)
@@ -120,34 +118,34 @@ async def test_an_action_whose_event_is_gone_already_holds_nothing_more(
     await connection.execute("select tocsin.raise_horizon(10, 0)")
     await connection.execute("update tocsin.action set state = %s, ended_at = %s", (state, NOW - DAY))
     assert (await prune(connection, short)).horizon == 20
-    assert await keys_of(connection, "action") == {late}
+    assert await ids_in(connection, "action") == {late}
 
 
 @pytest.mark.parametrize("state", ["gathering", "queued", "running"])
-async def test_an_action_under_way_stays_however_old(
-    connection: Connection, short: Settings, state: str
-) -> None:
+async def test_an_active_run_is_kept_however_old(connection: Connection, short: Settings, state: str) -> None:
     await begin_log(connection)
     await fill(connection, 20)
     held = await action(connection, state, seq=11)
     await end_log(connection)
     assert await pruned(connection, short) == {}
-    assert await keys_of(connection, "action") == {held}
+    assert await ids_in(connection, "action") == {held}
 
 
-async def test_lineages_and_keys_go_with_their_event(connection: Connection, short: Settings) -> None:
+async def test_lineages_and_event_keys_are_deleted_with_their_event(
+    connection: Connection, short: Settings
+) -> None:
     await begin_log(connection)
     await fill(connection, 12)
     ids = [event["id"] for event in await events(connection)]
     await connection.execute("select set_config('tocsin.now', %s, false)", (T0.isoformat(),))
-    for place in (0, 11):
-        given = {"id": ids[place], "key": f"key-{place}"}
+    for index in (0, 11):
+        row = {"id": ids[index], "key": f"key-{index}"}
         await connection.execute(
-            "insert into tocsin.event_lineage (event_id, lineage) values (%(id)s, '{rule}')", given
+            "insert into tocsin.event_lineage (event_id, lineage) values (%(id)s, '{rule}')", row
         )
         await connection.execute(
             "insert into tocsin.ingest_event (key, event_id, at) values (%(key)s, %(id)s, tocsin.instant())",
-            given,
+            row,
         )
     await end_log(connection)
     long = short.model_copy(update={"event_key_retention_d": 500.0})
@@ -157,7 +155,7 @@ async def test_lineages_and_keys_go_with_their_event(connection: Connection, sho
     assert left == {"key": "key-11", "event_id": ids[11]}
 
 
-async def test_the_audit_has_its_own_age_and_the_last_word_on_what_is_there(
+async def test_audit_rows_have_their_own_retention_except_the_last_one_of_an_existing_schedule(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -174,7 +172,7 @@ async def test_the_audit_has_its_own_age_and_the_last_word_on_what_is_there(
     ]
 
 
-async def test_schedules_that_ended_go_unless_somebody_still_names_them(
+async def test_ended_schedules_are_deleted_unless_a_document_or_a_run_names_them(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -192,7 +190,7 @@ async def test_schedules_that_ended_go_unless_somebody_still_names_them(
     assert [row["name"] for row in left] == ["c", "d", "dead", "named", "young"]
 
 
-async def test_versions_stay_as_long_as_anything_was_judged_by_them(
+async def test_versions_are_kept_while_a_record_or_datapoint_evaluated_by_them_remains(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -208,7 +206,7 @@ async def test_versions_stay_as_long_as_anything_was_judged_by_them(
             await connection.execute(
                 "insert into tocsin.rule_cutover values ('data', %s, %s, 7, %s)", (partition, seq, until)
             )
-    # Partition 0 still has datapoints that were judged before the apply at 5.
+    # Partition 0 still has datapoints that were evaluated before the apply at 5.
     assert await pruned(connection, short) == {"rule_version": 2, "rule_cutover": 1}
     left = await all_rows(connection, "select name, version from tocsin.rule_version order by name, version")
     assert [(row["name"], row["version"]) for row in left] == [("hot", 2), ("hot", 3), ("hot", 4)]
@@ -222,7 +220,7 @@ async def test_versions_stay_as_long_as_anything_was_judged_by_them(
     ]
 
 
-async def test_the_newest_apply_stays_known_although_it_only_removed(
+async def test_the_newest_apply_is_kept_even_if_it_only_removed_documents(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -235,7 +233,7 @@ async def test_the_newest_apply_stays_known_although_it_only_removed(
     assert await pruned(connection, short) == {"rule_version": 1, "action_limit": 1}
 
 
-async def test_a_series_that_was_silent_for_a_year_is_forgotten_and_a_watched_one_not_without_a_word(
+async def test_a_series_without_data_for_a_year_is_deleted_and_a_stale_one_leaves_an_event(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
@@ -249,7 +247,7 @@ async def test_a_series_that_was_silent_for_a_year_is_forgotten_and_a_watched_on
     await series(connection, "watched", "b", year, stale=True)
     await series(connection, "plain", "a", year)
     await series(connection, "younger", "a", NOW - 364 * DAY)
-    await series(connection, "unheard", "a", year, stale=True, heard=False)
+    await series(connection, "unhandled", "a", year, stale=True, handled=False)
     await series(connection, "armed", "a", year)
     await connection.execute("select tocsin.arm('watchdog', 'armed', 'a', %s)", (NOW,))
     await series(connection, "member", "a", year, stale=True)
@@ -264,16 +262,15 @@ async def test_a_series_that_was_silent_for_a_year_is_forgotten_and_a_watched_on
     await state(connection, "held", "watched", phase="open")
     assert await pruned(connection, short) == {"current_value": 3, "rule_state": 2}
     left = await all_rows(connection, "select owner from tocsin.current_value order by owner")
-    assert [row["owner"] for row in left] == ["alarmed", "armed", "member", "unheard", "younger"]
-    told = [event for event in await events(connection) if event["type"] == "series-forgotten"]
-    (one,) = told
-    assert (one["owner"], one["origin"]) == ("watched", "derived")
-    assert one["payload"] == {"count": 2, "keys": ["a", "b"], "last_arrival": year.isoformat()}
+    assert [row["owner"] for row in left] == ["alarmed", "armed", "member", "unhandled", "younger"]
+    (forgotten,) = [event for event in await events(connection) if event["type"] == "series-forgotten"]
+    assert (forgotten["owner"], forgotten["origin"]) == ("watched", "derived")
+    assert forgotten["payload"] == {"count": 2, "keys": ["a", "b"], "last_arrival": year.isoformat()}
     states = await all_rows(connection, "select event_rule, owner from tocsin.rule_state order by 1")
     assert [tuple(row.values()) for row in states] == [("held", "watched"), ("hot", "younger")]
 
 
-async def test_a_series_stays_while_it_has_a_datapoint(connection: Connection, short: Settings) -> None:
+async def test_a_series_is_kept_while_it_has_a_datapoint(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
     await end_log(connection)
     year = NOW - 366 * DAY
@@ -284,13 +281,11 @@ async def test_a_series_stays_while_it_has_a_datapoint(connection: Connection, s
         " values (%(at)s, 1, 0, 'kept', 'a', %(at)s, '1')",
         {"at": year},
     )
-    # Nobody has read that day, so it is not dropped.
+    # No worker has read that day, so it is not dropped.
     assert await pruned(connection, short) == {}
 
 
-async def test_what_rules_over_events_remember_goes_when_it_is_old(
-    connection: Connection, short: Settings
-) -> None:
+async def test_old_states_of_rules_over_events_are_deleted(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
     await end_log(connection)
     year = (NOW - 366 * DAY).isoformat()
@@ -303,7 +298,7 @@ async def test_what_rules_over_events_remember_goes_when_it_is_old(
     assert [row["owner"] for row in left] == ["tracked", "young"]
 
 
-async def test_nothing_that_hangs_on_the_log_goes_before_the_log_does(
+async def test_no_row_is_deleted_before_the_records_it_belongs_to(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)

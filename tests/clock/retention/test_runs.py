@@ -1,4 +1,4 @@
-"""Runs of retention: counted before, killed in the middle, beside others who hold what it would remove."""
+"""Runs of retention: dry runs, runs that are killed, and runs beside transactions that hold locks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.clock.retention.old_rows import (
     alarm_event,
     begin_log,
     end_log,
-    keys_of,
+    ids_in,
     pruned,
     series,
     state,
@@ -39,13 +39,13 @@ async def test_a_dry_run_counts_what_a_run_removes(connection: Connection, short
     await end_log(connection)
     counted = await count_prunable(connection, short, await read_plan(connection, short))
     assert counted == {"alarm": 3, "action": 3}
-    assert await keys_of(connection, "alarm") != set()
+    assert await ids_in(connection, "alarm") != set()
     assert await pruned(connection, short) == counted
     row = await one_row(connection, "select removed, left_over, ended_at from tocsin.prune_report")
     assert row == {"removed": {"partitions": 3, **counted}, "left_over": [], "ended_at": NOW}
 
 
-async def test_a_run_that_is_killed_is_taken_up_where_it_was(
+async def test_a_killed_run_is_continued_by_the_next_one(
     connection: Connection, short: Settings, sessions: Sessions, watch: Connection
 ) -> None:
     await begin_log(connection)
@@ -67,7 +67,7 @@ async def test_a_run_that_is_killed_is_taken_up_where_it_was(
 
     with pytest.raises(psycopg.OperationalError):
         await remove_rows(victim, actions, bounds, chunk=2, on_progress=kill)
-    assert len(await keys_of(connection, "action")) == 3
+    assert len(await ids_in(connection, "action")) == 3
     assert await pruned(connection, short) == {"action": 3}
     links = await one_row(connection, "select count(*) as n from tocsin.action_event")
     assert links == {"n": 0}
@@ -78,7 +78,7 @@ async def prune_log_only(connection: Connection, settings: Settings) -> None:
     await connection.execute("select tocsin.raise_horizon(%s, 0)", (planned.ranges[-1].until,))
 
 
-async def test_it_steps_aside_for_a_row_and_for_a_table_that_somebody_holds(
+async def test_a_row_and_a_table_that_another_transaction_has_locked_are_skipped(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
@@ -91,30 +91,30 @@ async def test_it_steps_aside_for_a_row_and_for_a_table_that_somebody_holds(
     async with other.transaction():
         await other.execute("select from tocsin.action where id = %s for update", (held,))
         await other.execute("lock table tocsin.event_lineage")
-        # An endless wait would be ended by the test's patience, not by ours.
+        # A prune that waited for the lock would run into the timeout of the test.
         done = await prune(connection, short)
         assert done.rows == {"alarm": 1, "action": 1}
-        assert [one.what for one in done.left] == ["event_lineage"]
-        assert await keys_of(connection, "action") == {held}
+        assert [item.what for item in done.left] == ["event_lineage"]
+        assert await ids_in(connection, "action") == {held}
     assert await pruned(connection, short) == {"action": 1}
     assert free != held
 
 
-async def test_a_page_that_is_being_removed_holds_up_no_writer(
+async def test_a_chunk_that_is_being_deleted_blocks_no_writer(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
     old = await action(connection, "completed", seq=1)
     under_way = await action(connection, "running", seq=11)
-    await series(connection, "silent", "a", T0, stale=True)
+    await series(connection, "quiet", "a", T0, stale=True)
     await fill(connection, 12)
     await end_log(connection)
     bounds = vars(await read_bounds(connection, short))
     frozen, writer = await sessions("frozen"), await sessions("writer")
     async with frozen.transaction():
-        for name, *keys in (("delete_actions", "", str(old)), ("delete_series", "silent", "a")):
-            given = {**bounds, "key_1": [keys[0]], "key_2": [keys[1]]}
-            removed = await frozen.execute(statement(f"clock.retention/{name}"), given)
+        for name, *keys in (("delete_actions", "", str(old)), ("delete_series", "quiet", "a")):
+            parameters = {**bounds, "key_1": [keys[0]], "key_2": [keys[1]]}
+            removed = await frozen.execute(statement(f"clock.retention/{name}"), parameters)
             assert removed.rowcount == 1
         await writer.execute("set lock_timeout = '5s'")
         await writer.execute("update tocsin.action set version = 2 where id = %s", (under_way,))
@@ -122,7 +122,7 @@ async def test_a_page_that_is_being_removed_holds_up_no_writer(
         await series(writer, "other", "a", NOW)
 
 
-async def test_it_rests_after_each_page_also_after_one_of_which_nothing_goes(
+async def test_it_rests_after_each_chunk_also_after_one_without_deletions(
     connection: Connection, short: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
@@ -136,11 +136,13 @@ async def test_it_rests_after_each_page_also_after_one_of_which_nothing_goes(
     kind = next(kind for kind in KINDS if kind.table == "current_value")
     bounds = await read_bounds(connection, short)
     assert await remove_rows(connection, kind, bounds, chunk=2, rest=1.0) == 0
-    # Two full pages, and an empty one that says that there are no more.
+    # Two full chunks, and an empty one that ends the walk.
     assert [seconds > 0 for seconds in rests] == [True, True, True]
 
 
-async def test_one_run_at_a_time(connection: Connection, short: Settings, sessions: Sessions) -> None:
+async def test_a_second_run_at_the_same_time_is_rejected(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
     other = await sessions("other")
     await other.execute("select pg_advisory_lock(hashtext('tocsin.prune'))")
     with pytest.raises(Refused, match="another prune is running"):
@@ -150,7 +152,7 @@ async def test_one_run_at_a_time(connection: Connection, short: Settings, sessio
     await prune(connection, short)
 
 
-async def test_a_log_that_is_held_costs_the_word_about_it_and_nothing_more(
+async def test_a_locked_log_costs_only_the_log_pruned_event(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
@@ -161,12 +163,12 @@ async def test_a_log_that_is_held_costs_the_word_about_it_and_nothing_more(
     await other.execute("select pg_advisory_lock(hashtext('tocsin.log'))")
     done = await prune(connection, short)
     assert done.rows == {"alarm": 1}
-    assert [one.what for one in done.left] == ["the event log-pruned"]
+    assert [item.what for item in done.left] == ["the event log-pruned"]
     report = await read_prune_report(connection)
     assert (report.ended_at, report.running) == (NOW, False)
 
 
-async def test_a_report_says_whether_a_run_is_under_way_was_interrupted_or_failed(
+async def test_a_report_shows_whether_a_run_is_running_interrupted_or_failed(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
@@ -193,18 +195,18 @@ async def test_a_report_says_whether_a_run_is_under_way_was_interrupted_or_faile
             await prune(connection, short)
     report = await read_prune_report(connection)
     assert (report.running, report.ended_at is not None) == (False, True)
-    assert [one["what"] for one in report.left] == ["the rest of the run"]
+    assert [item["what"] for item in report.left] == ["the rest of the run"]
     assert report.left[0]["why"].startswith("it failed: canceling statement due to lock timeout")
 
 
-async def test_a_row_that_cannot_be_read_keeps_no_other_table_from_being_pruned(
+async def test_an_unreadable_row_does_not_stop_the_pruning_of_other_tables(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
     await end_log(connection)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
     await state(connection, "hot", "broken", lane="record", last_opened_at="never")
-    await series(connection, "silent", "a", NOW - 400 * DAY)
+    await series(connection, "quiet", "a", NOW - 400 * DAY)
     done = await prune(connection, short)
     assert done.rows == {"current_value": 1}
     (left,) = done.left
