@@ -17,7 +17,7 @@ from tocsin.core.settings import Settings
 async def main(settings: Settings) -> None:
     async with live(settings) as publisher:
         await publisher.reader.listen()
-        # Not all positions: a pipe that nobody reads fills up, and would stop the publisher.
+        # Not all positions: a pipe that the test does not read fills up, and would stop the publisher.
         for turn in itertools.count():
             try:
                 if not await publisher.step():

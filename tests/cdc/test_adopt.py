@@ -162,7 +162,7 @@ async def test_rules_applied_since_the_restore_hold_from_where_their_event_went(
     assert (await assert_whole(settings, connection))[5]["type"] == "rules-applied"
 
 
-async def test_a_wait_moves_with_the_record_that_it_began_at_and_whoever_ends_one_is_waited_for(
+async def test_a_wait_moves_with_its_first_record_and_adopting_waits_for_a_worker_that_ends_one(
     settings: Settings, connection: Connection, sessions: Sessions, watch: Connection
 ) -> None:
     """An event from before the wait is moved with it, and still lies before it."""

@@ -1,4 +1,4 @@
-"""The audit finds what is wrong, says it once, and says when it is mended."""
+"""The audit reports a problem once when it begins, and once when it is fixed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_lag_counts_from_the_oldest_record_that_is_not_published(
         ("delete from tocsin.event where seq = 5", "at 5, the log has no record, the stream has"),
     ],
 )
-async def test_a_difference_is_told_once_and_stays_until_that_record_is_right(
+async def test_a_difference_is_reported_once_and_stays_until_that_record_is_right(
     settings: Settings, connection: Connection, audit: Auditing, damage: str, what: str
 ) -> None:
     await append(connection, 9)
@@ -220,7 +220,7 @@ async def test_a_stream_ahead_and_a_hole_ahead_are_found_without_the_publisher(
 async def test_a_record_published_between_two_looks_is_no_stream_ahead(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever compares numbers reads the stream before the log."""
+    """Each comparison reads the stream before the log."""
     await publish_all(settings)
     other = await connect(patient(settings), "test")
     head_of = LogReader.head
@@ -265,7 +265,7 @@ async def test_what_expires_from_the_stream_or_is_dropped_from_the_log_is_no_dif
     assert await audit() is None
 
 
-async def test_a_publisher_that_stops_tells_it_once_however_often_it_is_started(
+async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_started(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 6)
@@ -293,7 +293,7 @@ async def test_a_publisher_that_stops_tells_it_once_however_often_it_is_started(
         async def has_recovered() -> bool:
             return await said(connection) == [("cdc-stopped", "diverged"), ("cdc-recovered", "diverged")]
 
-        await eventually(has_recovered, "the next audit finds it mended")
+        await eventually(has_recovered, "the next audit finds it fixed")
 
         async def is_published() -> bool:
             return await last_sequence(settings) == await head(connection)
@@ -301,7 +301,7 @@ async def test_a_publisher_that_stops_tells_it_once_however_often_it_is_started(
         await eventually(is_published, "the rest is published")
 
 
-async def test_a_hole_of_the_log_is_told_until_it_is_accepted(
+async def test_a_hole_of_the_log_is_reported_until_it_is_accepted(
     settings: Settings, connection: Connection, audit: Auditing
 ) -> None:
     await append(connection, 5)
@@ -313,7 +313,7 @@ async def test_a_hole_of_the_log_is_told_until_it_is_accepted(
             return service.restarts >= 3
 
         await eventually(has_stopped_often, "the publisher stops at the hole")
-        # Between its starts it leads and audits: the hole ahead of it is not taken for mended.
+        # Between its starts it leads and audits: the hole ahead of it is not taken for fixed.
         assert await said(connection) == [("cdc-stopped", "log-hole")]
         await connection.execute("select tocsin.record_gap(3, 3, 'lost', 'ann')")
 
@@ -323,7 +323,7 @@ async def test_a_hole_of_the_log_is_told_until_it_is_accepted(
         await eventually(has_recovered, "the gap is passed")
 
 
-async def test_a_wrongly_configured_stream_is_told_and_mended(
+async def test_a_wrongly_configured_stream_is_reported_until_it_is_fixed(
     settings: Settings, connection: Connection
 ) -> None:
     async with connected(settings) as bus:
@@ -331,21 +331,21 @@ async def test_a_wrongly_configured_stream_is_told_and_mended(
         await js.add_stream(replace(record_stream_config(settings), max_msgs=100))
         async with running(Service("cdc", Publisher(settings).run)):
 
-            async def is_told() -> bool:
+            async def is_reported() -> bool:
                 return await said(connection) == [("cdc-stopped", "stream-refused")]
 
-            await eventually(is_told, "the refusal is told")
+            await eventually(is_reported, "the refusal is reported")
             assert "max_msgs=100, tocsin needs -1" in ((await read_report(connection)).detail or "")
             await js.update_stream(record_stream_config(settings))
             await published(settings, connection)
 
-            async def is_mended() -> bool:
+            async def is_fixed() -> bool:
                 return (await read_report(connection)).problem is None
 
-            await eventually(is_mended, "the next leader finds it mended")
+            await eventually(is_fixed, "the next leader finds it fixed")
 
 
-async def test_a_problem_that_turns_into_another_is_told_as_both(connection: Connection) -> None:
+async def test_a_problem_that_turns_into_another_is_reported_as_both(connection: Connection) -> None:
     for problem in ("diverged", "diverged", "log-hole", None, None, "diverged"):
         await report_problem(connection, problem, "detail")
     assert await said(connection) == [

@@ -21,7 +21,7 @@ async def test_an_acknowledgement_with_another_sequence_breaks_the_chain(setting
             await publisher.chain.confirm(SentChunk("1", 3, 3, 100, acknowledged), 20)
 
 
-async def test_a_late_answer_to_a_chunk_that_was_given_up_reaches_nobody(
+async def test_a_late_answer_to_a_chunk_that_was_given_up_is_ignored(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 3)

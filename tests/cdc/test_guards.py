@@ -1,4 +1,7 @@
-"""Nobody but a superuser gets past `tocsin.append`: not with every right on every table, not as the owner."""
+"""Only a superuser can write the log without `tocsin.append`.
+
+A role with every right on every table cannot, and neither can the owner of the schema.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def attempts() -> list[str]:
 @pytest.fixture(scope="module")
 def template(template: str) -> str:
     with psycopg.connect(template, autocommit=True) as server:
-        for role in ("stranger login", "house login createrole"):
+        for role in ("stranger login", "schema_owner login createrole"):
             server.execute(f"create role {role}".encode())
     return template
 
@@ -92,11 +95,11 @@ async def owned(settings: Settings, template: str) -> AsyncIterator[Settings]:
     name = f"{settings.namespace}_owned"
     create_database(template, name)
     with psycopg.connect(template, autocommit=True) as server:
-        server.execute(f"alter database {name} owner to house".encode())
-    there = smaller(settings, postgres=make_conninfo(settings.postgres, dbname=name, user="house"))
-    house = await connect(patient(there), "migrate")
-    await migrate(house)
-    await house.close()
+        server.execute(f"alter database {name} owner to schema_owner".encode())
+    there = smaller(settings, postgres=make_conninfo(settings.postgres, dbname=name, user="schema_owner"))
+    schema_owner = await connect(patient(there), "migrate")
+    await migrate(schema_owner)
+    await schema_owner.close()
     yield there
     drop_database(template, name)
 
@@ -167,26 +170,26 @@ async def test_a_partition_made_later_is_guarded_too(settings: Settings, connect
 
 
 async def test_the_owner_of_the_schema_writes_the_log_by_append_alone(owned: Settings) -> None:
-    house = await connect(patient(owned), "owner")
-    await append(house, 2)
-    before = await contents(house)
+    schema_owner = await connect(patient(owned), "owner")
+    await append(schema_owner, 2)
+    before = await contents(schema_owner)
     for attempt in attempts():
         with pytest.raises(
             psycopg.errors.InsufficientPrivilege, match="written by functions of tocsin alone"
         ):
-            await house.execute(attempt.encode())
+            await schema_owner.execute(attempt.encode())
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="written by functions of tocsin alone"):
-        await copy_a_commit(house)
-    assert await contents(house) == before
-    assert await append(house, 1) == 3
-    await house.close()
+        await copy_a_commit(schema_owner)
+    assert await contents(schema_owner) == before
+    assert await append(schema_owner, 1) == 3
+    await schema_owner.close()
 
 
 async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_give_them(
     owned: Settings,
 ) -> None:
-    house = await connect(patient(owned), "owner")
-    await house.execute(ROLES.read_bytes())
+    schema_owner = await connect(patient(owned), "owner")
+    await schema_owner.execute(ROLES.read_bytes())
     given = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
     service = await as_role(owned, "tocsin_service")
     try:
@@ -231,7 +234,7 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
             await service.execute("delete from tocsin.event")
     finally:
         await service.close()
-        await house.close()
+        await schema_owner.close()
         await drop_roles(owned)
 
 
@@ -244,19 +247,19 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_says_wh
     await all_have_read(superuser, 25)
     await superuser.execute("insert into tocsin.action_limit values ('gone', '{}')")
     await superuser.close()
-    house = await connect(patient(owned), "owner")
-    await house.execute(ROLES.read_bytes())
+    schema_owner = await connect(patient(owned), "owner")
+    await schema_owner.execute(ROLES.read_bytes())
     service = await as_role(owned, "tocsin_service")
     try:
-        for session in (house, service):
+        for session in (schema_owner, service):
             await at_the_end(session)
         done = await prune(service, owned)
         assert (done.tables, done.rows) == ([], {"action_limit": 1})
         assert {one.why for one in done.left} == {
             "only the owner of the schema can drop it: run `tocsin prune` with that role"
         }
-        assert len((await prune(house, owned)).tables) == 6
+        assert len((await prune(schema_owner, owned)).tables) == 6
     finally:
         await service.close()
-        await house.close()
+        await schema_owner.close()
         await drop_roles(owned)

@@ -1,4 +1,4 @@
-"""A rebuilt stream starts nothing again: what was done is known by Postgres, not by the stream."""
+"""A rebuilt stream starts nothing again: Postgres stores what was done, the stream does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tocsin.core.settings import Settings
 async def test_old_actions_do_not_start_again_and_new_ones_do(
     settings: Settings, connection: Connection
 ) -> None:
-    # Before the first rules: no version holds for these, whoever reads them again.
+    # Before the first rules: no version is in force for these, so reading them again starts nothing.
     await note(connection)
     target = f"received.{settings.namespace}.x"
     await put(connection, publishing("tell", target, '{event: "{{ id }}"}') + rule("each", "tell"))
@@ -90,5 +90,5 @@ async def test_a_rebuild_says_how_many_sequences_tombstones_will_take(
     bus = await connect_bus(settings, "test")
     plan = await plan_rebuild(bus, settings, LogReader(connection))
     await bus.close()
-    # What lies before the log's beginning is not made anew at all.
+    # Records before the beginning of the log are not published again.
     assert (plan.first, plan.last, plan.missing, plan.messages) == (2, 6, 2, 6)

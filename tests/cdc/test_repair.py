@@ -40,7 +40,7 @@ def own_nats(tmp_path: Path) -> Iterator[Nats]:
         yield started
 
 
-async def test_a_lost_stream_is_made_anew_without_waiting_for_a_record(
+async def test_a_lost_stream_is_created_again_without_waiting_for_a_record(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 20)
@@ -53,7 +53,7 @@ async def test_a_lost_stream_is_made_anew_without_waiting_for_a_record(
     assert after == before
 
 
-async def test_a_stream_lost_with_a_chunk_in_flight_is_made_anew(
+async def test_a_stream_lost_with_a_chunk_in_flight_is_created_again(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 5)
@@ -66,7 +66,7 @@ async def test_a_stream_lost_with_a_chunk_in_flight_is_made_anew(
     assert len(await published(settings, connection)) == 10
 
 
-async def test_a_stream_made_anew_respects_the_first_seq_the_log_still_has(
+async def test_a_stream_created_again_begins_at_the_first_seq_that_the_log_still_has(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 10)

@@ -1,4 +1,4 @@
-"""What the checks let in fits NATS; what slips through leaves a tombstone, and the log goes on."""
+"""Records that pass the size checks fit NATS. Any other becomes a tombstone, and the log continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.core.settings import Settings
 
 LARGEST = 229_376
 ENVELOPE = 262_144
-# A letter that takes the most room in JSON, and one that takes the most in a subject.
+# A letter that takes the most bytes in JSON, and one that takes the most in a subject.
 WORST_IN_JSON, WORST_IN_SUBJECT = "\x01" * 128, "\U0001f514" * 128
 
 

@@ -52,7 +52,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What somebody puts; `shape` names the recurrence, `at` is the instant that some shapes need."""
+    """A schedule to put. `shape` names the recurrence, `at` is the instant that some shapes need."""
 
     shape: str
     at: datetime

@@ -1,4 +1,4 @@
-"""A timer that failed is brought back by an act that is audited, and nothing else about it changes."""
+"""A retry makes a failed timer due again, is audited, and changes nothing else about the timer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTOR = Actor("ann", "test", at(100))
 
 
 async def failed_beat(connection: Connection, max_failures: int = 1, **changes: Any) -> str:
-    """A tick that failed once, and whose cause was mended since."""
+    """A tick that failed once, and whose cause was fixed since."""
     made = await put(connection, **changes)
     stored = await one_row(connection, "select recurrence from tocsin.schedule where id = %s", (made.id,))
     spoilt = "update tocsin.schedule set recurrence = %s where id = %s"
@@ -44,8 +44,8 @@ async def test_a_parked_tick_is_due_at_once_and_fires_what_it_would_have(connect
     assert parked["parked_at"] == at(10)
     found = await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
     assert (found["attempts"], found["name"]) == (1, "beat")
-    mended = {"fire_at": at(100), "attempts": 0, "last_error": None, "parked_at": None}
-    assert await timer(connection) == {**parked, **mended}
+    retried = {"fire_at": at(100), "attempts": 0, "last_error": None, "parked_at": None}
+    assert await timer(connection) == {**parked, **retried}
     term = await begin_term(connection, "test")
     assert (await term.run_once(at(100))).fires == 1
     assert await fired(connection) == [("beat", at(10))]

@@ -1,4 +1,4 @@
-"""An edit is judged by what it says, not by what it replaces."""
+"""An edit is checked on its own, without the anchor of the schedule that it replaces."""
 
 from __future__ import annotations
 

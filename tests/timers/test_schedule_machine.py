@@ -59,8 +59,8 @@ STEPS = 25
 Result = TypeVar("Result")
 
 
-class House:
-    """What the examples share: one database, one event loop, and an owner for each example."""
+class Instance:
+    """Shared by the examples: one database, one event loop, and an owner for each example."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -94,12 +94,12 @@ class CrashedError(Exception):
 class Leader:
     """A term on a session of its own, which can be lost at a named point."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
         self._crash_at: str | None = None
-        self._session = house.run(house.open_session("leader"))
+        self._session = instance.run(instance.open_session("leader"))
         self._pid = self._session.info.backend_pid
-        self.term: Term = house.run(begin_term(self._session, "machine", hook=self._hook))
+        self.term: Term = instance.run(begin_term(self._session, "machine", hook=self._hook))
 
     async def _hook(self, point: str) -> None:
         if point == self._crash_at:
@@ -107,12 +107,12 @@ class Leader:
             raise CrashedError
 
     def fires(self, now: datetime) -> None:
-        self._house.run(drain(self.term, now, most=1000))
+        self._instance.run(drain(self.term, now, most=1000))
 
     def is_refused(self, now: datetime) -> bool:
         """Try one batch as a leader that was superseded."""
         try:
-            batch = self._house.run(self.term.run_once(now))
+            batch = self._instance.run(self.term.run_once(now))
         except (Deposed, psycopg.OperationalError):
             return True
         assert batch.timers == 0
@@ -122,7 +122,7 @@ class Leader:
         """Lose the session at the point; true if the batch was committed before."""
         self._crash_at = point
         try:
-            self._house.run(self.term.run_once(now))
+            self._instance.run(self.term.run_once(now))
         except (CrashedError, psycopg.Error):
             return False
         finally:
@@ -130,13 +130,16 @@ class Leader:
         return True
 
     def end(self) -> None:
-        """Until the server knows, a lost session would still hold its rows, and the next scan would skip them."""
-        self._house.run(self._session.close())
-        self._house.run(eventually(self._gone, "the server ended the leader's session", within=60))
+        """Close the session, and wait for the server to end it.
+
+        Until then it would hold its row locks, and the next scan would skip those rows.
+        """
+        self._instance.run(self._session.close())
+        self._instance.run(eventually(self._gone, "the server ended the leader's session", within=60))
 
     async def _gone(self) -> bool:
-        found = "select pid from pg_stat_activity where pid = %s"
-        return not await all_rows(self._house.connection, found, (self._pid,))
+        query = "select pid from pg_stat_activity where pid = %s"
+        return not await all_rows(self._instance.connection, query, (self._pid,))
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -158,10 +161,10 @@ HALF_SECONDS = st.integers(1, 120).map(lambda halves: halves * SECOND / 2)
 
 
 class Schedules(RuleBasedStateMachine):
-    def __init__(self, house: House) -> None:
+    def __init__(self, instance: Instance) -> None:
         super().__init__()
-        self.house = house
-        self.owner = house.new_owner()
+        self.instance = instance
+        self.owner = instance.new_owner()
         self.now = T0
         self.model: dict[str, Modelled] = {}
         self.leader: Leader | None = None
@@ -169,16 +172,16 @@ class Schedules(RuleBasedStateMachine):
 
     @initialize(policy=POLICIES, shape=SHAPES)
     def begin(self, policy: Policy, shape: str) -> None:
-        heads = self.house.run(
-            all_rows(self.house.connection, "select coalesce(max(seq), 0) as head from tocsin.event")
+        heads = self.instance.run(
+            all_rows(self.instance.connection, "select coalesce(max(seq), 0) as head from tocsin.event")
         )
         self.first_seq = heads[0]["head"] + 1
-        self.leader = Leader(self.house)
+        self.leader = Leader(self.instance)
         # From the start there is something to fire, to miss and to disturb.
         self.put_wanted("a", Wanted("every 10s", self.now, policy, 0))
         self.put_wanted("b", Wanted(shape, self.now + 45 * SECOND, policy, 0))
 
-    # What people do.
+    # Acts of an operator.
 
     @rule(name=NAMES, shape=SHAPES, policy=POLICIES, tag=st.integers(0, 1), seconds=st.integers(-20, 120))
     def put(self, name: str, shape: str, policy: Policy, tag: int, seconds: int) -> None:
@@ -202,7 +205,7 @@ class Schedules(RuleBasedStateMachine):
             grace=policy.grace,
             max_catch_up=policy.max_catch_up,
         )
-        self.acted(put_schedule(self.house.connection, spec, self.actor), self.model_put(name, wanted))
+        self.acted(put_schedule(self.instance.connection, spec, self.actor), self.model_put(name, wanted))
 
     def model_put(self, name: str, wanted: Wanted) -> str | None:
         row = self.model.get(name)
@@ -221,17 +224,17 @@ class Schedules(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def pause(self, name: str) -> None:
-        work = pause_schedule(self.house.connection, self.owner, name, self.actor)
+        work = pause_schedule(self.instance.connection, self.owner, name, self.actor)
         self.acted(work, self.model_status(name, "paused", {"active"}, {"paused"}))
 
     @rule(name=NAMES)
     def resume(self, name: str) -> None:
-        work = resume_schedule(self.house.connection, self.owner, name, self.actor)
+        work = resume_schedule(self.instance.connection, self.owner, name, self.actor)
         self.acted(work, self.model_status(name, "active", {"paused"}, {"active"}))
 
     @rule(name=NAMES)
     def cancel(self, name: str) -> None:
-        work = cancel_schedule(self.house.connection, self.owner, name, self.actor)
+        work = cancel_schedule(self.instance.connection, self.owner, name, self.actor)
         finished = {"fired", "ended", "cancelled"}
         self.acted(work, self.model_status(name, "cancelled", {"active", "paused"}, finished))
 
@@ -246,7 +249,7 @@ class Schedules(RuleBasedStateMachine):
     def acted(self, work: Coroutine[Any, Any, PutResult], expected: str | None) -> None:
         """`expected` is the outcome; None says that it is refused."""
         try:
-            outcome: str | None = self.house.run(work).outcome
+            outcome: str | None = self.instance.run(work).outcome
         except Refused:
             outcome = None
         assert outcome == expected
@@ -255,7 +258,7 @@ class Schedules(RuleBasedStateMachine):
     def actor(self) -> Actor:
         return Actor("tester", "machine", self.now)
 
-    # What time and fate do.
+    # Time passes; clocks fail and take over.
 
     @rule(by=HALF_SECONDS)
     def advance(self, by: timedelta) -> None:
@@ -267,7 +270,7 @@ class Schedules(RuleBasedStateMachine):
         if self.leader is not None:
             self.leader.end()
         self.now += by
-        self.leader = Leader(self.house)
+        self.leader = Leader(self.instance)
         self.fire()
 
     @precondition(lambda self: self.leader is not None)
@@ -298,8 +301,8 @@ class Schedules(RuleBasedStateMachine):
         self.now += by
         old = self.leader
         if not ended:
-            self.house.run(all_rows(self.house.connection, FORGET_THE_HOLDER))
-        self.leader = Leader(self.house)
+            self.instance.run(all_rows(self.instance.connection, FORGET_THE_HOLDER))
+        self.leader = Leader(self.instance)
         if old is not None:
             assert old.is_refused(self.now) or not (self.due() or ended)
             old.end()
@@ -327,15 +330,17 @@ class Schedules(RuleBasedStateMachine):
     def due(self) -> list[Modelled]:
         return [row for row in self.model.values() if row.due(self.now)]
 
-    # What must hold after every step.
+    # Invariants after every step.
 
     @invariant()
     def every_occurrence_ends_exactly_once(self) -> None:
-        found = self.house.run(all_rows(self.house.connection, EVENTS, (self.first_seq,)))
-        assert [event["seq"] for event in found] == [self.first_seq + n for n in range(len(found))]
-        assert len({event["id"] for event in found}) == len(found)
+        recorded_events = self.instance.run(all_rows(self.instance.connection, EVENTS, (self.first_seq,)))
+        assert [event["seq"] for event in recorded_events] == [
+            self.first_seq + n for n in range(len(recorded_events))
+        ]
+        assert len({event["id"] for event in recorded_events}) == len(recorded_events)
         recorded: dict[str, list[Record]] = defaultdict(list)
-        for event in found:
+        for event in recorded_events:
             recorded[event["schedule"]].append(as_record(event))
         for name, row in self.model.items():
             assert_each_once(row.promises, recorded[name])
@@ -343,21 +348,21 @@ class Schedules(RuleBasedStateMachine):
         assert set(recorded) <= set(self.model)
 
     @invariant()
-    def the_schedules_stand_as_they_should(self) -> None:
-        found = self.house.run(list_schedules(self.house.connection, owner=self.owner))
-        stand = {
-            one["name"]: (one["status"], one["generation"], one["nominal_at"], one["last_occurrence"])
-            for one in found
+    def every_schedule_has_the_state_of_its_model(self) -> None:
+        rows = self.instance.run(list_schedules(self.instance.connection, owner=self.owner))
+        states = {
+            row["name"]: (row["status"], row["generation"], row["nominal_at"], row["last_occurrence"])
+            for row in rows
         }
-        assert stand == {
+        assert states == {
             name: (row.status, row.generation, row.next_at, row.done) for name, row in self.model.items()
         }
-        assert self.house.run(all_rows(self.house.connection, UNKNOWN)) == []
+        assert self.instance.run(all_rows(self.instance.connection, UNKNOWN)) == []
 
     def teardown(self) -> None:
         if self.leader is not None:
             self.leader.end()
-        self.house.run(all_rows(self.house.connection, "delete from tocsin.timer returning ref"))
+        self.instance.run(all_rows(self.instance.connection, "delete from tocsin.timer returning ref"))
 
 
 EVENTS = "select seq, id, type, schedule, ts, payload from tocsin.event where seq >= %s order by seq"
@@ -366,15 +371,15 @@ FORGET_THE_HOLDER = "update tocsin.log_head set holder_pid = null returning epoc
 
 
 def test_every_occurrence_ends_exactly_once_whatever_happens(settings: Settings) -> None:
-    house = House(settings)
+    instance = Instance(settings)
 
-    class InThisHouse(Schedules):
+    class SchedulesOfInstance(Schedules):
         def __init__(self) -> None:
-            super().__init__(house)
+            super().__init__(instance)
 
     try:
         run_state_machine_as_test(
-            InThisHouse,
+            SchedulesOfInstance,
             settings=hypothesis_settings(
                 max_examples=EXAMPLES,
                 stateful_step_count=STEPS,
@@ -387,4 +392,4 @@ def test_every_occurrence_ends_exactly_once_whatever_happens(settings: Settings)
             ),
         )
     finally:
-        house.close()
+        instance.close()

@@ -199,7 +199,7 @@ async def test_two_adds_of_one_schedule_make_one(
 async def test_edits_while_the_clock_fires_never_deadlock_and_never_fire_twice(
     connection: Connection, editor: Connection
 ) -> None:
-    """Each of forty one-shots is either cancelled or fired, whoever gets there first."""
+    """Each of forty one-shots is either cancelled or fired, by the transaction that locks its row first."""
     for number in range(40):
         await put_schedule(connection, replace(ONCE, name=f"once-{number}"), Actor("ann", "test", T0))
         await put_schedule(connection, replace(BEAT, name=f"beat-{number}"), Actor("ann", "test", T0))

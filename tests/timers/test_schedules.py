@@ -190,7 +190,7 @@ async def test_a_schedule_that_is_not_there_is_named(connection: Connection) -> 
 
 
 async def test_what_is_done_is_never_armed_again(connection: Connection) -> None:
-    """A clock that ran ahead fired an hour of beats; then it was set back, and somebody edits."""
+    """A clock that ran ahead fired an hour of beats. It was then set back, and the schedule was edited."""
     await put_schedule(connection, BEAT, actor())
     hour = timedelta(hours=1)
     await connection.execute(

@@ -110,7 +110,7 @@ async def test_cancelling_one_of_an_owner_of_a_type_and_counting(connection: Con
         await once(connection, name, LATER)
     assert await call(connection, "select tocsin.schedule_cancel('svc', 'a')") is True
     assert await call(connection, "select tocsin.schedule_cancel('svc', 'a')") is False
-    assert await call(connection, "select tocsin.schedule_cancel('svc', 'nobody')") is False
+    assert await call(connection, "select tocsin.schedule_cancel('svc', 'missing')") is False
     assert await call(connection, "select tocsin.schedule_cancel_all(type => 'other')") == 0
     assert await call(connection, "select tocsin.schedule_cancel_all(owner => 'svc')") == 2
     term = await begin_term(connection, "test")

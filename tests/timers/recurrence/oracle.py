@@ -1,4 +1,4 @@
-"""An independent judge of cron recurrences: it looks at every minute, and shares no code with the product.
+"""An independent oracle of cron recurrences, which checks every minute and shares no code with the product.
 
 Guarantee: `expected` gives the fires of an expression around one change of the clocks, found by reading the
 wall clock at each UTC minute of the window. Gaps and folds are what that table shows: a wall time

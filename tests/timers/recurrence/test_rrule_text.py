@@ -93,7 +93,7 @@ def test_rules_that_are_wrong_are_refused_with_a_hint(text: str, hint: str) -> N
 
 
 @pytest.mark.parametrize("number", range(len(SLOW_ELSEWHERE)))
-def test_rules_that_would_search_for_ever_are_refused_at_once(number: int) -> None:
+def test_rules_that_would_search_forever_are_refused_at_once(number: int) -> None:
     started = time.process_time()
     with pytest.raises(InvalidInput) as refused:
         parse(rrule=SLOW_ELSEWHERE[number], dtstart="2026-01-01T00:00")

@@ -24,7 +24,7 @@ def test_the_next_transition_is_strictly_after_and_up_to_the_end() -> None:
     assert following == datetime(2027, 3, 14, 7, tzinfo=UTC)
 
 
-def test_fixed_zones_and_the_edges_of_the_calendar_have_none() -> None:
+def test_fixed_zones_and_the_ends_of_the_calendar_have_no_transitions() -> None:
     assert transitions("UTC", 2026) == ()
     assert transitions("America/New_York", 9999) == ()
     assert transitions("America/New_York", 1) == ()

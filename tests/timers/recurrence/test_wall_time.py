@@ -163,7 +163,7 @@ def test_the_shortest_distance_counts_changes_of_the_clocks(
         ("America/Guatemala", "30 23 30 9 *", datetime(2006, 10, 1, 4, 30, tzinfo=UTC), "23:30 comes twice"),
     ],
 )
-def test_a_change_of_the_clocks_at_the_edge_of_a_month_is_seen(
+def test_a_change_of_the_clocks_at_the_start_or_end_of_a_month_is_found(
     tz: str, cron: str, at: datetime, note: str
 ) -> None:
     found = parse(cron=cron, tz=tz).occurrence_after(at - timedelta(hours=12))

@@ -126,8 +126,8 @@ def test_a_stored_channel_has_references_and_no_secret() -> None:
             "1:78: 'email.to' of channel 'ops' is too short: it needs at least 1",
         ),
         (
-            "email: {smtp: {host: m.example}, from: a@b.example, to: [nobody]}",
-            "1:79: 'email.to.0' of channel 'ops': 'nobody' is not a mail address: "
+            "email: {smtp: {host: m.example}, from: a@b.example, to: [nomail]}",
+            "1:79: 'email.to.0' of channel 'ops': 'nomail' is not a mail address: "
             "write ops@example.com or Name <ops@example.com>",
         ),
         (
