@@ -69,7 +69,7 @@ async def assert_whole(settings: Settings, connection: Connection) -> list[dict[
     return found
 
 
-async def test_commits_that_postgres_lost_become_a_gap_and_the_log_goes_on_behind_them(
+async def test_commits_that_postgres_lost_become_a_gap_and_the_log_continues_after_them(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 6)
@@ -103,7 +103,7 @@ async def test_commits_that_postgres_lost_become_a_gap_and_the_log_goes_on_behin
 
 
 @pytest.mark.parametrize("grown", [1, 3, 4, 5, 9, 30])
-async def test_records_written_since_the_restore_are_moved_behind_the_stream_in_their_order(
+async def test_records_written_since_the_restore_are_moved_after_the_stream_in_their_order(
     settings: Settings, connection: Connection, grown: int
 ) -> None:
     await append(connection, 6)
@@ -124,7 +124,7 @@ async def test_records_written_since_the_restore_are_moved_behind_the_stream_in_
     assert found[10 + grown]["data"]["moved_by"] == 4
 
 
-async def test_a_message_of_a_stranger_is_stepped_over_in_the_middle_of_a_commit(
+async def test_a_foreign_message_in_the_middle_of_a_commit_is_skipped(
     settings: Settings, connection: Connection
 ) -> None:
     async with live(settings) as publisher:
@@ -140,7 +140,7 @@ async def test_a_message_of_a_stranger_is_stepped_over_in_the_middle_of_a_commit
     assert found[4:6] == [{"id": 7}, {"id": 8}]
 
 
-async def test_rules_applied_since_the_restore_hold_from_where_their_event_went(
+async def test_rules_applied_since_the_restore_are_in_force_from_the_new_seq_of_their_event(
     settings: Settings, connection: Connection
 ) -> None:
     await put(connection, action("tell"))
@@ -157,8 +157,8 @@ async def test_rules_applied_since_the_restore_hold_from_where_their_event_went(
         )
     await adopt_now(settings, connection)
     assert await versions(connection) == [("action", "tell", 1, 1, 6), ("action", "tell", 2, 6, None)]
-    switches = await all_rows(connection, "select rules_seq, seq from tocsin.rule_cutover order by 1")
-    assert [(row["rules_seq"], row["seq"]) for row in switches] == [(1, 77), (6, 77), (9, 77)]
+    cutovers = await all_rows(connection, "select rules_seq, seq from tocsin.rule_cutover order by 1")
+    assert [(row["rules_seq"], row["seq"]) for row in cutovers] == [(1, 77), (6, 77), (9, 77)]
     assert (await assert_whole(settings, connection))[5]["type"] == "rules-applied"
 
 
@@ -236,7 +236,7 @@ async def test_a_second_loss_does_not_touch_the_first(settings: Settings, connec
     await assert_whole(settings, connection)
 
 
-async def test_a_gap_that_lies_among_what_is_moved_moves_along(
+async def test_a_gap_among_moved_records_is_moved_with_them(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 4)
@@ -255,7 +255,7 @@ async def test_a_gap_that_lies_among_what_is_moved_moves_along(
     ]
 
 
-async def test_a_hole_is_accepted_where_the_publisher_stands_or_where_it_has_been(
+async def test_a_hole_is_accepted_at_the_position_of_the_publisher_or_before_it(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 10)
@@ -303,7 +303,7 @@ async def test_messages_that_the_stream_lost_are_not_a_loss_of_the_log(
     assert await loss_of(settings, connection) is None
 
 
-async def test_a_decision_that_came_too_late_changes_nothing(
+async def test_an_adopt_of_an_outdated_loss_changes_nothing(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 6)
@@ -319,9 +319,7 @@ async def test_a_decision_that_came_too_late_changes_nothing(
     assert len(await LogReader(connection).gaps()) == 1
 
 
-async def test_writers_do_not_notice_that_the_log_moves_under_them(
-    settings: Settings, connection: Connection
-) -> None:
+async def test_writers_continue_while_the_log_is_moved(settings: Settings, connection: Connection) -> None:
     await append(connection, 20)
     await append(connection, 30)
     await publish_all(settings)
@@ -338,7 +336,7 @@ async def test_writers_do_not_notice_that_the_log_moves_under_them(
     assert len(found) == 50 + committed + 1
 
 
-async def test_the_stream_is_compared_where_both_still_have_something(
+async def test_log_and_stream_are_compared_in_the_range_that_both_have(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 6)
@@ -381,12 +379,14 @@ FOLLOWS_THE_STREAM = {
 }
 
 
-async def test_it_is_known_of_every_seq_whether_adopting_moves_it(connection: Connection) -> None:
+async def test_every_column_with_a_seq_is_listed_as_moved_or_kept(connection: Connection) -> None:
     rows = await all_rows(
         connection,
         "select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid"
         " where c.relnamespace = 'tocsin'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition"
         " and a.attname ~ 'seq' and a.attnum > 0 and not a.attisdropped",
     )
-    known = MOVED | FOLLOWS_THE_STREAM
-    assert {row["name"] for row in rows} - known == set(), "say here, and in tocsin.move_records, which it is"
+    listed = MOVED | FOLLOWS_THE_STREAM
+    assert {row["name"] for row in rows} - listed == set(), (
+        "list it here, and in tocsin.move_records if it moves"
+    )

@@ -78,7 +78,7 @@ async def connected(settings: Settings) -> AsyncIterator[Client]:
         await bus.close()
 
 
-async def said(connection: Connection) -> list[tuple[str, str]]:
+async def reported_problems(connection: Connection) -> list[tuple[str, str]]:
     return [
         (row["type"], row["payload"]["problem"])
         for row in await events(connection)
@@ -98,7 +98,7 @@ async def test_a_sound_stream_is_reported_in_numbers(
     assert (report.lag_s, report.problem) == (0.0, None)
     assert 8 <= (report.compared or 0) <= 16
     assert report.age_s is not None
-    assert await said(connection) == []
+    assert await reported_problems(connection) == []
 
 
 async def test_an_empty_log_has_nothing_to_compare(
@@ -156,20 +156,20 @@ async def test_a_difference_is_reported_once_and_stays_until_that_record_is_righ
         found = await audit(*sample)
         assert found is not None
         assert re.match(f"record-differs {what}", found)
-    assert await said(connection) == [("cdc-differed", "record-differs")]
+    assert await reported_problems(connection) == [("cdc-differed", "record-differs")]
     report = await read_report(connection)
     assert (report.problem, report.seq, report.since is not None) == ("record-differs", 5, True)
     await connection.execute("delete from tocsin.event where seq = 5")
     await connection.execute("insert into tocsin.event select * from kept")
     assert await audit(1, 2) is None
-    assert await said(connection) == [
+    assert await reported_problems(connection) == [
         ("cdc-differed", "record-differs"),
         ("cdc-recovered", "record-differs"),
     ]
     assert (await read_report(connection)).problem is None
 
 
-async def test_messages_of_an_earlier_version_lack_fields_and_are_no_difference(
+async def test_messages_of_an_earlier_version_may_lack_fields(
     settings: Settings, connection: Connection, audit: Auditing
 ) -> None:
     await append(connection, 2)
@@ -179,7 +179,7 @@ async def test_messages_of_an_earlier_version_lack_fields_and_are_no_difference(
     assert await audit(1, 2) is None
 
 
-async def test_tombstones_and_recorded_gaps_are_no_difference(
+async def test_tombstones_and_recorded_gaps_are_not_differences(
     settings: Settings, connection: Connection, audit: Auditing
 ) -> None:
     await append(connection, 4)
@@ -191,14 +191,14 @@ async def test_tombstones_and_recorded_gaps_are_no_difference(
     assert await audit(1, 2, 3, 4) is None
 
 
-async def test_messages_missing_from_the_stream_are_told(
+async def test_messages_missing_from_the_stream_are_reported(
     settings: Settings, connection: Connection, audit: Auditing
 ) -> None:
     await append(connection, 5)
     await publish_all_but(settings, connection, 3)
     for _ in range(2):
         assert "stream-hole " in str(await audit())
-    assert await said(connection) == [("cdc-differed", "stream-hole")]
+    assert await reported_problems(connection) == [("cdc-differed", "stream-hole")]
 
 
 async def test_a_stream_ahead_and_a_hole_ahead_are_found_without_the_publisher(
@@ -217,7 +217,7 @@ async def test_a_stream_ahead_and_a_hole_ahead_are_found_without_the_publisher(
     assert str(await audit(1)).startswith("log-hole record 6 is missing")
 
 
-async def test_a_record_published_between_two_looks_is_no_stream_ahead(
+async def test_a_record_published_between_two_reads_is_not_a_stream_ahead(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each comparison reads the stream before the log."""
@@ -244,7 +244,7 @@ async def test_a_record_published_between_two_looks_is_no_stream_ahead(
     await other.close()
 
 
-async def test_what_expires_from_the_stream_or_is_dropped_from_the_log_is_no_difference(
+async def test_expired_messages_and_dropped_records_are_not_differences(
     settings: Settings, connection: Connection, audit: Auditing
 ) -> None:
     bus = await connect_bus(settings, "test")
@@ -281,7 +281,7 @@ async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_starte
             return min(service.restarts for service in services) >= 2
 
         await eventually(has_stopped_often, "both publishers stop again and again")
-        assert await said(connection) == [("cdc-stopped", "diverged")]
+        assert await reported_problems(connection) == [("cdc-stopped", "diverged")]
         report = await read_report(connection)
         assert (report.problem, "`tocsin cdc adopt`" in (report.remedy or "")) == ("diverged", True)
         assert await last_sequence(settings) == 8
@@ -291,7 +291,10 @@ async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_starte
         await adopt(LogReader(connection), settings, loss, Actor("ann", "test", T0))
 
         async def has_recovered() -> bool:
-            return await said(connection) == [("cdc-stopped", "diverged"), ("cdc-recovered", "diverged")]
+            return await reported_problems(connection) == [
+                ("cdc-stopped", "diverged"),
+                ("cdc-recovered", "diverged"),
+            ]
 
         await eventually(has_recovered, "the next audit finds it fixed")
 
@@ -314,11 +317,11 @@ async def test_a_hole_of_the_log_is_reported_until_it_is_accepted(
 
         await eventually(has_stopped_often, "the publisher stops at the hole")
         # Between its starts it leads and audits: the hole ahead of it is not taken for fixed.
-        assert await said(connection) == [("cdc-stopped", "log-hole")]
+        assert await reported_problems(connection) == [("cdc-stopped", "log-hole")]
         await connection.execute("select tocsin.record_gap(3, 3, 'lost', 'ann')")
 
         async def has_recovered() -> bool:
-            return ("cdc-recovered", "log-hole") in await said(connection)
+            return ("cdc-recovered", "log-hole") in await reported_problems(connection)
 
         await eventually(has_recovered, "the gap is passed")
 
@@ -332,7 +335,7 @@ async def test_a_wrongly_configured_stream_is_reported_until_it_is_fixed(
         async with running(Service("cdc", Publisher(settings).run)):
 
             async def is_reported() -> bool:
-                return await said(connection) == [("cdc-stopped", "stream-refused")]
+                return await reported_problems(connection) == [("cdc-stopped", "stream-refused")]
 
             await eventually(is_reported, "the refusal is reported")
             assert "max_msgs=100, tocsin needs -1" in ((await read_report(connection)).detail or "")
@@ -348,7 +351,7 @@ async def test_a_wrongly_configured_stream_is_reported_until_it_is_fixed(
 async def test_a_problem_that_turns_into_another_is_reported_as_both(connection: Connection) -> None:
     for problem in ("diverged", "diverged", "log-hole", None, None, "diverged"):
         await report_problem(connection, problem, "detail")
-    assert await said(connection) == [
+    assert await reported_problems(connection) == [
         ("cdc-stopped", "diverged"),
         ("cdc-stopped", "log-hole"),
         ("cdc-recovered", "log-hole"),

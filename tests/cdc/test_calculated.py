@@ -20,7 +20,7 @@ select tocsin.append(
 """
 
 
-async def test_they_take_the_last_seqs_of_their_transaction(connection: Connection) -> None:
+async def test_calculated_datapoints_take_the_last_seqs_of_their_transaction(connection: Connection) -> None:
     for last in (2, 4):
         assert (await (await connection.execute(APPEND)).fetchone()) == (last,)
     found = await LogReader(connection).read(0, 10)
@@ -33,7 +33,9 @@ async def test_they_take_the_last_seqs_of_their_transaction(connection: Connecti
     assert await LogReader(connection).id_at(2) == found[1].id
 
 
-async def test_they_are_published_on_their_own_subject(settings: Settings, connection: Connection) -> None:
+async def test_calculated_datapoints_are_published_on_their_own_subject(
+    settings: Settings, connection: Connection
+) -> None:
     await connection.execute(APPEND)
     async with running(Service("cdc", Publisher(settings).run)):
         event, calculated = await read_stream(settings, 2)

@@ -1,4 +1,4 @@
-"""A chunk is proven by the acknowledgement of its last message, of its own and with the expected sequence."""
+"""The acknowledgement of its last message, with the expected sequence, proves that a chunk is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as the same record, and how a difference is called."""
+"""Messages that equal a record of the log, and the texts of the differences."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TOMBSTONE = {
     ],
     ids=["the same bytes", "another order", "an older form", "a tombstone"],
 )
-def test_these_are_the_same(found: StoredMessage) -> None:
+def test_equal_messages_have_no_difference(found: StoredMessage) -> None:
     assert difference(EXPECTED, found) is None
 
 
@@ -64,15 +64,17 @@ def test_these_are_the_same(found: StoredMessage) -> None:
         (stored(without("data", "source")), "the body differs in data, source"),
     ],
 )
-def test_these_are_not(found: StoredMessage | None, what: str) -> None:
+def test_different_messages_have_a_difference_that_names_the_cause(
+    found: StoredMessage | None, what: str
+) -> None:
     assert str(difference(EXPECTED, found)).startswith(what)
 
 
-def test_a_message_without_a_record_and_a_place_without_either_are_differences() -> None:
+def test_a_message_without_a_record_and_a_seq_without_either_are_differences() -> None:
     assert difference(None, stored()) == "the log has no record, the stream has a"
     assert difference(None, None) == "neither the log nor the stream has it"
 
 
 @pytest.mark.parametrize("body", [None, b"", b"no json", b"3", b'{"ID": 1}', b"\xff"])
-def test_whatever_a_stranger_published_has_a_name(body: bytes | None) -> None:
+def test_a_foreign_message_is_described_as_not_a_record(body: bytes | None) -> None:
     assert id_of(body) == "a message that is not a record"

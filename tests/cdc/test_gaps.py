@@ -1,4 +1,4 @@
-"""A hole that was accepted is passed over, and tombstones take its sequences; any other stops the publisher."""
+"""The publisher fills an accepted hole with tombstones and stops at any other hole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shape(found: list[dict[str, object]]) -> list[str]:
     return [str(body["type"]) for body in found]
 
 
-async def test_partitions_dropped_before_they_were_published_are_said_and_passed(
+async def test_partitions_dropped_before_they_were_published_are_recorded_and_skipped(
     settings: Settings, connection: Connection
 ) -> None:
     await small_partitions(connection, 10)
@@ -60,8 +60,8 @@ async def test_partitions_dropped_before_they_were_published_are_said_and_passed
         "until_seq": 19,
     }
     # Said as an event and in the audit, once.
-    (told,) = [body for body in found if body["type"] == "log-gap-recorded"]
-    assert (told["origin"], told["data"]["from"], told["data"]["until"]) == ("derived", 6, 19)
+    (gap_event,) = [body for body in found if body["type"] == "log-gap-recorded"]
+    assert (gap_event["origin"], gap_event["data"]["from"], gap_event["data"]["until"]) == ("derived", 6, 19)
     (actor,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
     assert actor == {"who": "cdc", "verb": "record-gap", "kind": "log", "name": settings.stream}
 
@@ -105,9 +105,7 @@ async def test_an_accepted_hole_is_filled_with_tombstones_of_the_same_ids_each_t
     assert before[5]["kind"] == "gap"
 
 
-async def test_the_next_leader_finds_its_place_inside_a_gap(
-    settings: Settings, connection: Connection
-) -> None:
+async def test_the_next_leader_resumes_inside_a_gap(settings: Settings, connection: Connection) -> None:
     await append(connection, 2)
     await connection.execute("update tocsin.log_head set floor = 22")
     await record_gap(connection, settings, 3, 22, "lost", ACTOR)

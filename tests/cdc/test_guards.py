@@ -155,7 +155,7 @@ async def test_a_role_with_every_right_on_every_table_cannot_write_the_log(
     await stranger.close()
 
 
-async def test_a_partition_made_later_is_guarded_too(settings: Settings, connection: Connection) -> None:
+async def test_a_partition_created_later_is_guarded_too(settings: Settings, connection: Connection) -> None:
     await connection.execute("select tocsin.extend_log(5)")
     await connection.execute("grant usage on schema tocsin to stranger")
     await connection.execute("grant insert, truncate on tocsin.event_5000000 to stranger")
@@ -238,7 +238,7 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
         await drop_roles(owned)
 
 
-async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_says_what_it_may_not_drop(
+async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports_what_it_may_not_drop(
     owned: Settings,
 ) -> None:
     superuser = await as_role(owned, "postgres")

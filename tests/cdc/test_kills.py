@@ -24,7 +24,7 @@ async def wait_for_lines(process: Process, count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [20260302])
-async def test_two_publishers_killed_again_and_again_lose_and_double_nothing(
+async def test_two_publishers_that_are_killed_repeatedly_lose_and_duplicate_nothing(
     settings: Settings, connection: Connection, seed: int
 ) -> None:
     print(f"seed {seed}")  # noqa: T201

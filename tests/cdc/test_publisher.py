@@ -26,7 +26,7 @@ from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
 
-async def test_a_fire_arrives_in_the_stream_with_the_id_of_its_row(
+async def test_a_fire_is_in_the_stream_with_the_id_of_its_row(
     settings: Settings, connection: Connection
 ) -> None:
     await put_schedule(connection, ScheduleSpec("beat", {"every": "10s"}), Actor("tester", "test", T0))
@@ -79,7 +79,7 @@ async def test_odd_names_and_owners_are_encoded_in_the_subject_and_whole_in_the_
     assert {message.subject.count(".") for message in stored} == {6}
 
 
-async def test_the_stream_is_made_with_an_empty_log(settings: Settings, connection: Connection) -> None:
+async def test_the_stream_is_created_for_an_empty_log(settings: Settings, connection: Connection) -> None:
     async with live(settings) as publisher:
         assert not await publisher.step()
         assert publisher.publisher.position == 0

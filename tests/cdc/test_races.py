@@ -1,4 +1,4 @@
-"""Two publishers at once, and publishers cut off at any point: nothing lost, doubled or out of order."""
+"""Two publishers at once, and publishers cut off at any point: nothing is lost, duplicated or out of order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def cut_off(work: Coroutine[Any, Any, None], passes: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_a_publisher_cancelled_anywhere_is_taken_up_by_the_next(
+async def test_the_next_publisher_continues_after_one_that_was_cancelled_anywhere(
     settings: Settings, connection: Connection, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -111,7 +111,7 @@ async def test_a_publisher_cancelled_anywhere_is_taken_up_by_the_next(
     await published(settings, connection)
 
 
-async def test_a_publisher_at_work_while_another_resumes_is_no_false_alarm(
+async def test_a_publisher_that_resumes_beside_another_reports_no_difference(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with live(settings) as first, live(settings) as second:

@@ -53,9 +53,7 @@ async def test_old_actions_do_not_start_again_and_new_ones_do(
     assert len(world.keys) == len(set(world.keys)) == 4
 
 
-async def test_a_publisher_that_is_quicker_does_not_stop_a_rebuild(
-    settings: Settings, connection: Connection
-) -> None:
+async def test_a_faster_publisher_does_not_stop_a_rebuild(settings: Settings, connection: Connection) -> None:
     await append(connection, 50)
 
     class Overtaken(LogReader):
@@ -77,7 +75,7 @@ async def test_a_publisher_that_is_quicker_does_not_stop_a_rebuild(
     assert len(await published(settings, connection)) == 51
 
 
-async def test_a_rebuild_says_how_many_sequences_tombstones_will_take(
+async def test_the_plan_of_a_rebuild_counts_the_tombstones(
     settings: Settings, connection: Connection
 ) -> None:
     for _ in range(6):

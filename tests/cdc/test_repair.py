@@ -1,4 +1,4 @@
-"""Damage done for real: a stream that is lost, behind, ahead or different; a log with a hole."""
+"""The publisher after real damage: a stream that is lost, behind, ahead or different; a log with a hole."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_stream_created_again_begins_at_the_first_seq_that_the_log_still
     assert [message.seq for message in await published(settings, connection)] == [7, 8, 9, 10]
 
 
-async def test_a_stream_for_a_log_whose_records_were_all_dropped_goes_on_at_the_head(
+async def test_a_stream_for_a_log_without_records_continues_at_the_head(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 4)
@@ -157,7 +157,7 @@ async def test_a_stream_ahead_of_the_log_stops_the_publisher_and_nothing_is_writ
     assert await last_sequence(settings) == 10
 
 
-async def test_a_restored_log_that_has_grown_past_the_stream_is_noticed(
+async def test_a_restored_log_that_has_grown_past_the_stream_is_detected(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 6)
@@ -170,7 +170,7 @@ async def test_a_restored_log_that_has_grown_past_the_stream_is_noticed(
     assert await last_sequence(settings) == 10
 
 
-async def test_a_strangers_message_stops_the_publisher_instead_of_hiding_a_record(
+async def test_a_foreign_message_stops_the_publisher_instead_of_hiding_a_record(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 2)
@@ -183,7 +183,9 @@ async def test_a_strangers_message_stops_the_publisher_instead_of_hiding_a_recor
     assert await last_sequence(settings) == 3
 
 
-async def test_a_stranger_is_noticed_by_an_idle_publisher(settings: Settings, connection: Connection) -> None:
+async def test_an_idle_publisher_detects_a_foreign_message(
+    settings: Settings, connection: Connection
+) -> None:
     await append(connection, 1)
     service = Service("cdc", Publisher(settings).run)
     async with running(service):
@@ -197,7 +199,7 @@ async def test_a_stranger_is_noticed_by_an_idle_publisher(settings: Settings, co
         await eventually(has_stopped, "the publisher stops and says why")
 
 
-async def test_a_stream_that_forgot_everything_during_an_outage_goes_on_where_it_was(
+async def test_a_stream_whose_messages_all_expired_during_an_outage_continues_at_its_sequence(
     settings: Settings, connection: Connection
 ) -> None:
     """Retention shorter than the outage: the messages are gone, the last sequence is not."""
@@ -239,7 +241,7 @@ async def drain_until_idle(publisher: Live) -> list[str]:
     return stored
 
 
-async def test_a_record_larger_than_nats_accepts_leaves_a_tombstone_and_the_log_goes_on(
+async def test_a_record_larger_than_nats_accepts_becomes_a_tombstone_and_the_log_continues(
     settings: Settings, connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.embedded.nats._MAX_PAYLOAD_BYTES", 65_536)
@@ -263,7 +265,7 @@ async def test_a_record_larger_than_nats_accepts_leaves_a_tombstone_and_the_log_
     assert (tombstone["seq"], "nats accepts 65536" in tombstone["data"]["reason"]) == (len(sizes), True)
 
 
-async def test_a_record_that_cannot_be_read_leaves_a_tombstone_and_the_log_goes_on(
+async def test_a_record_that_cannot_be_read_becomes_a_tombstone_and_the_log_continues(
     settings: Settings, connection: Connection
 ) -> None:
     await append(connection, 9)
@@ -276,7 +278,7 @@ async def test_a_record_that_cannot_be_read_leaves_a_tombstone_and_the_log_goes_
     assert kinds == ["event"] * 3 + ["tombstone"] + ["event"] * 4 + ["tombstone"]
 
 
-async def test_a_stream_that_refuses_for_good_is_asked_ever_more_slowly(
+async def test_a_stream_that_keeps_rejecting_is_retried_more_and_more_slowly(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []

@@ -58,7 +58,7 @@ async def test_the_largest_record_makes_an_envelope_of_at_most_256_kb_and_arrive
     ],
     ids=lambda changed: next(iter(changed)),
 )
-async def test_what_would_not_fit_is_refused_when_it_is_appended(
+async def test_a_record_that_is_too_large_is_refused_when_it_is_appended(
     connection: Connection, changed: dict[str, object]
 ) -> None:
     given = {"ts": T0, "origin": "caused", "type": "noted", **changed}
@@ -66,7 +66,7 @@ async def test_what_would_not_fit_is_refused_when_it_is_appended(
         await append_events(connection, [NewEvent(**given)])  # type: ignore[arg-type]
 
 
-async def test_a_body_of_more_than_a_megabyte_that_slips_through_leaves_a_tombstone(
+async def test_a_body_of_more_than_a_megabyte_becomes_a_tombstone(
     settings: Settings, connection: Connection
 ) -> None:
     """As if a later migration had forgotten the check."""

@@ -1,4 +1,4 @@
-"""The stream is made as the chain needs it, and any other configuration is refused by name."""
+"""The stream is created as the chain needs it; an error names each setting that differs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def js(settings: Settings) -> AsyncIterator[JetStreamContext]:
     await bus.close()
 
 
-async def test_a_new_stream_begins_behind_what_the_log_no_longer_has(
+async def test_a_new_stream_begins_after_the_records_that_the_log_no_longer_has(
     settings: Settings, js: JetStreamContext
 ) -> None:
     assert await ensure_stream(js, settings, horizon=42) == 41
@@ -70,12 +70,14 @@ async def test_another_configuration_is_refused_by_name(
     assert any(f" has {name}=" in str(refused.value) for name in changed)
 
 
-async def test_age_and_replicas_are_the_operators_business(settings: Settings, js: JetStreamContext) -> None:
+async def test_an_operator_may_choose_age_and_replicas(settings: Settings, js: JetStreamContext) -> None:
     await js.add_stream(replace(record_stream_config(settings), max_age=7200.0, description="ours"))
     assert await ensure_stream(js, settings, horizon=1) == 0
 
 
-async def test_a_stream_in_the_way_is_named_as_the_reason(settings: Settings, js: JetStreamContext) -> None:
+async def test_a_stream_with_overlapping_subjects_is_named_in_the_error(
+    settings: Settings, js: JetStreamContext
+) -> None:
     other = f"{settings.stream}-other"
     await js.add_stream(StreamConfig(name=other, subjects=[f"{settings.namespace}.>"]))
     try:
@@ -85,7 +87,7 @@ async def test_a_stream_in_the_way_is_named_as_the_reason(settings: Settings, js
         await js.delete_stream(other)
 
 
-async def test_what_nats_cannot_make_is_said_with_its_reason(
+async def test_a_stream_that_nats_cannot_create_is_refused_with_the_reason(
     settings: Settings, js: JetStreamContext
 ) -> None:
     clustered = settings.model_copy(update={"stream_replicas": 3})

@@ -40,7 +40,7 @@ def test_each_nominal_time_ends_exactly_once_under_any_fault(folder: Path) -> No
 
 
 @pytest.mark.timeout(600)
-def test_a_clock_frozen_between_append_and_commit_is_rejected_and_nothing_is_doubled(folder: Path) -> None:
+def test_a_clock_frozen_between_append_and_commit_is_rejected_and_duplicates_nothing(folder: Path) -> None:
     with embedded_servers(folder / "servers", durable=False) as servers:
         settings = settings_of(servers, folder / "clocks")
         firsts = asyncio.run(arm_pulses(settings))

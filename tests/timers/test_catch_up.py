@@ -1,4 +1,4 @@
-"""What a due tick becomes: each occurrence is fired or missed, never both, never neither."""
+"""Catch-up decisions: each occurrence is fired or missed, never both, never neither."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_within_its_grace_a_tick_fires_as_itself(late: timedelta) -> None:
     assert (following(decision), decision.done_until) == (T0 + HOUR, T0)
 
 
-def test_the_next_one_has_its_own_turn_even_when_it_is_due_as_well() -> None:
+def test_the_next_tick_fires_on_its_own_even_when_it_is_due_as_well() -> None:
     policy = Policy(grace=HOUR)
     decision = decide(EVERY_10S, policy, T0 + 10 * SECOND, T0 + 25 * SECOND)
     assert (times(decision), missed(decision)) == ([T0 + 10 * SECOND], None)
@@ -101,7 +101,7 @@ def test_all_fires_at_most_max_catch_up_and_keeps_the_newest() -> None:
     assert decision.missed.reason == "more than max_catch_up, or older than the window"
 
 
-def test_all_within_a_window_misses_what_is_older() -> None:
+def test_all_within_a_window_misses_older_occurrences() -> None:
     decision = decide(HOURLY, Policy("all", window=HOUR), T0, T0 + 3 * HOUR + 10 * MINUTE)
     assert (times(decision), missed(decision)) == ([T0 + 3 * HOUR], (3, T0, T0 + 2 * HOUR))
 
@@ -145,14 +145,14 @@ def test_a_recurrence_that_has_ended_is_settled_up_to_its_end() -> None:
     assert following(decision) is None
 
 
-def test_a_tick_that_the_recurrence_no_longer_knows_still_fires_once() -> None:
+def test_a_tick_that_the_recurrence_no_longer_names_still_fires_once() -> None:
     odd = T0 + 17 * SECOND
     assert times(decide(HOURLY, Policy(), odd, odd)) == [odd]
     late = decide(HOURLY, Policy(), odd, odd + 2 * HOUR)
     assert (times(late), missed(late)) == ([T0 + 2 * HOUR], (2, odd, T0 + HOUR))
 
 
-def test_counting_stops_at_its_limit_and_says_so() -> None:
+def test_counting_stops_at_its_limit_and_reports_at_least() -> None:
     minutely = parse(cron="* * * * *")
     decision = decide(minutely, Policy("none"), T0, T0 + timedelta(days=30))
     assert decision.missed is not None

@@ -53,6 +53,6 @@ def test_a_thousand_schedules_are_spread_over_all_of_it() -> None:
         assert 60 <= len(inside) <= 140
 
 
-def test_owner_and_name_are_not_run_together() -> None:
+def test_the_boundary_between_owner_and_name_changes_the_spread() -> None:
     spread = timedelta(days=1)
     assert spread_of("a", "bc", spread) != spread_of("ab", "c", spread)

@@ -1,3 +1,5 @@
+"""One-shot times in words: each text is one instant after now, or it is refused with a hint."""
+
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -110,14 +112,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "local"), UNDERSTOOD.items())
-def test_what_people_say_becomes_the_instant_they_mean(text: str, local: str) -> None:
+def test_common_phrases_become_the_instants_that_they_mean(text: str, local: str) -> None:
     found = parse_when(text, now=NOW, tz=TZ)
     assert found.tzinfo is UTC
     assert found.astimezone(zone(TZ)).replace(tzinfo=None) == datetime.fromisoformat(local)
 
 
 @pytest.mark.parametrize(("text", "hint"), REFUSED.items(), ids=[ascii(text[:40]) for text in REFUSED])
-def test_what_is_vague_or_past_is_refused_with_a_hint(text: str, hint: str) -> None:
+def test_vague_and_past_times_are_refused_with_a_hint(text: str, hint: str) -> None:
     with pytest.raises(InvalidInput, match=hint) as refused:
         parse_when(text, now=NOW, tz=TZ)
     assert len(str(refused.value)) < 500

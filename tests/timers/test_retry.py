@@ -51,7 +51,7 @@ async def test_a_parked_tick_is_due_at_once_and_fires_what_it_would_have(connect
     assert await fired(connection) == [("beat", at(10))]
 
 
-async def test_the_act_is_audited_with_the_error_that_was_there(connection: Connection) -> None:
+async def test_a_retry_is_audited_with_the_previous_error(connection: Connection) -> None:
     ref = await failed_beat(connection, owner="plant")
     failed = await timer(connection)
     await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
@@ -72,7 +72,7 @@ async def test_the_act_is_audited_with_the_error_that_was_there(connection: Conn
     }
 
 
-async def test_a_timer_that_backs_off_may_be_brought_forward_as_well(connection: Connection) -> None:
+async def test_a_timer_in_backoff_can_be_retried_as_well(connection: Connection) -> None:
     ref = await failed_beat(connection, max_failures=5)
     assert (await timer(connection))["parked_at"] is None
     await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
@@ -93,7 +93,9 @@ async def test_a_timer_of_another_kind_is_named_by_its_key(connection: Connectio
     assert (actor["kind"], actor["owner"], actor["name"]) == ("timer", "", "watchdog/one/00002")
 
 
-async def test_a_schedule_may_be_named_unless_several_have_the_name(connection: Connection) -> None:
+async def test_a_tick_is_found_by_the_name_of_its_schedule_unless_several_have_the_name(
+    connection: Connection,
+) -> None:
     await failed_beat(connection)
     await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
     ids = sorted([await failed_beat(connection, owner="plant"), await failed_beat(connection, owner="mill")])
@@ -107,7 +109,7 @@ async def test_a_schedule_may_be_named_unless_several_have_the_name(connection: 
         await retry_timer(connection, "watchdog", "beat", "00001", ACTOR)
 
 
-async def test_what_is_not_there_or_has_not_failed_is_refused_and_leaves_no_trace(
+async def test_a_missing_or_healthy_timer_is_refused_and_nothing_is_audited(
     connection: Connection,
 ) -> None:
     made = await put(connection)

@@ -13,7 +13,7 @@ T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-async def test_bounds_that_end_before_the_old_anchor_are_no_reason_to_refuse_an_edit(
+async def test_an_edit_with_bounds_before_the_old_anchor_is_accepted(
     connection: Connection,
 ) -> None:
     actor = Actor("tester", "test", T0)

@@ -1,4 +1,4 @@
-"""Schedules under every order of acts, outages, crashes and takeovers: each occurrence ends exactly once (I1).
+"""Schedules under every order of edits, outages, crashes and takeovers: each occurrence ends exactly once (I1).
 
 The model says after every step what the record log and the schedules must hold. The database is real, time is
 virtual, and the examples are the same in every run.
@@ -181,7 +181,7 @@ class Schedules(RuleBasedStateMachine):
         self.put_wanted("a", Wanted("every 10s", self.now, policy, 0))
         self.put_wanted("b", Wanted(shape, self.now + 45 * SECOND, policy, 0))
 
-    # Acts of an operator.
+    # Edits by an operator.
 
     @rule(name=NAMES, shape=SHAPES, policy=POLICIES, tag=st.integers(0, 1), seconds=st.integers(-20, 120))
     def put(self, name: str, shape: str, policy: Policy, tag: int, seconds: int) -> None:
@@ -370,7 +370,7 @@ UNKNOWN = "select * from tocsin.timer where identity is null or identity_at is d
 FORGET_THE_HOLDER = "update tocsin.log_head set holder_pid = null returning epoch"
 
 
-def test_every_occurrence_ends_exactly_once_whatever_happens(settings: Settings) -> None:
+def test_every_occurrence_ends_exactly_once_in_any_sequence_of_steps(settings: Settings) -> None:
     instance = Instance(settings)
 
     class SchedulesOfInstance(Schedules):

@@ -40,7 +40,7 @@ async def status(connection: Connection) -> tuple[str, int]:
 
 
 class FireHeldOpen:
-    """A fire that has locked its rows and goes on only when it is told to."""
+    """A fire that has locked its rows and waits until the test lets it continue."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -66,7 +66,7 @@ async def overtaken(
     assert not edit.done()
 
 
-async def test_an_edit_that_waited_for_a_fire_counts_from_what_it_did(
+async def test_an_edit_that_waited_for_a_fire_starts_after_its_occurrence(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
     await put_schedule(connection, BEAT, Actor("ann", "test", T0))
@@ -97,7 +97,7 @@ async def test_an_edit_that_waited_for_the_fire_of_a_one_shot_cannot_fire_it_aga
     assert await all_rows(connection, "select * from tocsin.timer") == []
 
 
-async def test_a_cancel_that_waited_for_the_fire_of_a_one_shot_lost(
+async def test_a_cancel_that_waited_for_the_fire_of_a_one_shot_changes_nothing(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
     await put_schedule(connection, ONCE, Actor("ann", "test", T0))
@@ -128,7 +128,7 @@ async def test_a_pause_that_waited_for_the_fire_of_a_one_shot_is_refused(
         await pause
 
 
-async def test_a_pause_that_waited_for_a_fire_knows_what_it_did(
+async def test_a_pause_that_waited_for_a_fire_stores_its_occurrence(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
     await put_schedule(connection, BEAT, Actor("ann", "test", T0))
@@ -185,7 +185,7 @@ async def test_two_edits_of_one_schedule_take_turns(
     assert (row["payload"], row["generation"]) == ({"by": "ann"}, 2)
 
 
-async def test_two_adds_of_one_schedule_make_one(
+async def test_two_adds_of_one_schedule_create_one_schedule(
     connection: Connection, editor: Connection, watch: Connection
 ) -> None:
     async with connection.transaction():

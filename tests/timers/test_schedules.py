@@ -41,7 +41,7 @@ async def stored(connection: Connection) -> dict[str, Any]:
     return row
 
 
-async def test_adding_arms_the_one_tick_and_records_who(connection: Connection) -> None:
+async def test_an_added_schedule_has_one_tick_and_an_audit_row(connection: Connection) -> None:
     put = await put_schedule(connection, BEAT, actor())
     assert (put.outcome, put.generation, put.next_at) == ("added", 1, T0 + 10 * SECOND)
     (tick,) = await ticks(connection)
@@ -79,7 +79,7 @@ async def test_re_applying_later_moves_nothing(connection: Connection, spec: Sch
     assert (again.outcome, again.next_at) == ("unchanged", first.next_at)
 
 
-async def test_an_edit_makes_a_generation_and_names_what_differs(connection: Connection) -> None:
+async def test_an_edit_creates_a_generation_and_returns_the_differences(connection: Connection) -> None:
     await put_schedule(connection, BEAT, actor())
     changed = await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(13 * SECOND, "bob"))
     assert (changed.outcome, changed.generation, changed.differences) == ("changed", 2, ("payload",))
@@ -145,7 +145,7 @@ async def test_a_disabled_schedule_is_paused_from_the_start(connection: Connecti
 
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize("status", ["fired", "ended", "failed"])
-async def test_what_has_finished_stays_so_until_its_content_changes(
+async def test_a_finished_schedule_stays_finished_until_its_content_changes(
     connection: Connection, status: str, enabled: bool
 ) -> None:
     await put_schedule(connection, BEAT, actor())
@@ -165,7 +165,7 @@ async def test_a_one_shot_in_the_past_is_refused_and_leaves_nothing(connection: 
     assert await ticks(connection) == []
 
 
-async def test_an_edit_of_an_older_generation_is_refused_and_says_who_was_quicker(
+async def test_an_edit_of_an_older_generation_is_refused_with_the_author_of_the_newer_one(
     connection: Connection,
 ) -> None:
     await put_schedule(connection, BEAT, actor())
@@ -180,7 +180,7 @@ async def test_an_edit_of_an_older_generation_is_refused_and_says_who_was_quicke
     assert (await stored(connection))["generation"] == 2
 
 
-async def test_a_schedule_that_is_not_there_is_named(connection: Connection) -> None:
+async def test_a_missing_schedule_is_named_in_the_error(connection: Connection) -> None:
     for change in (pause_schedule, resume_schedule, cancel_schedule):
         with pytest.raises(Refused, match="there is no schedule 'beat' of owner 'plant'"):
             await change(connection, "plant", "beat", actor())
@@ -189,7 +189,7 @@ async def test_a_schedule_that_is_not_there_is_named(connection: Connection) -> 
     assert await list_schedules(connection) == []
 
 
-async def test_what_is_done_is_never_armed_again(connection: Connection) -> None:
+async def test_a_done_occurrence_is_never_armed_again(connection: Connection) -> None:
     """A clock that ran ahead fired an hour of beats. It was then set back, and the schedule was edited."""
     await put_schedule(connection, BEAT, actor())
     hour = timedelta(hours=1)
@@ -207,7 +207,7 @@ async def test_what_is_done_is_never_armed_again(connection: Connection) -> None
     assert tick["last_nominal_at"] == T0 + hour
 
 
-async def test_an_edit_forgives_a_parked_tick(connection: Connection) -> None:
+async def test_an_edit_resets_the_failures_of_a_parked_tick(connection: Connection) -> None:
     await put_schedule(connection, BEAT, actor())
     await connection.execute("update tocsin.timer set attempts = 5, last_error = 'x', parked_at = %s", (T0,))
     await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor())
@@ -285,7 +285,7 @@ async def test_schedules_are_listed_next_fire_first_and_by_every_filter(connecti
         ({"payload": {"x": "x" * 229_376}}, "at most 229376"),
     ],
 )
-async def test_what_could_not_be_stored_or_fired_is_refused_by_name(
+async def test_a_value_that_cannot_be_stored_or_fired_is_refused_by_name(
     connection: Connection, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
@@ -299,6 +299,6 @@ async def test_the_largest_payload_is_stored(connection: Connection) -> None:
     assert (await one_row(connection, "select payload from tocsin.schedule"))["payload"] == payload
 
 
-def test_an_act_without_a_timezone_is_refused() -> None:
+def test_an_actor_with_a_naive_instant_is_refused() -> None:
     with pytest.raises(InvalidInput, match="has no timezone"):
         Actor("ann", "test", datetime(2026, 3, 2))

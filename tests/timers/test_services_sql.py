@@ -51,7 +51,7 @@ async def test_a_service_schedules_once_and_the_payload_comes_back_verbatim(conn
     assert stored["status"] == "fired"
 
 
-async def test_scheduling_the_same_again_is_said_to_be_a_duplicate(connection: Connection) -> None:
+async def test_scheduling_the_same_again_returns_that_it_is_a_duplicate(connection: Connection) -> None:
     first = await once(connection, "remind", LATER)
     again = await once(connection, "remind", LATER)
     assert (again["id"], again["deduped"], again["fire_at"]) == (first["id"], True, LATER)
@@ -68,7 +68,7 @@ async def test_the_same_key_with_other_content_is_an_error_that_shows_the_differ
         await once(connection, "remind", LATER, {"k": 1})
 
 
-async def test_what_sql_schedules_is_what_python_would_have_stored(connection: Connection) -> None:
+async def test_sql_and_python_store_the_same_schedule(connection: Connection) -> None:
     for number, at in enumerate((LATER, datetime(2031, 3, 2, 8, 0, tzinfo=UTC))):
         await once(connection, f"sql-{number}", at)
         text = at.isoformat().replace("+00:00", "Z")
@@ -91,7 +91,7 @@ async def test_an_instant_in_the_past_is_due_at_once_and_keeps_its_nominal_time(
     assert event["ts"] == T0
 
 
-async def test_a_rolled_back_transaction_scheduled_nothing(connection: Connection) -> None:
+async def test_a_rolled_back_transaction_schedules_nothing(connection: Connection) -> None:
     async with connection.transaction(force_rollback=True):
         await once(connection, "never", LATER)
     assert await find_schedule(connection, "svc", "never") is None
@@ -105,7 +105,7 @@ async def call(connection: Connection, query: str) -> object:
     return row[0]
 
 
-async def test_cancelling_one_of_an_owner_of_a_type_and_counting(connection: Connection) -> None:
+async def test_schedules_are_cancelled_by_name_by_owner_and_by_type(connection: Connection) -> None:
     for name in ("a", "b", "c"):
         await once(connection, name, LATER)
     assert await call(connection, "select tocsin.schedule_cancel('svc', 'a')") is True

@@ -48,7 +48,7 @@ async def nominal(connection: Connection, name: str) -> datetime:
         ({"cron": "0 9 * * *", "tz": "UTC"}, False),
     ],
 )
-async def test_only_what_depends_on_a_zone_is_computed_again(
+async def test_only_schedules_that_depend_on_a_zone_are_computed_again(
     connection: Connection, recurrence: dict[str, str], moves: bool
 ) -> None:
     await apply_tz_data(connection, "2098z")
@@ -59,7 +59,7 @@ async def test_only_what_depends_on_a_zone_is_computed_again(
     assert await nominal(connection, "s") == (right if moves else right - HOUR)
 
 
-async def test_the_same_version_is_looked_at_once(connection: Connection) -> None:
+async def test_the_same_version_is_applied_once(connection: Connection) -> None:
     await put_schedule(connection, ScheduleSpec("s", {"cron": "0 9 * * *", "tz": "Europe/London"}), ACTOR)
     await apply_tz_data(connection, "2099a")
     await pretend_the_zone_was_an_hour_ahead(connection)
@@ -92,7 +92,7 @@ async def test_many_schedules_are_computed_outside_the_transaction(
     assert states == [TransactionStatus.IDLE]
 
 
-async def test_many_ticks_are_moved_page_by_page(
+async def test_many_ticks_are_moved_in_chunks(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("timers.tz_update._CHUNK", 2)

@@ -69,7 +69,7 @@ async def test_an_instant_that_no_client_can_read_is_refused(connection: Connect
         )
 
 
-async def test_what_is_not_a_timer_of_the_caller_is_refused_readably(connection: Connection) -> None:
+async def test_invalid_timers_are_refused_with_a_readable_error(connection: Connection) -> None:
     with pytest.raises(InvalidInput, match="schedule ticks are armed by their schedule only"):
         await arm(connection, "schedule-tick", "x", "", T0)
     with pytest.raises(InvalidInput, match="schedule ticks are cancelled with their schedule"):
@@ -85,7 +85,7 @@ async def test_what_is_not_a_timer_of_the_caller_is_refused_readably(connection:
     assert await all_rows(connection, "select * from tocsin.timer") == []
 
 
-async def test_cancelling_says_whether_there_was_one(connection: Connection) -> None:
+async def test_a_cancel_returns_whether_there_was_a_timer(connection: Connection) -> None:
     await arm(connection, "watchdog", "pump", "level", T0 + HOUR)
     assert not await cancel(connection, "watchdog", "pump")
     assert not await cancel(connection, "for-sustain", "pump", "level")
@@ -115,14 +115,14 @@ async def test_cancelling_all_of_an_entity_spares_others_and_ticks(connection: C
     ]
 
 
-async def test_what_a_transaction_armed_goes_with_it(connection: Connection) -> None:
+async def test_a_rollback_removes_the_timers_that_the_transaction_armed(connection: Connection) -> None:
     async with connection.transaction(force_rollback=True):
         await arm(connection, "watchdog", "pump", "", T0 + HOUR)
     assert await list_timers(connection) == []
 
 
 @pytest.mark.parametrize("fire_commits", [True, False])
-async def test_a_cancel_waits_for_a_fire_in_progress_and_learns_who_won(
+async def test_a_cancel_waits_for_a_fire_in_progress_and_returns_which_of_them_won(
     connection: Connection, other: Connection, watch: Connection, fire_commits: bool
 ) -> None:
     await arm(connection, "watchdog", "pump", "", T0 + HOUR)
@@ -143,7 +143,7 @@ async def test_timers_are_listed_next_first_and_the_parked_ones_apart(connection
     assert [timer["ref"] for timer in await list_timers(connection, parked=True)] == ["late"]
 
 
-async def test_the_databases_time_is_virtual_where_a_test_says_so(connection: Connection) -> None:
+async def test_a_test_can_set_the_time_of_the_database(connection: Connection) -> None:
     assert await database_now(connection) == T0
     await connection.execute("select set_config('tocsin.now', '', false)")
     first = await database_now(connection)

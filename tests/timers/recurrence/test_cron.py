@@ -1,3 +1,5 @@
+"""Cron patterns return the wall times that croniter returns on naive time."""
+
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -112,7 +114,7 @@ def test_seconds_and_microseconds_do_not_hide_the_next_minute() -> None:
     assert pattern.next_wall(datetime(2026, 1, 1, 8, 30, 0, 1)) == datetime(2026, 1, 2, 8, 30)
 
 
-def test_the_end_of_the_calendar_is_no_more_fires() -> None:
+def test_there_are_no_fires_after_the_end_of_the_calendar() -> None:
     assert cron_pattern("0 0 29 2 *").next_wall(datetime(9996, 3, 1)) is None
     last = datetime(9999, 12, 31, 23, 59, 30, tzinfo=UTC)
     for tz in ("UTC", "America/New_York", "Asia/Tokyo"):

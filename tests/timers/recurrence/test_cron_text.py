@@ -1,3 +1,5 @@
+"""The cron dialect: an accepted expression has one meaning and one plain spelling."""
+
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -93,7 +95,9 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize(("text", "hint"), REFUSED.items(), ids=list(map(ascii, REFUSED)))
-def test_what_cron_dialects_read_differently_is_refused_with_a_hint(text: str, hint: str) -> None:
+def test_expressions_that_cron_dialects_read_differently_are_refused_with_a_hint(
+    text: str, hint: str
+) -> None:
     with pytest.raises(InvalidInput, match=hint):
         parse(cron=text)
 

@@ -1,3 +1,5 @@
+"""Fixed intervals on elapsed time, counted by arithmetic."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +10,7 @@ from tocsin.core.errors import InvalidInput
 ANCHOR = datetime(2026, 3, 8, 6, 0, 5, tzinfo=UTC)
 
 
-def test_it_counts_from_its_anchor_on_elapsed_time() -> None:
+def test_occurrences_are_multiples_of_the_interval_after_the_anchor() -> None:
     recurrence = parse(every="6h", anchor=ANCHOR, tz="America/New_York")
     assert recurrence.next_after(ANCHOR) == ANCHOR + timedelta(hours=6)
     assert recurrence.next_after(ANCHOR + timedelta(hours=6)) == ANCHOR + timedelta(hours=12)
@@ -20,7 +22,7 @@ def test_the_anchor_is_the_first_occurrence() -> None:
     assert recurrence.next_after(ANCHOR - timedelta(days=1)) == ANCHOR
 
 
-def test_without_an_anchor_it_counts_from_the_epoch() -> None:
+def test_without_an_anchor_occurrences_start_at_the_epoch() -> None:
     assert parse(every="15m").next_after(ANCHOR) == datetime(2026, 3, 8, 6, 15, tzinfo=UTC)
 
 
@@ -65,7 +67,7 @@ def test_counting_respects_starts_at_and_ends_at() -> None:
 
 
 @pytest.mark.parametrize("text", ["0s", "10ms", "10", "-5s", "4000d", "1mo", "", "9" * 100_000])
-def test_intervals_that_make_no_sense_are_refused(text: str) -> None:
+def test_invalid_intervals_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse(every=text)
 
@@ -74,6 +76,6 @@ def test_the_shortest_distance_is_the_interval() -> None:
     assert parse(every="90s").minimum_distance() == timedelta(seconds=90)
 
 
-def test_the_end_of_the_calendar_is_no_more_fires() -> None:
+def test_there_are_no_fires_after_the_end_of_the_calendar() -> None:
     assert parse(every="3660d").next_after(datetime(9999, 12, 31, tzinfo=UTC)) is None
     assert parse(every="10s").next_after(datetime(9999, 12, 31, 23, 59, 55, tzinfo=UTC)) is None

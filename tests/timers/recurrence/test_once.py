@@ -1,3 +1,5 @@
+"""One-shots: an instant is independent of tz data, a wall time follows the zone."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,3 +1,5 @@
+"""Parsing returns a canonical recurrence, or refuses the arguments."""
+
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -87,7 +89,7 @@ def test_changing_the_specification_handed_out_changes_nothing() -> None:
         ({"every": "1h", "starts_at": datetime.min.replace(tzinfo=UTC)}, "leaves the calendar"),
     ],
 )
-def test_arguments_that_make_no_sense_together_are_refused(arguments: dict[str, Any], hint: str) -> None:
+def test_arguments_that_contradict_each_other_are_refused(arguments: dict[str, Any], hint: str) -> None:
     with pytest.raises(InvalidInput, match=hint):
         parse(**arguments)
 

@@ -1,3 +1,5 @@
+"""A recurrence: its searches, counts and identities agree with each other."""
+
 import itertools
 import threading
 from datetime import UTC, datetime, timedelta, timezone
@@ -25,7 +27,7 @@ def build(kind: dict[str, str], fold: str = "first") -> Recurrence:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fold", ["first", "both"])
-def test_the_questions_agree_with_each_other(kind: dict[str, str], fold: str) -> None:
+def test_all_methods_of_a_recurrence_agree_with_each_other(kind: dict[str, str], fold: str) -> None:
     recurrence = build(kind, fold)
     end = START + timedelta(days=280)
     all_of_them = recurrence.occurrences(START, end, 100_000)
@@ -43,7 +45,7 @@ def test_the_questions_agree_with_each_other(kind: dict[str, str], fold: str) ->
     assert recurrence.minimum_distance() <= min(distances)
 
 
-def test_counting_stops_at_the_limit_and_says_at_least() -> None:
+def test_counting_stops_at_the_limit_and_reports_at_least() -> None:
     recurrence = build({"cron": "* * * * *"})
     assert recurrence.count_between(START, START + timedelta(minutes=100), limit=100) == (100, False)
     assert recurrence.count_between(START, START + timedelta(minutes=101), limit=100) == (100, True)

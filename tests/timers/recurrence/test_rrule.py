@@ -1,3 +1,5 @@
+"""RRULE recurrences return the dates of dateutil, from any start and in bounded work."""
+
 import random
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -52,7 +54,7 @@ def numbers_of_days(choose: random.Random, freq: str) -> str:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_wall_times_equal_those_of_dateutil_wherever_we_start(seed: int) -> None:
+def test_wall_times_equal_those_of_dateutil_from_any_start(seed: int) -> None:
     choose = random.Random(seed)
     compared = skipped = 0
     for _ in range(RULES_PER_SEED):
@@ -104,7 +106,7 @@ def test_an_old_dtstart_gives_the_same_dates_as_counting_from_it(text: str) -> N
     assert [each.wall for each in found] == wanted
 
 
-def test_the_first_week_counts_whole_for_setpos_as_the_rfc_says() -> None:
+def test_setpos_counts_the_whole_first_week_as_the_rfc_requires() -> None:
     recurrence = parse(
         rrule="FREQ=WEEKLY;BYDAY=MO,WE,FR;BYSETPOS=1", dtstart="2026-03-04T09:00"
     )  # a Wednesday
@@ -189,7 +191,7 @@ def test_until_is_inclusive_in_every_spelling(until: str, last_day: int) -> None
     assert "Z" not in str(recurrence.spec["rrule"])
 
 
-def test_exdates_take_out_and_rdates_put_in() -> None:
+def test_exdates_remove_and_rdates_add_dates() -> None:
     recurrence = parse(
         rrule="FREQ=WEEKLY;BYDAY=MO",
         dtstart="2026-03-02T09:00",
@@ -236,7 +238,7 @@ def test_too_many_dates_are_refused() -> None:
         parse(rrule="FREQ=DAILY", exdates=[f"2026-03-10T{hour % 24:02}:00" for hour in range(1001)])
 
 
-def test_the_anchor_stands_in_for_dtstart_and_is_stored() -> None:
+def test_the_anchor_replaces_a_missing_dtstart_and_is_stored() -> None:
     anchor = datetime(2026, 3, 7, 14, 0, 0, 123_456, tzinfo=UTC)
     recurrence = parse(rrule="FREQ=DAILY", anchor=anchor, tz=NEW_YORK)
     assert recurrence.spec["dtstart"] == "2026-03-07T09:00:00"
@@ -244,7 +246,7 @@ def test_the_anchor_stands_in_for_dtstart_and_is_stored() -> None:
     assert recurrence.next_after(anchor) == datetime(2026, 3, 8, 13, tzinfo=UTC)
 
 
-def test_dates_that_are_asked_out_of_order_do_not_confuse_the_window() -> None:
+def test_searches_out_of_order_return_the_same_dates() -> None:
     recurrence = parse(rrule="FREQ=WEEKLY;BYDAY=MO,WE,FR", dtstart="2020-01-01T09:00")
     instants = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=7 * number) for number in range(300)]
     in_order = [recurrence.next_after(instant) for instant in instants]
@@ -256,7 +258,7 @@ def test_dates_that_are_asked_out_of_order_do_not_confuse_the_window() -> None:
     )
 
 
-def test_a_rule_that_was_asked_at_its_end_still_knows_its_beginning() -> None:
+def test_a_search_at_the_end_of_a_rule_does_not_change_its_beginning() -> None:
     recurrence = parse(rrule="FREQ=YEARLY", dtstart="9990-01-01T00:00")
     assert recurrence.next_after(datetime(9999, 6, 1, tzinfo=UTC)) is None
     assert recurrence.next_after(datetime(9991, 6, 1, tzinfo=UTC)) == datetime(9992, 1, 1, tzinfo=UTC)

@@ -1,3 +1,5 @@
+"""RRULE text: wrong rules are refused with a hint, others have one canonical text."""
+
 import time
 
 import pytest

@@ -1,3 +1,5 @@
+"""The transitions of a zone are exact to the second."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,3 +1,5 @@
+"""Wall times in gaps and folds: each fires by its policy, in the order of instants."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -42,7 +44,7 @@ def test_times_that_land_on_one_instant_are_one_fire_named_by_the_earliest() -> 
     assert found[0].wall == datetime(2026, 3, 8, 2, 0)
 
 
-def test_an_occurrence_is_the_same_from_wherever_it_is_asked() -> None:
+def test_an_occurrence_is_the_same_from_any_start_of_the_search() -> None:
     recurrence = parse(cron="0,30 2,3 * * *", tz=NEW_YORK)
     moved = SPRING + timedelta(hours=7)
     for before in (timedelta(microseconds=1), timedelta(minutes=1), timedelta(hours=2), timedelta(hours=4)):
@@ -55,7 +57,7 @@ def test_an_occurrence_is_the_same_from_wherever_it_is_asked() -> None:
     ("fold", "expected"),
     [("first", ["05:30"]), ("second", ["06:30"]), ("both", ["05:30", "06:30"])],
 )
-def test_a_repeated_time_fires_as_its_policy_says(fold: str, expected: list[str]) -> None:
+def test_a_repeated_time_fires_by_its_policy(fold: str, expected: list[str]) -> None:
     found = fires("30 1 * * *", AUTUMN, fold=fold)
     assert clocks(found) == expected
     assert [each.fold for each in found] == [int(clock == "06:30") for clock in expected]
@@ -124,7 +126,7 @@ def test_a_sparse_interval_like_job_crosses_many_transitions() -> None:
     assert recurrence.next_after(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2028, 2, 29, 5, tzinfo=UTC)
 
 
-def test_resolve_tells_plain_fold_and_gap_apart() -> None:
+def test_resolve_distinguishes_plain_times_folds_and_gaps() -> None:
     place = zone(NEW_YORK)
     assert resolve(datetime(2026, 7, 1, 12), place).first == datetime(2026, 7, 1, 16, tzinfo=UTC)
     folded = resolve(datetime(2026, 11, 1, 1, 30), place)

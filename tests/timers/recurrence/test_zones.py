@@ -1,3 +1,5 @@
+"""Timezones come from the tzdata wheel, never from the host."""
+
 import os
 import zoneinfo
 from datetime import datetime
