@@ -53,15 +53,15 @@ action:
 async def notified(server: Receiver, type: str, rule: str) -> dict[str, Any]:
     """Wait for the one webhook of this type and rule; returns its body after checking the signature and the key."""
 
-    def matching() -> list[Received]:
+    def matching_requests() -> list[Received]:
         return [
             request
             for request in server.requests
             if (request.json["type"], request.json["rule"]) == (type, rule)
         ]
 
-    await until(lambda: bool(matching()), f"the webhook of {type} of {rule}")
-    (request,) = matching()
+    await until(lambda: bool(matching_requests()), f"the webhook of {type} of {rule}")
+    (request,) = matching_requests()
     Webhook(SECRET).verify(request.body, request.headers)
     assert request.headers["idempotency-key"] == request.headers["webhook-id"]
     body: dict[str, Any] = request.json

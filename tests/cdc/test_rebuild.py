@@ -8,7 +8,7 @@ from cdc.rebuild import plan_rebuild, rebuild
 from rules.worker import Worker
 from tests.cdc.published_records import T0, append, publish_all, published
 from tests.rules.actions.message_receiver import receiver
-from tests.rules.apply.apply_setup import actions, note, publishing, put, rule
+from tests.rules.apply.apply_setup import actions, note, publish_action, put, rule
 from tests.wait import eventually
 from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
@@ -23,7 +23,7 @@ async def test_old_actions_do_not_start_again_and_new_ones_do(
     # Before the first rules: no version is in force for these, so reading them again starts nothing.
     await note(connection)
     target = f"received.{settings.namespace}.x"
-    await put(connection, publishing("tell", target, '{event: "{{ id }}"}') + rule("each", "tell"))
+    await put(connection, publish_action("tell", target, '{event: "{{ id }}"}') + rule("each", "tell"))
     bus = await connect_bus(settings, "test")
 
     async def are_completed(count: int) -> None:

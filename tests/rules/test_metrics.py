@@ -19,7 +19,7 @@ from tests.clock.clock_setup import T0
 from tests.metrics.scrapes import Counted
 from tests.rules.actions.performed_steps import egress_of, step_context
 from tests.rules.apply.apply_setup import action, event_bodies, note, put, rule, step_bodies
-from tests.rules.delivery.receivers import answering, receiver
+from tests.rules.delivery.receivers import receiver, respond
 from tests.rules.dispatch.dispatch_setup import dispatch
 from tests.rules.lanes.lane_setup import jetstream, lane_worker, make_stream
 from tests.wait import eventually
@@ -93,7 +93,7 @@ async def test_steps_and_actions_are_counted_by_outcome(
 async def test_deliveries_are_counted_by_target_and_outcome(settings: Settings) -> None:
     counted = Counted(WORKER)
     trusting = egress_of(settings.model_copy(update={"egress_allow": "127.0.0.1"}))
-    async with receiver(answering(204, b"")) as server:
+    async with receiver(respond(204, b"")) as server:
         target = WebhookTarget.model_validate({"url": f"http://127.0.0.1:{server.port}/hook"})
         for egress in (trusting, egress_of(settings)):
             await deliver(egress, target, Message("hot", "65.2 °C"), key="k", now=T0)

@@ -15,7 +15,7 @@ from cdc.publisher import Publisher
 from rules.worker import Worker
 from tests.cdc.published_records import head, live, published, smaller
 from tests.rules.actions.message_receiver import receiver
-from tests.rules.apply.apply_setup import actions, note, publishing, put, rows, rule
+from tests.rules.apply.apply_setup import actions, note, publish_action, put, rows, rule
 from tests.rules.lanes.lane_setup import shares, wait_for_shares
 from tests.sessions import Sessions
 from tests.sql import all_rows
@@ -34,7 +34,7 @@ def own_nats(tmp_path: Path) -> Iterator[Nats]:
 
 
 def rules(settings: Settings) -> str:
-    return publishing("tell", f"received.{settings.namespace}.x", '{event: "{{ id }}"}') + rule(
+    return publish_action("tell", f"received.{settings.namespace}.x", '{event: "{{ id }}"}') + rule(
         "each", "tell"
     )
 

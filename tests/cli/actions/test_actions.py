@@ -41,7 +41,7 @@ def play(settings: Settings, scenario: Callable[[Instance], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-async def failing(instance: Instance) -> str:
+async def failed_run(instance: Instance) -> str:
     """A run that completes its first step, and whose second step fails twice."""
     await instance.runbook(FAILING)
     await instance.event(owner="shop")
@@ -50,7 +50,7 @@ async def failing(instance: Instance) -> str:
 
 
 def test_runs_are_listed_with_their_state_attempts_and_error(tocsin: CommandLine, settings: Settings) -> None:
-    id = play(settings, failing)
+    id = play(settings, failed_run)
     (row,) = tocsin("actions", "--json").json
     assert (row["id"], row["name"], row["rule"], row["owner"]) == (id, "book", "each", "shop")
     assert (row["state"], row["attempts"]) == ("failed", 2)
@@ -66,7 +66,7 @@ def test_runs_are_listed_with_their_state_attempts_and_error(tocsin: CommandLine
 
 
 def test_a_run_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine, settings: Settings) -> None:
-    id = play(settings, failing)
+    id = play(settings, failed_run)
     shown = tocsin("actions", "show", id[:8])
     assert "  state        failed" in shown.lines
     assert [line.split()[:5] for line in shown.lines[-3:]] == [
@@ -86,7 +86,7 @@ def test_a_run_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine, se
 
 
 def test_a_dead_run_is_retried_and_audited(tocsin: CommandLine, settings: Settings) -> None:
-    id = play(settings, failing)
+    id = play(settings, failed_run)
     assert tocsin("actions", "retry", id[:8], "--by", "ann").out == (
         f"run {id[:8]} of action 'book' starts again with step 1\n"
     )
@@ -98,12 +98,12 @@ def test_a_dead_run_is_retried_and_audited(tocsin: CommandLine, settings: Settin
 
 
 def test_an_active_run_is_cancelled_once(tocsin: CommandLine, settings: Settings) -> None:
-    async def waiting(instance: Instance) -> str:
+    async def waiting_run(instance: Instance) -> str:
         await instance.runbook("- wait: {for: 1h}")
         await instance.event()
         return str((await instance.action())["id"])
 
-    id = play(settings, waiting)
+    id = play(settings, waiting_run)
     assert tocsin("actions", "cancel", id, "--by", "bob").out == f"cancelled run {id[:8]} of action 'book'\n"
     (row,) = tocsin("history", "--json").json
     assert (row["state"], row["error"]) == ("cancelled", "cancelled by bob")
@@ -114,7 +114,7 @@ def test_an_active_run_is_cancelled_once(tocsin: CommandLine, settings: Settings
 
 def test_history_and_stats_show_how_runs_ended(tocsin: CommandLine, settings: Settings) -> None:
     async def several(instance: Instance) -> None:
-        await failing(instance)
+        await failed_run(instance)
         await instance.rules(
             "action:\n  name: good\n  steps: [{wait: {for: 4s}}]\n" + rule("other", "good", 'type == "good"')
         )

@@ -50,19 +50,19 @@ def do(settings: Settings, *works: Work) -> list[object]:
     return asyncio.run(all_of_it())
 
 
-def appending(count: int) -> Work:
+def append_records(count: int) -> Work:
     return lambda connection: append(connection, count)
 
 
-def publishing(settings: Settings) -> Work:
+def publish_log(settings: Settings) -> Work:
     return lambda _: publish_all(settings)
 
 
-def losing_after(seq: int) -> Work:
+def lose_after(seq: int) -> Work:
     return lambda connection: forget_after(connection, seq)
 
 
-def executing(sql: str) -> Work:
+def execute_sql(sql: str) -> Work:
     return lambda connection: connection.execute(sql.encode())
 
 
@@ -95,13 +95,13 @@ def test_status_of_an_empty_log(tocsin: CommandLine, settings: Settings) -> None
 def test_status_names_head_lag_audit_gaps_and_tombstones(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
-        appending(4),
-        executing("delete from tocsin.event where seq = 2"),
-        executing("select tocsin.record_gap(2, 2, E'lost\\x1b[1m', 'ann')"),
-        executing("update tocsin.event set ts = 'infinity' where seq = 3"),
+        append_records(4),
+        execute_sql("delete from tocsin.event where seq = 2"),
+        execute_sql("select tocsin.record_gap(2, 2, E'lost\\x1b[1m', 'ann')"),
+        execute_sql("update tocsin.event set ts = 'infinity' where seq = 3"),
         supervised(settings, None),
-        publishing(settings),
-        appending(1),
+        publish_log(settings),
+        append_records(1),
     )
     lines = dict(line.split(maxsplit=1) for line in tocsin("cdc", "status").lines)
     assert lines["log"] == "from 1 to 5"
@@ -120,10 +120,10 @@ def test_status_names_head_lag_audit_gaps_and_tombstones(tocsin: CommandLine, se
 def test_verify_without_differences_counts_what_it_compared(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
-        appending(3),
+        append_records(3),
         lambda connection: append_steps(connection, 2),
-        publishing(settings),
-        appending(2),
+        publish_log(settings),
+        append_records(2),
     )
     assert tocsin("cdc", "verify").out == "compared 1 to 5, 5 records: none differs\n"
     assert (
@@ -146,7 +146,7 @@ def test_verify_accepts_tombstones_of_records_that_cannot_be_read(
     tocsin: CommandLine, settings: Settings
 ) -> None:
     unreadable = "update tocsin.event set ts = 'infinity' where seq in (7, 30)"
-    do(settings, appending(40), executing(unreadable), publishing(settings))
+    do(settings, append_records(40), execute_sql(unreadable), publish_log(settings))
     assert tocsin("cdc", "verify").out.endswith("compared 1 to 40, 40 records: none differs\n")
     # It has no time that could be shown.
     shown = tocsin("tail", "--from-seq", "7", "--count", "1").out
@@ -156,12 +156,12 @@ def test_verify_accepts_tombstones_of_records_that_cannot_be_read(
 def test_verify_names_the_first_differences_and_exits_with_1(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
-        appending(1200),
-        publishing(settings),
-        executing("update tocsin.event set payload = '{}' where seq between 501 and 540"),
-        executing("delete from tocsin.event where seq = 600"),
-        executing("delete from tocsin.event where seq = 700"),
-        executing("select tocsin.record_gap(700, 700, 'lost', 'ann')"),
+        append_records(1200),
+        publish_log(settings),
+        execute_sql("update tocsin.event set payload = '{}' where seq between 501 and 540"),
+        execute_sql("delete from tocsin.event where seq = 600"),
+        execute_sql("delete from tocsin.event where seq = 700"),
+        execute_sql("select tocsin.record_gap(700, 700, 'lost', 'ann')"),
     )
     lines = tocsin("cdc", "verify", exit_code=1).lines
     assert lines[0] == "501: the body differs in data"
@@ -173,7 +173,7 @@ def test_verify_names_the_first_differences_and_exits_with_1(tocsin: CommandLine
 
 
 def test_verify_sees_messages_that_the_stream_lacks(tocsin: CommandLine, settings: Settings) -> None:
-    do(settings, appending(5), lambda connection: publish_all_but(settings, connection, 3, 5))
+    do(settings, append_records(5), lambda connection: publish_all_but(settings, connection, 3, 5))
     assert tocsin("cdc", "verify", exit_code=1).lines == [
         "3: the stream has no message",
         "5: the stream has no message",
@@ -195,7 +195,7 @@ def test_verify_sees_messages_that_the_stream_lacks(tocsin: CommandLine, setting
 def test_verify_refuses_empty_ranges(
     tocsin: CommandLine, settings: Settings, given: tuple[str, ...], error: str
 ) -> None:
-    do(settings, appending(5), publishing(settings))
+    do(settings, append_records(5), publish_log(settings))
     assert tocsin("cdc", "verify", *given, exit_code=1).err == f"tocsin: {error}\n"
     assert tocsin("cdc", "verify", "--from", "0", exit_code=2).err.startswith("Usage")
 
@@ -203,7 +203,7 @@ def test_verify_refuses_empty_ranges(
 def test_verify_of_an_empty_log(tocsin: CommandLine, settings: Settings) -> None:
     missing = f"tocsin: there is no stream '{settings.stream}': start `tocsin run cdc`, which creates it from the log\n"
     assert tocsin("cdc", "verify", exit_code=1).err == missing
-    do(settings, publishing(settings))
+    do(settings, publish_log(settings))
     assert tocsin("cdc", "verify").out == "nothing to compare: log and stream have no common records yet\n"
     assert tocsin("cdc", "verify", "--from", "1", exit_code=1).err == (
         "tocsin: log and stream have nothing in common yet: give no range\n"
@@ -213,10 +213,10 @@ def test_verify_of_an_empty_log(tocsin: CommandLine, settings: Settings) -> None
 def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
-        appending(6),
-        appending(4),
-        publishing(settings),
-        losing_after(6),
+        append_records(6),
+        append_records(4),
+        publish_log(settings),
+        lose_after(6),
         supervised(settings, "diverged"),
     )
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
@@ -241,7 +241,7 @@ def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings
         "recorded the gap 7 to 10, as an event and in the audit",
         "the log continues at 11; 1 records were moved there",
     ]
-    do(settings, supervised(settings, None), publishing(settings))
+    do(settings, supervised(settings, None), publish_log(settings))
     assert tocsin("cdc", "verify").lines[-1].endswith("4 in recorded gaps: none differs")
     assert tocsin("cdc", "adopt", "--yes", exit_code=1).err == (
         "tocsin: nothing to adopt: the log has every record of the stream, and no hole\n"
@@ -256,7 +256,7 @@ def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings
     ("answer", "exit_code"), [("y\n", 0), ("YES\n", 0), ("n\n", 1), ("\n", 1), ("why\n", 1)]
 )
 def test_only_a_yes_is_a_yes(tocsin: CommandLine, settings: Settings, answer: str, exit_code: int) -> None:
-    do(settings, appending(2))
+    do(settings, append_records(2))
     result = CliRunner().invoke(app, ["cdc", "rebuild", "--json"], input=answer, env=tocsin.environment)
     structlog.reset_defaults()
     assert (result.exit_code, "error" in json.loads(result.stdout)) == (exit_code, exit_code == 1)
@@ -265,10 +265,10 @@ def test_only_a_yes_is_a_yes(tocsin: CommandLine, settings: Settings, answer: st
 
 
 def test_a_hole_is_accepted_in_json(tocsin: CommandLine, settings: Settings) -> None:
-    do(settings, appending(5), executing("delete from tocsin.event where seq in (3, 4)"))
+    do(settings, append_records(5), execute_sql("delete from tocsin.event where seq in (3, 4)"))
     answer = tocsin("cdc", "adopt", "--yes", "--json")
     assert answer.json == {"from": 3, "until": 4, "in_stream": False, "moved": 0}
-    do(settings, publishing(settings))
+    do(settings, publish_log(settings))
     assert tocsin("cdc", "verify", "--json").json["accepted"] == 2
 
 
@@ -279,7 +279,7 @@ def test_a_rebuilt_stream_is_the_same_and_its_consumers_are_named(
         async with live(settings) as publisher:
             await publisher.js.add_consumer(settings.stream, ConsumerConfig(durable_name="billing"))
 
-    do(settings, appending(700), publishing(settings), make_consumer)
+    do(settings, append_records(700), publish_log(settings), make_consumer)
     before = asyncio.run(bodies(settings))
     asked = tocsin("cdc", "rebuild", exit_code=1)
     assert "these durable consumers are removed with the stream: billing" in asked.err
@@ -310,7 +310,12 @@ def test_a_rebuild_while_a_publisher_runs_loses_nothing(tocsin: CommandLine, set
 
 
 def test_a_rebuilt_stream_begins_where_the_log_begins(tocsin: CommandLine, settings: Settings) -> None:
-    do(settings, appending(10), publishing(settings), executing("delete from tocsin.event where seq < 5"))
+    do(
+        settings,
+        append_records(10),
+        publish_log(settings),
+        execute_sql("delete from tocsin.event where seq < 5"),
+    )
     assert tocsin("cdc", "rebuild", "--yes").out == "rebuilt the stream from 5 to 11\n"
     assert tocsin("cdc", "verify").out == "compared 5 to 11, 7 records: none differs\n"
 
@@ -318,7 +323,12 @@ def test_a_rebuilt_stream_begins_where_the_log_begins(tocsin: CommandLine, setti
 def test_a_rebuild_that_could_not_be_completed_removes_nothing(
     tocsin: CommandLine, settings: Settings
 ) -> None:
-    do(settings, appending(10), publishing(settings), executing("delete from tocsin.event where seq = 5"))
+    do(
+        settings,
+        append_records(10),
+        publish_log(settings),
+        execute_sql("delete from tocsin.event where seq = 5"),
+    )
     refused = tocsin("cdc", "rebuild", "--yes", exit_code=1).err
     assert refused.startswith("tocsin: the log lacks 5 to 5, which therefore cannot be published again")
     assert asyncio.run(last_sequence(settings)) == 10

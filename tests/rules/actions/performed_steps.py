@@ -23,13 +23,13 @@ from tocsin.core.settings import Settings, read_settings
 
 
 @cache
-def _trusting() -> Egress:
+def _system_egress() -> Egress:
     """Made once: reading the system's authorities takes a tenth of a second."""
     return Egress.of(read_settings())
 
 
 def egress_of(settings: Settings) -> Egress:
-    return replace(_trusting(), allow=AllowList.parse(settings.egress_allow))
+    return replace(_system_egress(), allow=AllowList.parse(settings.egress_allow))
 
 
 def step_context(settings: Settings, connection: Connection, bus: Client) -> StepContext:

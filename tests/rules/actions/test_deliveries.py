@@ -14,7 +14,7 @@ from rules.lanes.data_lane import DataLane
 from tests.cdc.published_records import smaller
 from tests.rules.apply.apply_setup import rule
 from tests.rules.delivery.mail_servers import mail_server
-from tests.rules.delivery.receivers import Behaviour, answering, receiver, stalling
+from tests.rules.delivery.receivers import Behaviour, receiver, respond, stall
 from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -40,7 +40,7 @@ STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"
 
 
 async def test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key(instance: Instance) -> None:
-    async with receiver(in_turn(answering(503), answering(500), answering(200))) as server:
+    async with receiver(in_turn(respond(503), respond(500), respond(200))) as server:
         await instance.runbook(
             f"""
 - {STEADY}
@@ -58,7 +58,7 @@ async def test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key(ins
 
 
 async def test_a_webhook_that_never_succeeds_is_on_the_dead_letter_list(instance: Instance) -> None:
-    async with receiver(answering(503, b"busy")) as server:
+    async with receiver(respond(503, b"busy")) as server:
         await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
         await instance.pass_time("1h")
@@ -70,7 +70,7 @@ async def test_a_webhook_that_never_succeeds_is_on_the_dead_letter_list(instance
 
 
 async def test_a_permanent_answer_is_not_retried(instance: Instance) -> None:
-    async with receiver(answering(404)) as server:
+    async with receiver(respond(404)) as server:
         await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
     assert len(server.requests) == 1
@@ -78,7 +78,7 @@ async def test_a_permanent_answer_is_not_retried(instance: Instance) -> None:
 
 
 async def test_a_retry_waits_for_the_time_that_the_server_asks_for(instance: Instance) -> None:
-    async with receiver(in_turn(answering(429, Retry_After="600"), answering())) as server:
+    async with receiver(in_turn(respond(429, Retry_After="600"), respond())) as server:
         await instance.runbook(f'- {STEADY}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}')
         await instance.event()
         await instance.pass_time("9m59s")
@@ -88,7 +88,7 @@ async def test_a_retry_waits_for_the_time_that_the_server_asks_for(instance: Ins
 
 
 async def test_a_step_that_takes_longer_than_its_timeout_is_timed_out(instance: Instance) -> None:
-    async with receiver(stalling) as server:
+    async with receiver(stall) as server:
         await instance.runbook(
             f'- timeout: 100ms\n  retry: {{attempts: 1}}\n  webhook: {{url: "http://127.0.0.1:{server.port}/x"}}'
         )
@@ -267,7 +267,7 @@ async def datapoints(bus: Client, stream: str) -> list[dict[str, Any]]:
 async def test_a_recorded_value_and_a_probe_are_datapoints(
     instance: Instance, bus: Client, data_stream: str
 ) -> None:
-    async with receiver(answering(500)) as server:
+    async with receiver(respond(500)) as server:
         await instance.runbook(
             f"""
 - record: {{key: sla.breaches, value: 0}}

@@ -21,7 +21,7 @@ from rules.worker import Worker
 from tests.cdc.published_records import smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, put, rule
-from tests.rules.delivery.receivers import Behaviour, answering
+from tests.rules.delivery.receivers import Behaviour, respond
 from tests.rules.delivery.receivers import receiver as web_receiver
 from tests.sql import all_rows
 from tests.wait import eventually
@@ -33,7 +33,7 @@ from tocsin.core.settings import Settings
 def patient_webhook(go_on: asyncio.Event) -> Behaviour:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await go_on.wait()
-        await answering()(reader, writer)
+        await respond()(reader, writer)
 
     return behave
 

@@ -33,7 +33,7 @@ async def until_blocked(watch: Connection, session: Connection, what: str) -> No
     await eventually(waits, what)
 
 
-async def stopping_after_the_action_moved(
+async def interrupt_after_the_action_moved(
     monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Awaitable[None]]
 ) -> None:
     """Let something happen once, while an outcome is written and not committed."""
@@ -75,7 +75,7 @@ async def test_a_cancel_during_the_commit_of_an_outcome_waits_and_cancels_what_f
         cancelling.append(asyncio.create_task(cancel_runs(other, {row["id"]: "enough"})))
         await until_blocked(watch, other, "the cancel waits for the outcome")
 
-    await stopping_after_the_action_moved(monkeypatch, cancel)
+    await interrupt_after_the_action_moved(monkeypatch, cancel)
     await instance.event()
     assert await cancelling[0]
     assert (await instance.history())[0] == "0s 0 completed"
@@ -99,7 +99,7 @@ async def test_a_step_that_begins_to_wait_while_it_is_cancelled_leaves_no_timer(
         cancelling.append(asyncio.create_task(cancel_runs(other, {row["id"]: "enough"})))
         await until_blocked(watch, other, "the cancel waits for the outcome")
 
-    await stopping_after_the_action_moved(monkeypatch, cancel)
+    await interrupt_after_the_action_moved(monkeypatch, cancel)
     await instance.event()
     assert await cancelling[0]
     assert [line.split(" ", 1)[1] for line in await instance.history()] == ["0 waiting", "0 cancelled"]

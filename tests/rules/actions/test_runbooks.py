@@ -85,7 +85,7 @@ BACKUP = """
 """
 
 
-async def dispatching(instance: Instance, settings: Settings) -> None:
+async def dispatch_backup(instance: Instance, settings: Settings) -> None:
     await instance.runbook(BACKUP.replace("NAMESPACE", settings.namespace))
     await instance.event(payload={"disk": "sda"})
 
@@ -94,7 +94,7 @@ async def test_a_dispatched_step_is_tried_until_its_consumer_reports_success(
     instance: Instance, settings: Settings
 ) -> None:
     async with receiver(settings) as server:
-        await dispatching(instance, settings)
+        await dispatch_backup(instance, settings)
         action = (await instance.action())["id"]
         await instance.pass_time("1m")
         assert await report_failed(instance.connection, action, 0, "disk full", attempt=1)
@@ -123,7 +123,7 @@ async def test_a_dispatched_step_is_tried_until_its_consumer_reports_success(
 async def test_a_dispatched_step_without_a_report_times_out_and_a_late_report_is_kept(
     instance: Instance, settings: Settings
 ) -> None:
-    await dispatching(instance, settings)
+    await dispatch_backup(instance, settings)
     await instance.pass_time("1h")
     row = await instance.action()
     assert (row["state"], row["error"]) == ("timed_out", "step backup: no report arrived within 5m")
@@ -140,7 +140,7 @@ async def test_a_dispatched_step_without_a_report_times_out_and_a_late_report_is
 async def test_a_dead_run_is_retried_by_an_operator_from_the_failed_step(
     instance: Instance, settings: Settings
 ) -> None:
-    await dispatching(instance, settings)
+    await dispatch_backup(instance, settings)
     await instance.pass_time("1h")
     action = (await instance.action())["id"]
     assert await retry_run(instance.connection, action, Actor("ann", "test", instance.clock.now())) == [0]

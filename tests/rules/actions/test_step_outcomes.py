@@ -23,7 +23,7 @@ from tests.rules.apply.apply_setup import (
     actions,
     event_bodies,
     note,
-    publishing,
+    publish_action,
     put,
     rows,
     rule,
@@ -91,7 +91,7 @@ async def test_a_message_is_published_with_the_idempotency_key(
     settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     subject = f"received.{settings.namespace}.{{{{ owner }}}}"
-    document = publishing("tell", subject, '{event: "{{ id }}", n: "{{ payload.n }}", at: "{{ ts }}"}')
+    document = publish_action("tell", subject, '{event: "{{ id }}", n: "{{ payload.n }}", at: "{{ ts }}"}')
     body = await start(settings, connection, document, owner="plant 7", payload={"n": [1, None]})
     async with receiver(settings) as received:
         assert await perform_step(context, body)
@@ -111,7 +111,7 @@ async def test_a_message_is_published_with_the_idempotency_key(
 async def test_a_second_performer_changes_nothing(
     settings: Settings, connection: Connection, context: StepContext
 ) -> None:
-    body = await start(settings, connection, publishing("tell", f"received.{settings.namespace}.x"))
+    body = await start(settings, connection, publish_action("tell", f"received.{settings.namespace}.x"))
     async with receiver(settings) as received:
         assert await perform_step(context, body)
         before = [await actions(connection), await rows(connection, "action_step")]
@@ -125,7 +125,7 @@ async def test_a_second_performer_changes_nothing(
 async def test_of_two_performers_at_the_same_step_one_records_the_outcome(
     settings: Settings, connection: Connection, context: StepContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = publishing("tell", f"received.{settings.namespace}.x")
+    document = publish_action("tell", f"received.{settings.namespace}.x")
     body = await start(settings, connection, document)
     results: list[bool] = []
 
@@ -228,7 +228,7 @@ async def test_a_message_larger_than_nats_accepts_fails_the_action(
     settings: Settings, connection: Connection, context: StepContext
 ) -> None:
     whole = ", ".join(f'k{n}: "{{{{ payload.t }}}}"' for n in range(6))
-    document = publishing("tell", f"received.{settings.namespace}.x", f"{{{whole}}}")
+    document = publish_action("tell", f"received.{settings.namespace}.x", f"{{{whole}}}")
     error = await failure(settings, connection, context, document, payload={"t": "x" * 200_000})
     assert "nats accepts 1048576" in error
     assert context.bus.is_connected
@@ -247,7 +247,7 @@ async def test_a_text_larger_than_the_log_keeps_is_cut_in_the_result(
 async def test_a_subject_longer_than_nats_accepts_fails_the_action(
     settings: Settings, connection: Connection, context: StepContext
 ) -> None:
-    document = publishing("tell", "received.{{ payload.t }}")
+    document = publish_action("tell", "received.{{ payload.t }}")
     error = await failure(settings, connection, context, document, payload={"t": "x" * 5000})
     assert "has 5009 characters" in error
 
@@ -257,7 +257,7 @@ async def test_no_value_can_lead_a_message_into_the_record_stream(
     settings: Settings, connection: Connection, context: StepContext, first: str
 ) -> None:
     owner = first.replace("NAMESPACE", settings.namespace)
-    document = publishing("tell", "{{ owner }}.v1.event.caused.noted.x.y")
+    document = publish_action("tell", "{{ owner }}.v1.event.caused.noted.x.y")
     assert owner in await failure(settings, connection, context, document, owner=owner)
 
 
@@ -266,7 +266,7 @@ async def test_an_outage_of_nats_leaves_the_step_due_for_the_next_time(
 ) -> None:
     monkeypatch.setattr("rules.actions.steps.publish.FLUSH_TIMEOUT_S", 0.2)
     there = smaller(settings, nats=own_nats.url)
-    body = await start(there, connection, publishing("tell", f"received.{settings.namespace}.x"))
+    body = await start(there, connection, publish_action("tell", f"received.{settings.namespace}.x"))
     away = await connect_bus(there, "test")
     own_nats.kill()
     with pytest.raises((NatsError, Unreachable, OSError)):

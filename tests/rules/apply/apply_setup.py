@@ -40,7 +40,7 @@ def action(name: str, message: str = "hello") -> str:
     return f'---\naction:\n  name: {name}\n  log:\n    message: "{message}"\n'
 
 
-def publishing(name: str, subject: str, payload: str = "{}") -> str:
+def publish_action(name: str, subject: str, payload: str = "{}") -> str:
     return f'---\naction:\n  name: {name}\n  publish:\n    subject: "{subject}"\n    payload: {payload}\n'
 
 

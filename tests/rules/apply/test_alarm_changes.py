@@ -25,10 +25,10 @@ from tests.rules.lanes.arrivals import (
     assert_nothing_is_orphaned,
     emit,
     evaluate,
-    holding_rules,
     hot,
     make_partition,
     minute,
+    rules_in_force,
     timers,
 )
 from tests.sessions import Sessions
@@ -275,7 +275,7 @@ async def test_the_alarm_of_a_type_without_on_stale_alarm_is_resolved(connection
 
 
 async def _make_stale(connection: Connection) -> None:
-    rules = (await holding_rules(connection)).for_key(KEY)
+    rules = (await rules_in_force(connection)).for_key(KEY)
     await evaluate(connection, rules, WentStale(minute(5), PLANT, KEY, minute(2), 1.0, minute(2), {}), "data")
 
 

@@ -39,7 +39,7 @@ class Receiver:
         return one
 
 
-def answering(status: int = 200, body: bytes = b"ok", **headers: str) -> Behaviour:
+def respond(status: int = 200, body: bytes = b"ok", **headers: str) -> Behaviour:
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -49,7 +49,7 @@ def answering(status: int = 200, body: bytes = b"ok", **headers: str) -> Behavio
     return behave
 
 
-def saying(raw: bytes) -> Behaviour:
+def respond_raw(raw: bytes) -> Behaviour:
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(raw)
         await writer.drain()
@@ -57,12 +57,12 @@ def saying(raw: bytes) -> Behaviour:
     return behave
 
 
-async def stalling(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+async def stall(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
     """Until the other side gives up."""
     await reader.read()
 
 
-async def resetting(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def reset_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     connection: socket.socket = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
@@ -78,7 +78,7 @@ def endless(head: bytes) -> Behaviour:
     return behave
 
 
-def stalling_after(head: bytes) -> Behaviour:
+def stall_after(head: bytes) -> Behaviour:
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
         await writer.drain()
@@ -96,7 +96,7 @@ async def receiver(
     greeting: bytes = b"",
 ) -> AsyncIterator[Receiver]:
     state = Receiver()
-    handle = behave or answering()
+    handle = behave or respond()
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

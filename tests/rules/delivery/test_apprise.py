@@ -12,7 +12,7 @@ from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import AppriseTarget
 from tests.rules.delivery.mail_servers import mail_server
-from tests.rules.delivery.receivers import answering, endless, receiver, stalling
+from tests.rules.delivery.receivers import endless, receiver, respond, stall
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 MESSAGE = Message("[HIGH] hot", "65 °C")
@@ -87,7 +87,7 @@ async def test_this_machine_is_not_a_service(egress: Egress) -> None:
 async def test_redirects_are_not_followed(egress: Egress, redirect: str) -> None:
     async with (
         receiver() as elsewhere,
-        receiver(answering(302, b"", Location=f"http://127.0.0.1:{elsewhere.port}/")) as server,
+        receiver(respond(302, b"", Location=f"http://127.0.0.1:{elsewhere.port}/")) as server,
     ):
         outcome = await send(egress, f"json://127.0.0.1:{server.port}/{redirect}")
     assert outcome.state == "permanent"
@@ -96,13 +96,13 @@ async def test_redirects_are_not_followed(egress: Egress, redirect: str) -> None
 
 @pytest.mark.parametrize(("status", "state"), [(404, "permanent"), (429, "retryable"), (503, "retryable")])
 async def test_what_the_service_answers_decides_the_outcome(egress: Egress, status: int, state: str) -> None:
-    async with receiver(answering(status)) as server:
+    async with receiver(respond(status)) as server:
         outcome = await send(egress, f"json://127.0.0.1:{server.port}/")
     assert outcome.state == state
     assert f"error={status}" in outcome.text
 
 
-@pytest.mark.parametrize("behave", [stalling, endless(b"HTTP/1.1 200 OK\r\n\r\n")])
+@pytest.mark.parametrize("behave", [stall, endless(b"HTTP/1.1 200 OK\r\n\r\n")])
 async def test_a_service_that_never_ends_is_ended(egress: Egress, behave: Any) -> None:
     async with receiver(behave) as server:
         outcome = await send(egress, f"json://127.0.0.1:{server.port}/", timeout="1500ms")

@@ -13,7 +13,7 @@ from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.settings import read_settings
 
 
-def resolving(*answers: Sequence[str]) -> tuple[Resolver, list[str]]:
+def resolver_of(*answers: Sequence[str]) -> tuple[Resolver, list[str]]:
     """A resolver that answers differently each time, and what it was asked."""
     asked: list[str] = []
 
@@ -76,7 +76,7 @@ def resolving(*answers: Sequence[str]) -> tuple[Resolver, list[str]]:
 async def test_an_internal_address_is_rejected_with_the_reason(
     guard: Callable[..., Egress], address: str, reason: str
 ) -> None:
-    resolve, _ = resolving([address])
+    resolve, _ = resolver_of([address])
     with pytest.raises(EgressRefused) as refused:
         await guard(allow="", resolve=resolve).open("hooks.example", 443)
     assert str(refused.value) == (
@@ -116,7 +116,7 @@ async def test_every_way_to_write_this_machine_is_rejected(guard: Callable[..., 
 async def test_of_several_addresses_only_those_that_may_be_used_are_tried(
     guard: Callable[..., Egress],
 ) -> None:
-    resolve, _ = resolving(["10.0.0.1", "127.0.0.1", "169.254.169.254"])
+    resolve, _ = resolver_of(["10.0.0.1", "127.0.0.1", "169.254.169.254"])
     egress = guard(allow="127.0.0.1", resolve=resolve)
     assert await egress.addresses("hooks.example", 443) == ["127.0.0.1"]
 
@@ -125,7 +125,7 @@ async def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(
     guard: Callable[..., Egress],
 ) -> None:
     async with receiver() as first, receiver(host="127.0.0.2") as second:
-        resolve, asked = resolving(["127.0.0.1"], ["127.0.0.2"])
+        resolve, asked = resolver_of(["127.0.0.1"], ["127.0.0.2"])
         egress = guard(allow="127.0.0.1, 127.0.0.2", resolve=resolve)
         connection = await egress.open("rebinding.example", first.port)
         assert connection.getpeername() == ("127.0.0.1", first.port)
@@ -135,7 +135,7 @@ async def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(
 
 
 async def test_an_allowed_name_may_resolve_to_an_internal_address(guard: Callable[..., Egress]) -> None:
-    resolve, _ = resolving(["127.0.0.1"])
+    resolve, _ = resolver_of(["127.0.0.1"])
     async with receiver() as server:
         egress = guard(allow=f"hooks.internal:{server.port}", resolve=resolve)
         (await egress.open("hooks.internal", server.port)).close()
@@ -159,7 +159,7 @@ async def test_a_closed_port_may_be_tried_again(egress: Egress) -> None:
 
 
 async def test_an_answer_without_addresses_is_rejected(guard: Callable[..., Egress]) -> None:
-    resolve, _ = resolving([])
+    resolve, _ = resolver_of([])
     with pytest.raises(EgressRefused, match="no address"):
         await guard(resolve=resolve).open("hooks.example", 80)
 

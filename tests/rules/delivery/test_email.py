@@ -13,7 +13,7 @@ from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import EmailTarget
 from tests.rules.delivery.mail_servers import PASSWORD, USER, mail_server
-from tests.rules.delivery.receivers import endless, receiver, resetting, saying, stalling
+from tests.rules.delivery.receivers import endless, receiver, reset_connection, respond_raw, stall
 from tocsin.core.errors import InvalidInput
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
@@ -129,7 +129,7 @@ async def test_a_server_without_a_login_is_an_error_with_a_remedy(
 
 
 async def test_an_answer_that_is_not_text_can_be_stored(egress: Egress) -> None:
-    async with receiver(stalling, greeting=b"554 go \xff\x00 away\r\n") as server:
+    async with receiver(stall, greeting=b"554 go \xff\x00 away\r\n") as server:
         outcome = await send(egress, target(server.port))
     assert outcome.text == f"127.0.0.1:{server.port} answered 554 go \ufffd\ufffd away"
 
@@ -198,7 +198,7 @@ async def test_the_answer_to_the_mail_decides_the_outcome(egress: Egress, answer
     "greeting",
     [b"", b"421 busy\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff\xfe\r\n", b"220 " + b"x" * 100_000],
 )
-@pytest.mark.parametrize("behave", [stalling, resetting, endless(b""), saying(b"")])
+@pytest.mark.parametrize("behave", [stall, reset_connection, endless(b""), respond_raw(b"")])
 async def test_a_server_that_fails_may_be_tried_again(egress: Egress, greeting: bytes, behave: Any) -> None:
     async with receiver(behave, greeting=greeting) as server:
         outcome = await send(egress, target(server.port, timeout="300ms"))
@@ -207,7 +207,7 @@ async def test_a_server_that_fails_may_be_tried_again(egress: Egress, greeting: 
 
 
 async def test_a_banner_of_554_is_permanent(egress: Egress) -> None:
-    async with receiver(stalling, greeting=b"554 go away\r\n") as server:
+    async with receiver(stall, greeting=b"554 go away\r\n") as server:
         outcome = await send(egress, target(server.port))
     assert outcome.state == "permanent"
 

@@ -8,7 +8,7 @@ from rules.delivery.egress import Egress, EgressRefused
 from rules.delivery.probe import ProbeResult, probe
 from rules.delivery.secrets import Secrets
 from schemas.documents.probe import Probe
-from tests.rules.delivery.receivers import answering, endless, receiver, resetting, stalling
+from tests.rules.delivery.receivers import endless, receiver, reset_connection, respond, stall
 from tocsin.core.errors import InvalidInput
 
 
@@ -46,13 +46,13 @@ async def test_the_answer_is_compared_with_the_expected_one(
     egress: Egress, status: int, keys: dict[str, Any], is_well: bool, said: str
 ) -> None:
     body = b"" if status == 204 or "method" in keys else b"all is well"
-    async with receiver(answering(status, body)) as server:
+    async with receiver(respond(status, body)) as server:
         result = await look(egress, server.port, **keys)
     assert (result.is_well, result.status) == (is_well, status)
     assert result.text.endswith(f" ms{said}")
 
 
-@pytest.mark.parametrize("behave", [stalling, resetting])
+@pytest.mark.parametrize("behave", [stall, reset_connection])
 async def test_a_service_that_does_not_answer_is_not_well(egress: Egress, behave: Any) -> None:
     async with receiver(behave) as server:
         result = await look(egress, server.port, timeout="300ms")

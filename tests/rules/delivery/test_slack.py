@@ -10,7 +10,7 @@ from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import fields, header, section
 from schemas.documents.targets import SlackTarget
-from tests.rules.delivery.receivers import Behaviour, Received, answering, receiver
+from tests.rules.delivery.receivers import Behaviour, Received, receiver, respond
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 PATH = "/services/T00000000/B00000000/s3cret-s3cret"
@@ -68,7 +68,7 @@ async def test_blocks_that_are_given_are_sent_as_they_are(egress: Egress) -> Non
 async def test_the_answer_of_slack_is_shown_without_the_url(
     egress: Egress, status: int, body: bytes, state: str
 ) -> None:
-    outcome, _ = await send(egress, Message("s", "t"), answering(status, body))
+    outcome, _ = await send(egress, Message("s", "t"), respond(status, body))
     assert outcome.state == state
     assert outcome.text.endswith(f" answered {status}: {body.decode()}")
     assert "s3cret" not in repr(outcome)

@@ -13,7 +13,7 @@ from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import WebhookTarget
-from tests.rules.delivery.receivers import Receiver, answering, receiver, resetting, stalling
+from tests.rules.delivery.receivers import Receiver, receiver, reset_connection, respond, stall
 
 KEY = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21/0"
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ async def send(
 
 
 async def test_a_webhook_carries_its_payload_and_its_key(egress: Egress) -> None:
-    async with receiver(answering(204, b"")) as server:
+    async with receiver(respond(204, b"")) as server:
         outcome = await send(egress, server, method="PATCH", headers={"X-Site": "plant-7"})
     where = f"127.0.0.1:{server.port}"
     assert outcome == DeliveryOutcome("delivered", f"{where} answered 204", {"target": where, "status": 204})
@@ -86,7 +86,7 @@ async def test_a_message_without_a_payload_is_sent_as_subject_and_text(egress: E
 
 
 async def test_the_url_may_be_a_secret(egress: Egress) -> None:
-    async with receiver(answering(404)) as server:
+    async with receiver(respond(404)) as server:
         target = WebhookTarget.model_validate({"url": {"env": "URL"}})
         secrets = Secrets({"URL": f"http://127.0.0.1:{server.port}/s3cret-path"})
         outcome = await deliver(egress, target, MESSAGE, key=KEY, now=NOW, secrets=secrets)
@@ -99,14 +99,14 @@ async def test_the_url_may_be_a_secret(egress: Egress) -> None:
     [(200, "delivered"), (302, "permanent"), (400, "permanent"), (429, "retryable"), (503, "retryable")],
 )
 async def test_the_answer_decides_the_outcome(egress: Egress, status: int, state: str) -> None:
-    async with receiver(answering(status, b"busy", retry_after="30")) as server:
+    async with receiver(respond(status, b"busy", retry_after="30")) as server:
         outcome = await send(egress, server)
     assert outcome.state == state
     assert outcome.retry_after == (timedelta(seconds=30) if state == "retryable" else None)
     assert outcome.result["status"] == status
 
 
-@pytest.mark.parametrize("behave", [resetting, stalling])
+@pytest.mark.parametrize("behave", [reset_connection, stall])
 async def test_a_server_that_does_not_answer_may_be_tried_again(egress: Egress, behave: Any) -> None:
     async with receiver(behave) as server:
         outcome = await send(egress, server, timeout="200ms")
@@ -116,7 +116,7 @@ async def test_a_server_that_does_not_answer_may_be_tried_again(egress: Egress, 
 
 async def test_no_result_holds_a_secret_even_when_the_server_repeats_it(egress: Egress) -> None:
     echo = json.dumps({"you": "sent Bearer s3cret", "and": FIRST}).encode()
-    async with receiver(answering(400, echo)) as server:
+    async with receiver(respond(400, echo)) as server:
         outcome = await send(
             egress, server, headers={"Authorization": {"env": "AUTH"}}, secrets=[{"env": "FIRST"}]
         )

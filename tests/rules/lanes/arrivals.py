@@ -42,7 +42,7 @@ async def make_partition(
     )
 
 
-async def holding_rules(connection: Connection) -> CompiledRuleSet:
+async def rules_in_force(connection: Connection) -> CompiledRuleSet:
     book = compiled_rule_book()
     seq = await newest_rules(connection) + 1
     await book.refresh(connection, seq)
@@ -54,14 +54,14 @@ async def arrive(
 ) -> None:
     """A datapoint arrives, and the watermark of its partition moves to its arrival."""
     await make_partition(connection, "data", at)
-    rules = (await holding_rules(connection)).for_key(key)
+    rules = (await rules_in_force(connection)).for_key(key)
     await evaluate(connection, rules, Arrival(at, 1, owner, key, value, at, {}), "data")
 
 
 async def emit(connection: Connection, at: datetime, type: str, owner: str = PLANT) -> None:
     await make_partition(connection, "record", at)
     facts = {"id": "11111111-0000-4000-8000-000000000001", "type": type, "owner": owner, "origin": "external"}
-    rules = (await holding_rules(connection)).for_event(type)
+    rules = (await rules_in_force(connection)).for_event(type)
     await evaluate(connection, rules, EventSeen(at, facts), "record")
 
 

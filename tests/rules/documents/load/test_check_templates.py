@@ -19,7 +19,7 @@ def problems_of(text: str) -> list[tuple[int, int, str]]:
     return [(problem.line, problem.column, problem.message) for problem in refused.value.problems]
 
 
-def publishing(subject: str) -> str:
+def publish_action(subject: str) -> str:
     return f"action:\n  name: a\n  publish:\n    subject: '{subject}'\n"
 
 
@@ -53,7 +53,7 @@ def test_every_error_of_a_payload_is_found_at_any_depth() -> None:
     "subject", ["a", "reports.digest", "plants.{{ owner }}.x", "{{ schedule }}.{{payload.k}}"]
 )
 def test_a_subject_may_hold_values_of_the_event(subject: str) -> None:
-    assert load_text(publishing(subject)).documents
+    assert load_text(publish_action(subject)).documents
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_subject_may_hold_values_of_the_event(subject: str) -> None:
     ],
 )
 def test_a_subject_that_cannot_be_published_is_rejected(subject: str, message: str) -> None:
-    ((line, _, said),) = problems_of(publishing(subject))
+    ((line, _, said),) = problems_of(publish_action(subject))
     assert line == 4
     assert said.startswith("'publish.subject' of action 'a': ")
     assert message in said
