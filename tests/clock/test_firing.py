@@ -36,7 +36,7 @@ async def test_a_due_tick_becomes_one_scheduled_event(connection: Connection) ->
     assert (tick["fire_at"], tick["nominal_at"], tick["last_nominal_at"]) == (at(20), at(20), at(10))
 
 
-async def test_an_occurrence_fires_once_however_often_the_clock_looks(connection: Connection) -> None:
+async def test_an_occurrence_fires_once_however_often_the_clock_scans(connection: Connection) -> None:
     await put(connection)
     term = await begin_term(connection, "test")
     for now in (10, 10, 10.3, 11, 15, 20, 20.2, 29.9):
@@ -44,7 +44,7 @@ async def test_an_occurrence_fires_once_however_often_the_clock_looks(connection
     assert await fired(connection) == [("beat", at(10)), ("beat", at(20))]
 
 
-async def test_a_one_shot_is_fired_and_leaves_its_row(connection: Connection) -> None:
+async def test_a_one_shot_that_fired_keeps_its_schedule_row(connection: Connection) -> None:
     await put(connection, ONCE)
     term = await begin_term(connection, "test")
     assert (await term.run_once(at(10))).fires == 1
@@ -54,7 +54,7 @@ async def test_a_one_shot_is_fired_and_leaves_its_row(connection: Connection) ->
     assert await all_rows(connection, "select * from tocsin.timer") == []
 
 
-async def test_a_one_shot_that_was_missed_has_ended_and_says_so(connection: Connection) -> None:
+async def test_a_missed_one_shot_has_ended_with_an_event(connection: Connection) -> None:
     await put(connection, ONCE, catch_up="none")
     term = await begin_term(connection, "test")
     batch = await term.run_once(at(3600))
@@ -64,7 +64,7 @@ async def test_a_one_shot_that_was_missed_has_ended_and_says_so(connection: Conn
     assert (event["origin"], event["type"], event["ts"]) == ("derived", "schedule-missed", at(10))
 
 
-async def test_a_recurrence_that_runs_out_has_ended(connection: Connection) -> None:
+async def test_a_recurrence_without_a_next_time_has_ended(connection: Connection) -> None:
     await put(connection, recurrence={"every": "10s", "ends_at": at(25)})
     term = await begin_term(connection, "test")
     for now in (10, 20, 30):
@@ -74,7 +74,7 @@ async def test_a_recurrence_that_runs_out_has_ended(connection: Connection) -> N
     assert (row["status"], row["last_occurrence"]) == ("ended", at(20))
 
 
-async def test_what_was_missed_is_one_record_before_what_fires(connection: Connection) -> None:
+async def test_missed_occurrences_are_one_record_before_the_fire(connection: Connection) -> None:
     made = await put(connection, owner="plant", payload={"k": 1})
     term = await begin_term(connection, "test")
     batch = await term.run_once(at(57))
@@ -111,8 +111,8 @@ async def test_each_policy_of_the_schedule_reaches_the_decision(connection: Conn
     assert sorted(await fired(connection, "derived")) == [("all", at(10)), ("window", at(30))]
 
 
-async def test_a_beat_within_its_grace_catches_up_without_waiting_for_a_scan(connection: Connection) -> None:
-    """Sixty late beats of one second: each has its own turn, and all of them come at once."""
+async def test_a_beat_within_its_grace_catches_up_at_once(connection: Connection) -> None:
+    """Sixty late beats of one second: each takes its own batch, without a pause between them."""
     await put(connection, recurrence={"every": "1s"}, grace=120 * SECOND)
     term = await begin_term(connection, "test")
     await drain(term, at(60))
@@ -140,7 +140,7 @@ async def test_lateness_counts_from_the_schedules_own_share_of_the_spread(connec
     assert await fired(connection, "derived") == [("beat", at(10))]
 
 
-async def test_schedules_that_share_a_recurrence_keep_their_own_spread_and_their_own_past(
+async def test_schedules_that_share_a_recurrence_keep_their_own_spread_and_last_occurrence(
     connection: Connection,
 ) -> None:
     """Equal ticks are decided once; these are not equal."""
@@ -181,11 +181,11 @@ async def test_a_burst_on_one_instant_is_fired_once_each_in_small_batches(connec
     assert [event["seq"] for event in await events(connection)] == list(range(1, 96))
 
 
-@pytest.mark.parametrize("page", [1, 2, 250])
-async def test_catch_up_of_everything_is_cut_into_batches_that_lose_nothing(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, page: int
+@pytest.mark.parametrize("chunk", [1, 2, 250])
+async def test_catch_up_all_is_cut_into_batches_without_losing_an_occurrence(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    monkeypatch.setattr(ticks, "_CHUNK", page)
+    monkeypatch.setattr(ticks, "_CHUNK", chunk)
     monkeypatch.setattr(ticks, "EVENTS_PER_BATCH", 20)
     for number in range(5):
         await put(connection, name=f"beat-{number}", catch_up="all")
@@ -195,12 +195,12 @@ async def test_catch_up_of_everything_is_cut_into_batches_that_lose_nothing(
     assert len(set(await fired(connection))) == 60
 
 
-@pytest.mark.parametrize("page", [1, 3, 250])
+@pytest.mark.parametrize("chunk", [1, 3, 250])
 async def test_a_long_outage_of_many_crons_is_counted_a_few_at_a_time(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, page: int
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    """Walking over a week of minutes takes its time, and the other kinds wait meanwhile. Divisions take none."""
-    monkeypatch.setattr(ticks, "_CHUNK", page)
+    """Counting a week of minutes takes time in which other kinds wait. Fixed intervals are counted by division."""
+    monkeypatch.setattr(ticks, "_CHUNK", chunk)
     monkeypatch.setattr(ticks, "COUNTED_PER_BATCH", 100)
     for number in range(4):
         cron = f"{number}-59 * * * *"
@@ -217,7 +217,7 @@ async def test_a_long_outage_of_many_crons_is_counted_a_few_at_a_time(
 
 
 async def test_a_tick_whose_occurrence_is_done_moves_on_without_an_event(connection: Connection) -> None:
-    """However its row came to point back: what is done is not fired again."""
+    """A tick row may point back for any reason. A done occurrence is not fired again."""
     await put(connection)
     await put(connection, ONCE)
     await connection.execute("update tocsin.timer set last_nominal_at = %s", (at(10),))
@@ -229,7 +229,9 @@ async def test_a_tick_whose_occurrence_is_done_moves_on_without_an_event(connect
     assert (await schedule(connection, "once"))["status"] == "fired"
 
 
-async def test_the_schedules_own_memory_refuses_a_second_fire_as_well(connection: Connection) -> None:
+async def test_the_last_occurrence_of_the_schedule_prevents_a_second_fire_as_well(
+    connection: Connection,
+) -> None:
     await put(connection)
     await connection.execute("update tocsin.schedule set last_occurrence = %s", (at(30),))
     term = await begin_term(connection, "test")
@@ -251,12 +253,12 @@ async def test_a_row_that_another_transaction_has_locked_is_skipped_and_fired_la
         )
         await drain(term, at(10))
         assert await fired(connection) == [("free", at(10))]
-    # Within two seconds the trailing scan finds it.
+    # The scan of the last two seconds finds it.
     await drain(term, at(10.2))
     assert await fired(connection) == [("free", at(10)), ("held", at(10))]
 
 
-async def test_a_tick_of_another_generation_is_left_to_the_edit_it_belongs_to(connection: Connection) -> None:
+async def test_a_tick_of_another_generation_is_left_alone(connection: Connection) -> None:
     await put(connection)
     term = await begin_term(connection, "test")
     await connection.execute("update tocsin.schedule set generation = 2")
@@ -273,17 +275,17 @@ async def test_a_schedule_that_is_not_active_does_not_fire(connection: Connectio
     assert await events(connection) == []
 
 
-async def test_parked_ticks_are_not_looked_at(connection: Connection) -> None:
+async def test_parked_ticks_are_not_scanned(connection: Connection) -> None:
     await put(connection)
     await connection.execute("update tocsin.timer set parked_at = %s", (T0,))
     term = await begin_term(connection, "test")
     assert (await term.run_once(at(10))).timers == 0
 
 
-async def test_a_paused_and_resumed_beat_never_repeats_itself(connection: Connection) -> None:
+async def test_a_paused_and_resumed_beat_repeats_no_occurrence(connection: Connection) -> None:
     await put(connection)
     term = await begin_term(connection, "test")
     await term.run_once(at(10))
     await pause_schedule(connection, "", "beat", Actor("tester", "test", at(11)))
-    await put(connection, BEAT)  # asked for at T0: what was done by then counts, not when it was asked
+    await put(connection, BEAT)  # resumes as of T0, before the pause
     assert (await schedule(connection))["nominal_at"] == at(20)

@@ -97,7 +97,7 @@ async def test_a_held_row_is_passed_over_and_neither_fires_nor_fails(
 async def test_a_held_row_is_checked_again_after_a_moment_and_fires_when_it_may(
     connection: Connection, watchdog: Plain
 ) -> None:
-    """Older than the trailing scan reaches, and without the backstop."""
+    """It is older than the last two seconds, and the backstop does not run."""
     await arm_plain(connection, WATCHDOG, at(5), held=True)
     term = await lead(connection, watchdog)
     await drain(term, at(10))

@@ -1,4 +1,4 @@
-"""Nothing that is due is overlooked: late commits, clocks that go back, and what is found during a batch."""
+"""No due timer is overlooked: after late commits, after a clock went back, and during a batch."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def ticks_of(term: Term) -> Scan:
 
 
 async def pass_time(term: Term, begins: float, ends: float) -> None:
-    """What the clock does while nothing happens: a look every 20 ms of virtual time."""
+    """Run the clock every 20 ms of virtual time."""
     for step in range(round((ends - begins) / TICK_S) + 1):
         await drain(term, at(begins + step * TICK_S))
 
 
 @pytest.mark.parametrize("late_s", [0.01, 1.0, 1.7])
-async def test_a_tick_that_was_committed_late_is_found_by_the_trailing_scan(
+async def test_a_tick_that_was_committed_late_is_found_by_the_scan_of_the_last_two_seconds(
     connection: Connection, sessions: Sessions, late_s: float
 ) -> None:
-    stranger = await sessions("stranger")
+    writer = await sessions("writer")
     term = await begin_term(connection, "test")
-    async with stranger.transaction():
-        await put(stranger, ONCE)
+    async with writer.transaction():
+        await put(writer, ONCE)
         await pass_time(term, 9.9, 10 + late_s)
     assert await fired(connection) == []
     await pass_time(term, 10 + late_s, 10 + late_s + 0.24)
@@ -44,20 +44,20 @@ async def test_a_tick_that_was_committed_late_is_found_by_the_trailing_scan(
 async def test_a_tick_that_was_committed_ten_seconds_late_is_found_by_the_backstop(
     connection: Connection, sessions: Sessions, watch: Connection
 ) -> None:
-    stranger = await sessions("stranger")
+    writer = await sessions("writer")
     term = await begin_term(connection, "test")
-    async with stranger.transaction():
-        await put(stranger, ONCE)
+    async with writer.transaction():
+        await put(writer, ONCE)
         await pass_time(term, 19, 20)
         await term.backstop_scan(watch)
     await pass_time(term, 20, 20.5)
-    assert await fired(connection) == [], "older than the trailing scan reaches"
+    assert await fired(connection) == [], "older than the scan of the last two seconds reaches"
     await term.backstop_scan(watch)
     await drain(term, at(20.52))
     assert await fired(connection) == [("once", at(10))]
 
 
-async def test_the_backstop_lowers_the_mark_only_for_what_is_there(
+async def test_the_backstop_lowers_the_mark_only_for_a_timer_that_may_fire(
     connection: Connection, watch: Connection
 ) -> None:
     term = await begin_term(connection, "test")
@@ -82,22 +82,22 @@ async def test_a_new_term_scans_from_the_beginning_of_time(connection: Connectio
 async def test_a_mark_that_is_lowered_during_a_batch_stays_lowered(
     connection: Connection, sessions: Sessions
 ) -> None:
-    """The backstop runs beside the batches: what it finds must not be forgotten when a batch ends."""
-    stranger = await sessions("stranger")
-    found: list[Callable[[], Awaitable[None]]] = []
+    """The backstop runs concurrently with the batches. A batch that ends must not undo its result."""
+    writer = await sessions("writer")
+    during_batch: list[Callable[[], Awaitable[None]]] = []
 
     async def hook(point: str) -> None:
-        if point == "locked" and found:
-            await found.pop()()
+        if point == "locked" and during_batch:
+            await during_batch.pop()()
 
     term = await begin_term(connection, "test", hook=hook)
     await pass_time(term, 59, 60)
 
     async def late_commit() -> None:
-        await put(stranger, ONCE)
+        await put(writer, ONCE)
         ticks_of(term).lower(at(10))
 
-    found.append(late_commit)
+    during_batch.append(late_commit)
     await put(connection, ONCE, name="other", recurrence={"at": "2026-03-02T08:01:00.05Z"})
     await drain(term, at(60.1))
     await drain(term, at(60.12))
@@ -107,15 +107,15 @@ async def test_a_mark_that_is_lowered_during_a_batch_stays_lowered(
 async def test_a_lowered_mark_survives_a_batch_that_is_full(
     connection: Connection, sessions: Sessions
 ) -> None:
-    stranger = await sessions("stranger")
+    writer = await sessions("writer")
     for number in range(4):
         await put(connection, name=f"beat-{number}", recurrence={"every": "60s"})
-    found = [True]
+    first_batch = [True]
 
     async def hook(point: str) -> None:
-        if point == "locked" and found:
-            found.clear()
-            await put(stranger, ONCE)
+        if point == "locked" and first_batch:
+            first_batch.clear()
+            await put(writer, ONCE)
             ticks_of(term).lower(at(10))
 
     term = await begin_term(connection, "test", batch=2, hook=hook)
@@ -125,7 +125,7 @@ async def test_a_lowered_mark_survives_a_batch_that_is_full(
 
 
 async def test_a_clock_that_goes_back_fires_nothing_twice_and_misses_nothing(connection: Connection) -> None:
-    """An hour ahead by mistake, then back: the hour was fired; what is armed in it now is new."""
+    """The clock was an hour ahead and goes back. That hour has fired; a timer armed in it now is new."""
     await put(connection)
     term = await begin_term(connection, "test")
     await drain(term, at(10))
@@ -140,7 +140,7 @@ async def test_a_clock_that_goes_back_fires_nothing_twice_and_misses_nothing(con
     assert ("beat", at(3610)) in await fired(connection)
 
 
-async def test_a_small_step_back_does_not_hide_what_was_armed_in_it(connection: Connection) -> None:
+async def test_a_timer_armed_during_a_small_step_back_is_found(connection: Connection) -> None:
     term = await begin_term(connection, "test")
     await drain(term, at(12))
     await put(connection)
@@ -149,8 +149,10 @@ async def test_a_small_step_back_does_not_hide_what_was_armed_in_it(connection: 
     assert await fired(connection) == [("beat", at(10))]
 
 
-async def test_a_backlog_is_drained_before_the_trailing_scan_runs_again(connection: Connection) -> None:
-    """Otherwise each batch of a burst would walk over the corpses of those before it."""
+async def test_a_backlog_is_drained_before_the_last_two_seconds_are_scanned_again(
+    connection: Connection,
+) -> None:
+    """Otherwise each batch of a burst would walk over the dead tuples of the batches before it."""
     for number in range(30):
         await put(connection, name=f"beat-{number}")
     term = await begin_term(connection, "test", batch=10)
@@ -167,10 +169,10 @@ async def virtual_now(connection: Connection, now: datetime) -> None:
     await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
 
 
-async def test_a_look_says_when_the_next_is_due_and_moves_the_mark_up_to_there(
+async def test_a_poll_returns_the_next_due_time_and_moves_the_mark_up_to_it(
     connection: Connection,
 ) -> None:
-    """An idle clock must not walk over everything that was ever consumed, fifty times a second."""
+    """An idle clock must not walk over all consumed rows fifty times a second."""
     term = await begin_term(connection, "test")
     await virtual_now(connection, at(5))
     assert await term.poll() == (at(5), None)
@@ -184,14 +186,16 @@ async def test_a_look_says_when_the_next_is_due_and_moves_the_mark_up_to_there(
     assert ("beat", at(30)) in await fired(connection)
 
 
-async def test_a_look_does_not_see_what_is_parked(connection: Connection) -> None:
+async def test_a_poll_ignores_parked_timers(connection: Connection) -> None:
     await put(connection)
     await connection.execute("update tocsin.timer set parked_at = %s", (at(0),))
     await virtual_now(connection, at(30))
     assert await (await begin_term(connection, "test")).poll() == (at(30), None)
 
 
-async def test_what_is_armed_behind_a_look_is_found_by_the_trailing_scan(connection: Connection) -> None:
+async def test_a_timer_armed_before_the_mark_of_a_poll_is_found_by_the_scan_of_the_last_two_seconds(
+    connection: Connection,
+) -> None:
     term = await begin_term(connection, "test")
     await virtual_now(connection, at(10.5))
     await term.poll()
@@ -201,7 +205,7 @@ async def test_what_is_armed_behind_a_look_is_found_by_the_trailing_scan(connect
     assert await term.poll() == (at(10.52), at(10))
 
 
-async def test_a_look_keeps_a_mark_that_was_lowered_meanwhile(
+async def test_a_poll_keeps_a_mark_that_was_lowered_meanwhile(
     connection: Connection, watch: Connection
 ) -> None:
     term = await begin_term(connection, "test")

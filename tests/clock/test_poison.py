@@ -1,4 +1,4 @@
-"""A timer that fails alone is set aside: it backs off, is parked in the end, and never stops the others."""
+"""A timer that fails alone is retried with a growing delay, parked in the end, and never stops the others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BAD = "beat-3"
 NAMES = [f"beat-{number}" for number in range(8)]
 
 
-async def eight_beats(connection: Connection, spoil: str) -> None:
+async def put_eight_beats(connection: Connection, damage: str) -> None:
     for name in NAMES:
         await put(connection, name=name)
-    await connection.execute(spoil.encode(), (BAD,))
+    await connection.execute(damage.encode(), (BAD,))
 
 
-async def tick(connection: Connection) -> dict[str, Any]:
+async def bad_tick(connection: Connection) -> dict[str, Any]:
     return await one_row(
         connection,
         "select t.* from tocsin.timer t join tocsin.schedule s on s.id::text = t.ref where s.name = %s",
@@ -36,8 +36,8 @@ async def tick(connection: Connection) -> dict[str, Any]:
     )
 
 
-# What Python cannot parse, what Postgres refuses to store, what Postgres cannot compute.
-SPOILS = {
+# A recurrence that Python cannot parse, a payload that Postgres rejects, a grace that overflows.
+DAMAGES = {
     "garbage": 'update tocsin.schedule set recurrence = \'{"cron": 5, "no": []}\' where name = %s',
     "not an object": "update tocsin.schedule set recurrence = '[1]' where name = %s",
     "too large": (
@@ -48,49 +48,49 @@ SPOILS = {
 }
 
 
-@pytest.mark.parametrize("spoil", SPOILS)
+@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("batch", [1, 3, 1000])
-async def test_one_bad_row_backs_off_while_the_others_fire(
-    connection: Connection, spoil: str, batch: int
+async def test_one_bad_row_is_delayed_while_the_others_fire(
+    connection: Connection, damage: str, batch: int
 ) -> None:
     await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
-    await eight_beats(connection, SPOILS[spoil])
+    await put_eight_beats(connection, DAMAGES[damage])
     term = await begin_term(connection, "test", batch=batch)
     await drain(term, at(10))
     assert sorted(await fired(connection)) == [(name, at(10)) for name in NAMES if name != BAD]
-    bad = await tick(connection)
+    bad = await bad_tick(connection)
     assert (bad["attempts"], bad["nominal_at"], bad["fire_at"]) == (1, at(10), at(11))
     assert bad["last_error"]
     assert bad["parked_at"] is None
 
 
-async def test_a_bad_row_backs_off_longer_each_time_and_is_parked(connection: Connection) -> None:
-    await eight_beats(connection, SPOILS["garbage"])
+async def test_the_delay_of_a_bad_row_doubles_until_it_is_parked(connection: Connection) -> None:
+    await put_eight_beats(connection, DAMAGES["garbage"])
     term = await begin_term(connection, "test", max_failures=4)
     waits = []
     now = at(10)
     for _ in range(4):
         await drain(term, now)
-        bad = await tick(connection)
+        bad = await bad_tick(connection)
         waits.append(bad["fire_at"] - now)
         now = bad["fire_at"]
     assert waits == [timedelta(seconds=seconds) for seconds in (1, 2, 4, 8)]
     assert (bad["attempts"], bad["parked_at"]) == (4, at(17))
     await drain(term, at(1000))
-    assert await tick(connection) == bad
+    assert await bad_tick(connection) == bad
     assert BAD not in {name for name, _ in await fired(connection)}
 
 
-async def test_a_back_off_ends_at_five_minutes(connection: Connection) -> None:
-    await eight_beats(connection, SPOILS["garbage"])
+async def test_the_delay_grows_to_at_most_five_minutes(connection: Connection) -> None:
+    await put_eight_beats(connection, DAMAGES["garbage"])
     await connection.execute("update tocsin.timer set attempts = 40")
     term = await begin_term(connection, "test", max_failures=100)
     await drain(term, at(10))
-    assert (await tick(connection))["fire_at"] == at(310)
+    assert (await bad_tick(connection))["fire_at"] == at(310)
 
 
 async def test_a_repaired_row_fires_and_its_failures_are_reset(connection: Connection) -> None:
-    await eight_beats(connection, SPOILS["garbage"])
+    await put_eight_beats(connection, DAMAGES["garbage"])
     good = (await schedule(connection, "beat-1"))["recurrence"]
     term = await begin_term(connection, "test")
     await drain(term, at(10))
@@ -99,11 +99,11 @@ async def test_a_repaired_row_fires_and_its_failures_are_reset(connection: Conne
     )
     await drain(term, at(11))
     assert (BAD, at(10)) in await fired(connection)
-    bad = await tick(connection)
+    bad = await bad_tick(connection)
     assert (bad["attempts"], bad["last_error"], bad["nominal_at"]) == (0, None, at(20))
 
 
-async def test_several_bad_rows_are_each_set_aside(connection: Connection) -> None:
+async def test_several_bad_rows_fail_alone_each(connection: Connection) -> None:
     await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
     for name in NAMES:
         await put(connection, name=name)
@@ -116,7 +116,9 @@ async def test_several_bad_rows_are_each_set_aside(connection: Connection) -> No
     assert sorted(await fired(connection)) == [("beat-5", at(10)), ("beat-7", at(10))]
 
 
-async def test_an_edit_made_meanwhile_is_not_blamed_for_its_predecessor(connection: Connection) -> None:
+async def test_an_edit_made_meanwhile_does_not_get_the_failure_of_the_version_before(
+    connection: Connection,
+) -> None:
     await put(connection)
     (row,) = await all_rows(connection, "select ref from tocsin.timer")
     term = await begin_term(connection, "test")
@@ -126,7 +128,7 @@ async def test_an_edit_made_meanwhile_is_not_blamed_for_its_predecessor(connecti
     assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 0
 
 
-async def test_a_row_that_cannot_even_be_read_is_set_aside(connection: Connection) -> None:
+async def test_a_row_that_cannot_be_read_fails_alone(connection: Connection) -> None:
     await put(connection)
     await connection.execute(
         "insert into tocsin.timer (kind, ref, fire_at, nominal_at) values ('schedule-tick', 'no uuid', %s, %s)",
@@ -146,7 +148,9 @@ async def test_a_row_that_cannot_even_be_read_is_set_aside(connection: Connectio
         "alter table tocsin.event_0 add constraint late check (false) not valid",
     ],
 )
-async def test_a_broken_schema_is_raised_unless_it_follows_rows(connection: Connection, outage: str) -> None:
+async def test_an_error_of_the_schema_is_raised_and_a_violated_check_fails_the_row(
+    connection: Connection, outage: str
+) -> None:
     """A missing table is no fault of a row. A violated CHECK counts as one, so the row only backs off."""
     await put(connection)
     term = await begin_term(connection, "test")
@@ -169,21 +173,21 @@ async def test_a_log_without_a_partition_is_extended_and_no_row_fails(connection
     assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 0
 
 
-async def deposed_while_firing(connection: Connection, spoil: str) -> Term:
+async def begin_superseded_term(connection: Connection, damage: str) -> Term:
     await connection.execute("alter table tocsin.schedule drop constraint schedule_payload_check")
     await put(connection, name=BAD)
-    await connection.execute(spoil.encode(), (BAD,))
+    await connection.execute(damage.encode(), (BAD,))
     term = await begin_term(connection, "test", batch=1)
     await connection.execute("update tocsin.log_head set epoch = epoch + 1")
     return term
 
 
-@pytest.mark.parametrize("spoil", ["garbage", "overflow"])
-async def test_a_deposed_clock_cannot_even_set_a_row_aside(connection: Connection, spoil: str) -> None:
-    term = await deposed_while_firing(connection, SPOILS[spoil])
+@pytest.mark.parametrize("damage", ["garbage", "overflow"])
+async def test_a_deposed_clock_cannot_fail_a_row(connection: Connection, damage: str) -> None:
+    term = await begin_superseded_term(connection, DAMAGES[damage])
     with pytest.raises(Deposed):
         await drain(term, at(10))
-    bad = await tick(connection)
+    bad = await bad_tick(connection)
     assert (bad["attempts"], bad["fire_at"]) == (0, at(10))
 
 
@@ -195,5 +199,5 @@ async def test_the_batch_is_halved_around_a_bad_row_and_grows_again(connection: 
         "update tocsin.schedule set payload = to_jsonb(repeat('x', 300000)) where name = 'every-8'"
     )
     term = await begin_term(connection, "test", batch=8)
-    # Eight fail, four go; the next eight and four fail, two go; four and two fail, one goes; the last is alone.
+    # A batch of 8 fails, 4 fire. 8 and 4 fail, 2 fire. 4 and 2 fail, 1 fires. The bad row is left.
     assert [batch.timers for batch in await drain(term, at(8))] == [0, 4, 0, 0, 2, 0, 0, 1, 0, 0, 0]

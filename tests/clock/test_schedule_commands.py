@@ -1,4 +1,4 @@
-"""What people do to schedules commits with its audit row and its event, or not at all."""
+"""A command about a schedule commits with its audit row and its event, or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def put(connection: Connection) -> None:
     await put_schedule(connection, spec, ACTOR)
 
 
-async def test_each_act_is_an_event_with_who_did_it(connection: Connection) -> None:
+async def test_each_command_is_an_event_with_its_actor(connection: Connection) -> None:
     await put(connection)
     await pause(connection, "plant", "beat", ACTOR)
     await resume(connection, "plant", "beat", ACTOR)
@@ -35,13 +35,13 @@ async def test_each_act_is_an_event_with_who_did_it(connection: Connection) -> N
     assert rows[0]["payload"] == {"who": "ann", "via": "test"}
 
 
-async def test_an_act_that_changes_nothing_is_no_event(connection: Connection) -> None:
+async def test_a_command_that_changes_nothing_is_no_event(connection: Connection) -> None:
     await put(connection)
     await resume(connection, "plant", "beat", ACTOR)
     assert await events(connection) == []
 
 
-async def test_an_act_that_is_refused_leaves_no_trace(connection: Connection) -> None:
+async def test_a_refused_command_appends_no_event(connection: Connection) -> None:
     await put(connection)
     await cancel(connection, "plant", "beat", ACTOR)
     with pytest.raises(Refused, match="is cancelled and cannot be paused"):
@@ -49,7 +49,7 @@ async def test_an_act_that_is_refused_leaves_no_trace(connection: Connection) ->
     assert [row["type"] for row in await events(connection)] == ["schedule-cancelled"]
 
 
-async def test_run_now_is_a_caused_event_and_moves_no_fire(connection: Connection) -> None:
+async def test_run_now_appends_a_caused_event_and_does_not_move_the_next_fire(connection: Connection) -> None:
     await put(connection)
     seq = await run_now(connection, "plant", "beat", ACTOR)
     (event,) = await events(connection)

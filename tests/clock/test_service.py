@@ -1,4 +1,4 @@
-"""The clock as a service: one leads, another takes over, and no restart of anything loses or doubles a fire."""
+"""The clock as a service: one process leads, another takes over, and no restart loses or doubles a fire."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tocsin.embedded import embedded_nats, embedded_postgres
 BEAT = ScheduleSpec("beat", {"every": "200ms"}, catch_up="all", max_catch_up=10_000)
 
 
-class Watched:
-    """A clock that says when it leads."""
+class ObservedClock:
+    """A clock service that records its epochs and signals when it leads."""
 
     def __init__(self, settings: Settings, kinds: Sequence[AnyTimerKind] = KINDS) -> None:
         self.clock = Clock(settings, kinds=kinds)
@@ -61,8 +61,8 @@ async def fires(connection: Connection) -> list[datetime]:
     return [row["ts"] for row in rows]
 
 
-async def fires_after(connection: Connection, count: int) -> None:
-    """Wait until there are `count` more."""
+async def wait_for_fires(connection: Connection, count: int) -> None:
+    """Wait until there are `count` more fires."""
     before = len(await fires(connection))
 
     async def more() -> bool:
@@ -82,100 +82,100 @@ async def test_one_leads_and_another_takes_over_when_it_stops(
     settings: Settings, connection: Connection
 ) -> None:
     first_at = await start_beat(connection)
-    first, second = Watched(settings), Watched(settings)
+    first, second = ObservedClock(settings), ObservedClock(settings)
     async with running(first.service):
         async with asyncio.timeout(30):
             await first.leads.wait()
         async with running(second.service):
-            await fires_after(connection, 3)
+            await wait_for_fires(connection, 3)
             await first.service.stop()
             async with asyncio.timeout(30):
                 await second.leads.wait()
-            await fires_after(connection, 3)
+            await wait_for_fires(connection, 3)
     assert max(first.epochs) < min(second.epochs)
     await assert_each_once(connection, first_at)
 
 
-async def test_a_deposed_clock_stands_again(settings: Settings, connection: Connection) -> None:
+async def test_a_deposed_clock_competes_again(settings: Settings, connection: Connection) -> None:
     first_at = await start_beat(connection)
-    watched = Watched(settings)
-    async with running(watched.service):
+    observed = ObservedClock(settings)
+    async with running(observed.service):
         async with asyncio.timeout(30):
-            await watched.leads.wait()
-        watched.leads.clear()
+            await observed.leads.wait()
+        observed.leads.clear()
         await connection.execute("update tocsin.log_head set epoch = epoch + 10")
         async with asyncio.timeout(30):
-            await watched.leads.wait()
-        await fires_after(connection, 2)
-        assert watched.service.restarts == 0, "it stood again by itself"
+            await observed.leads.wait()
+        await wait_for_fires(connection, 2)
+        assert observed.service.restarts == 0, "it competed again without a restart"
     await assert_each_once(connection, first_at)
 
 
-async def test_postgres_may_restart_while_the_clock_runs(tmp_path: Path) -> None:
+async def test_a_restart_of_postgres_loses_and_doubles_no_fire(tmp_path: Path) -> None:
     with embedded_nats(tmp_path / "nats") as nats:
         with embedded_postgres(tmp_path / "postgres") as postgres:
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=1.0)
             connection = await connect(patient(settings), "test")
             await migrate(connection)
             first_at = await start_beat(connection)
-            watched = Watched(settings)
-            watched.service.start()
-            await fires_after(connection, 3)
+            observed = ObservedClock(settings)
+            observed.service.start()
+            await wait_for_fires(connection, 3)
             await connection.close()
         with embedded_postgres(tmp_path / "postgres") as postgres:
             assert postgres.url == settings.postgres
             connection = await connect(patient(settings), "test")
-            await fires_after(connection, 3)
-            await watched.service.stop()
+            await wait_for_fires(connection, 3)
+            await observed.service.stop()
             await assert_each_once(connection, first_at)
             await connection.close()
 
 
-async def test_a_tick_committed_late_is_found_while_it_runs(
+async def test_a_tick_that_was_committed_late_is_found_while_the_clock_runs(
     settings: Settings, connection: Connection
 ) -> None:
-    """Older than the trailing scan reaches: only the backstop finds it."""
+    """It is older than the last two seconds, so only the backstop finds it."""
     await start_beat(connection)
-    watched = Watched(settings)
-    async with running(watched.service):
-        await fires_after(connection, 2)
+    observed = ObservedClock(settings)
+    async with running(observed.service):
+        await wait_for_fires(connection, 2)
         asked_at = await database_now(connection) - timedelta(minutes=5)
         late = ScheduleSpec("late", {"at": (asked_at + timedelta(seconds=1)).isoformat()})
         await put_schedule(connection, late, Actor("tester", "test", asked_at))
 
-        async def found() -> bool:
+        async def late_fired() -> bool:
             return bool(await all_rows(connection, "select 1 from tocsin.event where schedule = 'late'"))
 
-        await eventually(found, "the late one fires", within=60)
+        await eventually(late_fired, "the late tick fires", within=60)
 
 
-async def test_held_timers_of_another_kind_wait_beside_the_ticks_until_they_may_fire(
+async def test_held_timers_of_another_kind_delay_no_tick_and_fire_when_they_may(
     settings: Settings, connection: Connection
 ) -> None:
     first_at = await start_beat(connection)
     await arm_plain(connection, "watchdog", first_at, count=2500, held=True)
-    watched = Watched(settings, (Plain("watchdog"), ScheduleTicks()))
-    async with running(watched.service):
-        await fires_after(connection, 5)
+    observed = ObservedClock(settings, (Plain("watchdog"), ScheduleTicks()))
+    async with running(observed.service):
+        await wait_for_fires(connection, 5)
         assert await fired_plain(connection, "watchdog") == []
         await release(connection)
 
         async def all_fired() -> bool:
             return len(await fired_plain(connection, "watchdog")) == 2500
 
-        await eventually(all_fired, "what was held fires")
-        assert watched.epochs == [1]
+        await eventually(all_fired, "the held timers fire")
+        assert observed.epochs == [1]
     await assert_each_once(connection, first_at)
 
 
 async def test_a_backstop_that_fails_begins_a_new_term(settings: Settings, connection: Connection) -> None:
     """Its session is terminated. Without a backstop, the clock would never find late commits."""
     first_at = await start_beat(connection)
-    watched = Watched(settings)
-    async with running(watched.service):
+    observed = ObservedClock(settings)
+    async with running(observed.service):
         async with asyncio.timeout(30):
-            await watched.leads.wait()
-        watched.leads.clear()
+            await observed.leads.wait()
+        observed.leads.clear()
         ended = await one_row(
             connection,
             "select count(pg_terminate_backend(pid)) as n from pg_stat_activity"
@@ -183,38 +183,38 @@ async def test_a_backstop_that_fails_begins_a_new_term(settings: Settings, conne
         )
         assert ended["n"] == 1
         async with asyncio.timeout(30):
-            await watched.leads.wait()
-        await fires_after(connection, 2)
+            await observed.leads.wait()
+        await wait_for_fires(connection, 2)
     await assert_each_once(connection, first_at)
 
 
-async def test_a_log_that_cannot_be_extended_for_a_while_is_no_crash(settings: Settings) -> None:
-    asked: list[Any] = []
+async def test_a_log_that_is_locked_against_extending_does_not_stop_the_clock(settings: Settings) -> None:
+    executed: list[Any] = []
 
-    class Busy:
+    class LockedLog:
         async def execute(self, query: bytes) -> None:
-            asked.append(query)
+            executed.append(query)
             raise psycopg.errors.LockNotAvailable("another transaction holds the log")
 
-    await Clock(settings)._extend_log(Busy())  # type: ignore[arg-type]
-    assert asked == [statement("clock/extend_log")]
+    await Clock(settings)._extend_log(LockedLog())  # type: ignore[arg-type]
+    assert executed == [statement("clock/extend_log")]
 
 
-async def test_an_unmigrated_database_is_refused_and_waited_for(
+async def test_an_unmigrated_database_is_refused_until_it_is_migrated(
     settings: Settings, connection: Connection
 ) -> None:
     await connection.execute("alter table public.tocsin_migration rename to hidden")
-    watched = Watched(settings)
-    async with running(watched.service):
+    observed = ObservedClock(settings)
+    async with running(observed.service):
 
         async def refused() -> bool:
-            return watched.service.restarts > 0
+            return observed.service.restarts > 0
 
-        await eventually(refused, "the service waits", within=60)
-        assert watched.epochs == []
+        await eventually(refused, "the service restarts", within=60)
+        assert observed.epochs == []
         await connection.execute("alter table public.hidden rename to tocsin_migration")
         async with asyncio.timeout(60):
-            await watched.leads.wait()
+            await observed.leads.wait()
 
 
 async def test_a_term_ends_although_its_pruning_swallows_a_cancellation(

@@ -1,4 +1,4 @@
-"""A sustain that is over moves its alarm once, at its nominal time, and never beyond what was read."""
+"""A sustain that fires moves its alarm once, at its nominal time, and never beyond the watermark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from timers.working_set import cancel
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed
 
-SAYS = {"value": 71.2, "message": "dsp-hot"}
+PAYLOAD = {"value": 71.2, "message": "dsp-hot"}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def test_a_pending_alarm_opens_at_the_nominal_time_however_late_the_clock_
     connection: Connection, term: Term
 ) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(9.9)) == 0
     assert await fire(term, at(50)) == 1
     row = await alarm_row(connection)
@@ -45,19 +45,19 @@ async def test_a_pending_alarm_opens_at_the_nominal_time_however_late_the_clock_
     assert (event["origin"], event["type"], event["ts"]) == ("derived", "alarm-opened", at(10))
     assert (event["rule"], event["owner"], event["severity"]) == ("dsp-hot", "plant-7", 4)
     assert (event["alarm_id"], event["correlation_id"]) == (ALARM, CAUSE)
-    assert (event["id"], event["payload"]) == (uuid.uuid5(ALARM, "opened"), SAYS)
+    assert (event["id"], event["payload"]) == (uuid.uuid5(ALARM, "opened"), PAYLOAD)
     assert event["epoch"] == term.epoch
     assert await timers(connection) == []
 
 
-async def test_a_sustain_that_is_armed_late_is_for_its_nominal_time_all_the_same(
+async def test_a_sustain_that_is_armed_late_still_fires_for_its_nominal_time(
     connection: Connection, term: Term
 ) -> None:
-    """A backlog is drained: it fires no earlier than it was armed."""
+    """In a backlog it is armed after its nominal time, and fires no earlier than that."""
     await hold_alarm(connection)
     await connection.execute("update tocsin.alarm set source_event_id = %s", (CAUSE,))
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(40).isoformat(),))
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(39)) == 0
     assert await fire(term, at(40)) == 1
     assert (await alarm_row(connection))["opened_at"] == at(10)
@@ -67,7 +67,7 @@ async def test_a_sustain_that_is_armed_late_is_for_its_nominal_time_all_the_same
 
 async def test_the_state_of_the_rule_moves_with_the_alarm(connection: Connection, term: Term) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     await fire(term, at(10))
     row = await state_row(connection)
     assert (row["phase"], row["alarm_id"], row["version"]) == ("open", ALARM, 2)
@@ -88,10 +88,10 @@ async def test_an_alarm_that_was_clear_for_long_enough_resolves(connection: Conn
     assert (event["type"], event["id"]) == ("alarm-resolved", uuid.uuid5(ALARM, "resolved"))
 
 
-async def test_nothing_opens_beyond_what_was_read(connection: Connection, term: Term) -> None:
+async def test_no_alarm_opens_beyond_the_watermark(connection: Connection, term: Term) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
-    # Each time later by more than the clock waits before it looks at a held row again.
+    await sustain(connection, "open", at(10), PAYLOAD)
+    # Each time later by more than the delay after which the clock checks a held row again.
     for seconds, until_at in ((30, None), (31, at(9.999))):
         await read_until(connection, until_at)
         assert await fire(term, at(seconds)) == 0
@@ -105,11 +105,11 @@ async def test_a_partition_that_is_behind_holds_no_sustain_of_another_partition(
 ) -> None:
     await read_until(connection, at(1), partition=1)
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 1
 
 
-async def test_a_snooze_that_is_over_is_said_once_while_the_alarm_is_open(
+async def test_the_end_of_a_snooze_is_one_event_while_the_alarm_is_open(
     connection: Connection, term: Term
 ) -> None:
     await hold_alarm(connection, "open")
@@ -123,38 +123,40 @@ async def test_a_snooze_that_is_over_is_said_once_while_the_alarm_is_open(
     assert (row["state"], row["snoozed_until"]) == ("open", None)
     assert (await state_row(connection))["version"] == 1
     await sustain(connection, "snooze", at(20), {})
-    assert await fire(term, at(20)) == 1, "the next one ends as well"
+    assert await fire(term, at(20)) == 1, "the end of the next snooze is an event as well"
     assert [event["ts"] for event in await events(connection)] == [at(10), at(20)]
 
 
-async def test_a_timer_whose_alarm_moved_on_is_consumed_and_says_nothing(
+async def test_a_timer_whose_alarm_changed_meanwhile_is_consumed_without_an_event(
     connection: Connection, term: Term
 ) -> None:
     await hold_alarm(connection, "open")
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 0
     assert await events(connection) == []
     assert await timers(connection) == []
 
 
-async def test_a_state_that_holds_another_alarm_is_left_alone(connection: Connection, term: Term) -> None:
+async def test_the_state_of_a_rule_with_another_alarm_is_not_changed(
+    connection: Connection, term: Term
+) -> None:
     await hold_alarm(connection)
     await connection.execute("update tocsin.rule_state set alarm_id = %s", (CAUSE,))
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 1
     state = await state_row(connection)
     assert (state["phase"], state["alarm_id"], state["version"]) == ("pending", CAUSE, 1)
 
 
 async def test_a_timer_without_an_alarm_is_consumed(connection: Connection, term: Term) -> None:
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 0
     assert await timers(connection) == []
 
 
 async def test_a_deposed_clock_opens_nothing(connection: Connection, term: Term, sessions: Sessions) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     await connection.execute("update tocsin.log_head set holder_pid = null")
     await begin_term(await sessions("successor"), "successor")
     with pytest.raises(Deposed):
@@ -163,11 +165,11 @@ async def test_a_deposed_clock_opens_nothing(connection: Connection, term: Term,
     assert len(await timers(connection)) == 1
 
 
-async def test_a_cancel_in_progress_is_passed_over_and_wins(
+async def test_a_fire_skips_a_timer_that_is_being_cancelled(
     connection: Connection, term: Term, sessions: Sessions
 ) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     worker = await sessions("worker")
     async with worker.transaction():
         assert await cancel(worker, "for-sustain", str(ALARM), "open")
@@ -176,13 +178,13 @@ async def test_a_cancel_in_progress_is_passed_over_and_wins(
     assert (await alarm_row(connection))["state"] == "pending"
 
 
-async def test_a_cancel_waits_for_a_fire_in_progress_and_loses(
+async def test_a_cancel_during_a_fire_waits_and_finds_no_timer(
     connection: Connection, sessions: Sessions, watch: Connection
 ) -> None:
     await read_until(connection, at(60))
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), SAYS)
+    await sustain(connection, "open", at(10), PAYLOAD)
     worker = await sessions("worker")
     waiting: list[asyncio.Task[bool]] = []
 
@@ -193,7 +195,7 @@ async def test_a_cancel_waits_for_a_fire_in_progress_and_loses(
 
     term = await begin_term(connection, "test", hook=meanwhile)
     assert await fire(term, at(10)) == 1
-    assert await waiting[0] is False, "the clock won"
+    assert await waiting[0] is False, "the timer has fired"
     assert (await alarm_row(connection))["state"] == "open"
 
 
@@ -207,15 +209,15 @@ async def _waits(watch: Connection) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("snoozed_until", "said"),
+    ("snoozed_until", "event_types"),
     [
         (at(9), ["alarm-snooze-ended", "alarm-resolved"]),
         (at(10), ["alarm-resolved"]),
         (at(11), ["alarm-resolved"]),
     ],
 )
-async def test_an_alarm_whose_snooze_ends_in_the_batch_that_resolves_it_is_resolved(
-    connection: Connection, term: Term, snoozed_until: datetime, said: list[str]
+async def test_a_snooze_that_ends_in_the_batch_that_resolves_its_alarm_leaves_it_resolved(
+    connection: Connection, term: Term, snoozed_until: datetime, event_types: list[str]
 ) -> None:
     """Each is an event at its own instant. At the same instant the alarm resolves first, without the other event."""
     await hold_alarm(connection, "open")
@@ -223,7 +225,7 @@ async def test_an_alarm_whose_snooze_ends_in_the_batch_that_resolves_it_is_resol
     await sustain(connection, "clear", at(10), {"reason": "cleared"})
     await sustain(connection, "snooze", snoozed_until, {})
     await fire(term, at(50))
-    assert [event["type"] for event in await events(connection)] == said
+    assert [event["type"] for event in await events(connection)] == event_types
     row = await alarm_row(connection)
     assert (row["state"], row["resolved_at"], row["resolved_reason"]) == ("resolved", at(10), "cleared")
     assert await timers(connection) == []

@@ -17,8 +17,8 @@ from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.errors import Deposed
 
 
-async def forget_the_holder(connection: Connection) -> None:
-    """As if the old leader's session could not be ended, by rights or by a pooler: only the epoch is left."""
+async def clear_holder(connection: Connection) -> None:
+    """Make the takeover end no session, as behind a pooler or without the right: only the epoch fences."""
     await connection.execute("update tocsin.log_head set holder_pid = null")
 
 
@@ -31,9 +31,7 @@ async def test_each_term_has_a_higher_epoch_and_names_its_holder(connection: Con
     assert head["holder_pid"] == connection.info.backend_pid
 
 
-async def test_a_superseded_term_tries_and_nothing_of_it_commits(
-    connection: Connection, sessions: Sessions
-) -> None:
+async def test_a_superseded_term_commits_nothing(connection: Connection, sessions: Sessions) -> None:
     await put(connection)
     zombie_session = await sessions("zombie")
     reached: list[str] = []
@@ -42,7 +40,7 @@ async def test_a_superseded_term_tries_and_nothing_of_it_commits(
         reached.append(point)
 
     zombie = await begin_term(zombie_session, "zombie", hook=hook)
-    await forget_the_holder(connection)
+    await clear_holder(connection)
     await begin_term(connection, "leader")
     before = await all_rows(connection, "select * from tocsin.timer")
     with pytest.raises(Deposed, match=f"deposed: epoch {zombie.epoch} was superseded by {zombie.epoch + 1}"):
@@ -50,7 +48,7 @@ async def test_a_superseded_term_tries_and_nothing_of_it_commits(
     assert reached == ["locked"], "it had locked the due row and was refused at the append"
     assert await fired(connection) == []
     assert await all_rows(connection, "select * from tocsin.timer") == before
-    # Its session is usable and holds nothing back from the leader.
+    # Its session is usable and holds no lock that the leader needs.
     assert zombie_session.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
@@ -63,7 +61,7 @@ async def test_a_term_superseded_between_its_lock_and_its_append_is_refused(
 
     async def hook(point: str) -> None:
         if point == "locked":
-            await forget_the_holder(connection)
+            await clear_holder(connection)
             await begin_term(other, "quick")
 
     slow = await begin_term(slow_session, "slow", hook=hook)
@@ -89,7 +87,7 @@ async def test_a_takeover_ends_a_leader_that_froze_between_append_and_commit(
     await appended.wait()
 
     term = await begin_term(connection, "leader")
-    assert await fired(connection) == [], "what the frozen leader appended is gone with its session"
+    assert await fired(connection) == [], "the append of the frozen leader was rolled back with its session"
     await drain(term, at(11))
     thaw.set()
     with pytest.raises(psycopg.OperationalError):
@@ -113,7 +111,9 @@ async def test_a_takeover_ends_no_session_of_another_process(
     assert (await one_row(bystander, "select 1 as alive"))["alive"] == 1
 
 
-async def test_of_two_candidates_with_one_epoch_one_wins(connection: Connection, sessions: Sessions) -> None:
+async def test_only_one_of_two_candidates_takes_over_the_same_epoch(
+    connection: Connection, sessions: Sessions
+) -> None:
     parameters = {"epoch": 0, "holder": "x"}
     first = await fetch_one(connection, "clock/take_over", parameters)
     other = await sessions("other")
@@ -123,8 +123,8 @@ async def test_of_two_candidates_with_one_epoch_one_wins(connection: Connection,
     assert (await one_row(connection, "select epoch from tocsin.log_head"))["epoch"] == 1
 
 
-async def test_a_candidate_that_was_too_slow_is_told(connection: Connection, sessions: Sessions) -> None:
-    """It waits for the log behind another candidate's takeover of the same epoch."""
+async def test_a_candidate_that_was_too_slow_is_deposed(connection: Connection, sessions: Sessions) -> None:
+    """It waits for the lock on the log, which another candidate holds for the same epoch."""
     other = await sessions("other")
     slow_session = await sessions("slow")
     async with other.transaction():
@@ -142,7 +142,9 @@ async def test_a_candidate_that_was_too_slow_is_told(connection: Connection, ses
         await slow
 
 
-async def test_the_next_term_fires_what_the_last_one_left(connection: Connection, sessions: Sessions) -> None:
+async def test_the_next_term_fires_the_timers_that_the_last_one_left(
+    connection: Connection, sessions: Sessions
+) -> None:
     for name in ("a", "b"):
         await put(connection, name=name)
     first = await begin_term(await sessions("first"), "first", batch=1)
@@ -155,7 +157,7 @@ async def test_the_next_term_fires_what_the_last_one_left(connection: Connection
 async def test_the_hook_sees_the_points_of_a_batch_in_order(
     connection: Connection, watch: Connection
 ) -> None:
-    """At `appended` the server has done everything but the commit: the log is locked, and nothing is seen."""
+    """At `appended` everything but the commit is done: the log is locked, and no other session sees the event."""
     await put(connection)
     points: list[tuple[str, bool, int]] = []
 

@@ -21,7 +21,7 @@ from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 DAILY = ScheduleSpec("daily", {"cron": "30 2 * * *", "tz": "America/New_York"})
-# 02:30 does not exist on this day: it fires at 03:00, and is known as 02:30.
+# 02:30 does not exist on this day: it fires at 03:00, and its identity is 02:30.
 IN_THE_GAP = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 EARLIER = Actor("tester", "test", IN_THE_GAP - timedelta(hours=20))
@@ -31,7 +31,7 @@ async def tick(connection: Connection) -> dict[str, Any]:
     return await one_row(connection, "select * from tocsin.timer")
 
 
-async def known(connection: Connection) -> tuple[str, datetime]:
+async def stored_identity(connection: Connection) -> tuple[str, datetime]:
     row = await tick(connection)
     assert row["identity_at"] == row["nominal_at"]
     return row["identity"], row["nominal_at"]
@@ -39,17 +39,23 @@ async def known(connection: Connection) -> tuple[str, datetime]:
 
 async def test_each_tick_is_armed_with_the_identity_of_its_occurrence(connection: Connection) -> None:
     made = await put_schedule(connection, DAILY, EARLIER)
-    assert await known(connection) == ("2026-03-08T02:30:00/0", IN_THE_GAP)
+    assert await stored_identity(connection) == ("2026-03-08T02:30:00/0", IN_THE_GAP)
     await drain(await begin_term(connection, "test"), IN_THE_GAP)
-    assert await known(connection) == ("2026-03-09T02:30:00/0", IN_THE_GAP + DAY - timedelta(minutes=30))
+    assert await stored_identity(connection) == (
+        "2026-03-09T02:30:00/0",
+        IN_THE_GAP + DAY - timedelta(minutes=30),
+    )
     (event,) = await events(connection)
     assert event["id"].hex == event_id_text(str(made.id), 1, "2026-03-08T02:30:00/0")
     elapsed = ScheduleSpec("daily", {"cron": "*/5 * * * *", "tz": "America/New_York"})
     await put_schedule(connection, elapsed, Actor("tester", "test", IN_THE_GAP + DAY))
-    assert await known(connection) == ("2026-03-09T07:05:00Z", IN_THE_GAP + DAY + timedelta(minutes=5))
+    assert await stored_identity(connection) == (
+        "2026-03-09T07:05:00Z",
+        IN_THE_GAP + DAY + timedelta(minutes=5),
+    )
 
 
-async def test_what_the_tick_knows_is_not_found_again(connection: Connection) -> None:
+async def test_the_stored_identity_is_used_as_it_is(connection: Connection) -> None:
     made = await put(connection)
     await connection.execute("update tocsin.timer set identity = 'as armed'")
     term = await begin_term(connection, "test")
@@ -70,7 +76,7 @@ async def test_what_the_tick_knows_is_not_found_again(connection: Connection) ->
         "update tocsin.timer set identity = 'of another one', identity_at = null",
     ],
 )
-async def test_what_the_tick_does_not_know_is_found_again(connection: Connection, change: str) -> None:
+async def test_a_missing_or_outdated_identity_is_computed_again(connection: Connection, change: str) -> None:
     made = await put_schedule(connection, DAILY, EARLIER)
     await connection.execute(change.encode())
     await drain(await begin_term(connection, "test"), IN_THE_GAP)
@@ -78,14 +84,14 @@ async def test_what_the_tick_does_not_know_is_found_again(connection: Connection
     assert event["id"] == UUID(event_id_text(str(made.id), 1, "2026-03-08T02:30:00/0"))
 
 
-async def test_ticks_that_differ_in_their_identity_alone_are_not_decided_together(
+async def test_ticks_that_differ_only_in_their_identity_are_decided_separately(
     connection: Connection,
 ) -> None:
     ids = [(await put(connection, name=name)).id for name in ("one", "two")]
     await connection.execute("update tocsin.timer set identity = ref")
     await drain(await begin_term(connection, "test"), T0 + timedelta(seconds=10))
-    found = {event["id"].hex for event in await events(connection)}
-    assert found == {event_id_text(str(one), 1, str(one)) for one in ids}
+    ids_of_events = {event["id"].hex for event in await events(connection)}
+    assert ids_of_events == {event_id_text(str(id), 1, str(id)) for id in ids}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,7 @@ async def test_ticks_that_differ_in_their_identity_alone_are_not_decided_togethe
         datetime(9999, 12, 29, 23, 59, 59, 999_999, tzinfo=UTC),
     ],
 )
-async def test_a_one_shot_made_in_sql_is_known_as_one_made_in_python(
+async def test_a_one_shot_made_in_sql_has_the_identity_of_one_made_in_python(
     connection: Connection, at: datetime
 ) -> None:
     await connection.execute("select * from tocsin.schedule_once('svc', 'remind', %s)", (at,))
@@ -105,10 +111,10 @@ async def test_a_one_shot_made_in_sql_is_known_as_one_made_in_python(
     for recurrence in (parse_spec(stored["recurrence"]), parse(at=at.isoformat())):
         occurrence = recurrence.occurrence_after(at - DAY)
         assert occurrence is not None
-        assert await known(connection) == (recurrence.identity(occurrence), at)
+        assert await stored_identity(connection) == (recurrence.identity(occurrence), at)
 
 
-async def test_new_tz_data_gives_the_ticks_it_moves_their_new_identity(connection: Connection) -> None:
+async def test_new_tz_data_gives_a_moved_tick_its_new_identity(connection: Connection) -> None:
     await apply_tz_data(connection, "2098z")
     await put_schedule(connection, DAILY, EARLIER)
     await connection.execute(
@@ -116,22 +122,22 @@ async def test_new_tz_data_gives_the_ticks_it_moves_their_new_identity(connectio
         " identity_at = nominal_at - interval '1 hour'"
     )
     assert await apply_tz_data(connection, "2099a") == 1
-    assert await known(connection) == ("2026-03-08T02:30:00/0", IN_THE_GAP)
+    assert await stored_identity(connection) == ("2026-03-08T02:30:00/0", IN_THE_GAP)
 
 
-async def test_an_instant_that_has_another_wall_time_now_is_known_by_that(connection: Connection) -> None:
-    """Twice a day, and the zone moved by just that: the tick stays where it is, and is another occurrence."""
+async def test_a_tick_whose_instant_gets_another_wall_time_gets_its_identity(connection: Connection) -> None:
+    """Twice a day, and the zone moved by that difference: the same instant is now the other occurrence."""
     await apply_tz_data(connection, "2098z")
     twice = ScheduleSpec("twice", {"cron": "0 8,9 * * *", "tz": "America/New_York"})
     await put_schedule(connection, twice, Actor("tester", "test", T0))
-    before = await known(connection)
+    before = await stored_identity(connection)
     await connection.execute("update tocsin.timer set identity = '2026-03-02T09:00:00/0'")
     assert await apply_tz_data(connection, "2099a") == 1
-    assert await known(connection) == before
+    assert await stored_identity(connection) == before
     assert await apply_tz_data(connection, "2099b") == 0, "a tick that does not change is not touched"
 
 
-async def test_a_tick_that_does_not_know_is_left_alone_by_new_tz_data(connection: Connection) -> None:
+async def test_new_tz_data_does_not_change_a_tick_without_an_identity(connection: Connection) -> None:
     await apply_tz_data(connection, "2098z")
     await put_schedule(connection, DAILY, EARLIER)
     await connection.execute("update tocsin.timer set identity = null, identity_at = null")

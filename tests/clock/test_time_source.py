@@ -1,4 +1,4 @@
-"""Where `now` comes from."""
+"""`now` follows the clock of the database, also when that clock jumps or drifts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
 class Steady:
-    """A steady clock that moves only when it is told to."""
+    """A steady clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 1000.0
@@ -30,18 +30,18 @@ def test_steady_seconds_never_go_back() -> None:
     assert readings == sorted(readings)
 
 
-def test_the_hosts_own_clock_is_aware() -> None:
+def test_the_clock_of_the_host_has_a_timezone() -> None:
     assert wall_now().tzinfo is UTC
 
 
-def test_without_a_reading_there_is_no_time() -> None:
+def test_before_the_first_reading_now_raises() -> None:
     time = DatabaseTime()
     assert not time.known
     with pytest.raises(RuntimeError, match="the database's clock has not been read yet"):
         time.now()
 
 
-def test_between_readings_the_steady_clock_carries_on(steady: Steady) -> None:
+def test_between_readings_now_follows_the_steady_clock(steady: Steady) -> None:
     time = DatabaseTime()
     assert time.observe(T0, 999.9, 1000.0) == timedelta(0)
     assert time.known
@@ -51,14 +51,14 @@ def test_between_readings_the_steady_clock_carries_on(steady: Steady) -> None:
 
 
 def test_now_is_never_ahead_of_the_database(steady: Steady) -> None:
-    """The reading was taken at some instant of the span; counting from its end cannot be early."""
+    """Postgres read its clock between request and answer. Counting from the answer cannot be early."""
     time = DatabaseTime()
     time.observe(T0, 998.0, 1000.0)
     assert time.now() <= T0
 
 
 @pytest.mark.parametrize("jump_s", [-3600.0, -0.3, 0.3, 3600.0])
-def test_a_jump_is_followed_at_once_and_told(steady: Steady, jump_s: float) -> None:
+def test_a_jump_is_followed_at_once_and_returned(steady: Steady, jump_s: float) -> None:
     time = DatabaseTime()
     time.observe(T0, 1000.0, 1000.0)
     steady.now_s = 1010.0
@@ -68,7 +68,7 @@ def test_a_jump_is_followed_at_once_and_told(steady: Steady, jump_s: float) -> N
     assert time.now() == T0 + timedelta(seconds=10 + jump_s)
 
 
-def test_drift_is_followed_and_is_no_jump(steady: Steady) -> None:
+def test_drift_is_followed_without_counting_a_jump(steady: Steady) -> None:
     time = DatabaseTime()
     for second in range(100):
         steady.now_s = 1000.0 + second
@@ -77,7 +77,7 @@ def test_drift_is_followed_and_is_no_jump(steady: Steady) -> None:
     assert time.now() == T0 + timedelta(seconds=99 * 1.2)
 
 
-def test_a_slow_answer_is_no_jump_and_neither_is_the_quick_one_after_it(steady: Steady) -> None:
+def test_a_slow_answer_counts_no_jump_and_neither_does_a_quick_one_after_it(steady: Steady) -> None:
     time = DatabaseTime()
     time.observe(T0, 1000.0, 1000.0)
     assert time.observe(T0, 1000.0, 1005.0) == timedelta(0)

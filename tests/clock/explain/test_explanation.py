@@ -1,4 +1,4 @@
-"""Why a schedule did or did not fire: one golden sentence per outcome, from the records of a real database."""
+"""Explanations of schedules: the exact sentence of each outcome, from the records of a real database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
 
-async def test_fired(connection: Connection) -> None:
+async def test_a_fire_on_time_is_explained_as_fired(connection: Connection) -> None:
     await put(connection, DAILY)
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE, timedelta(milliseconds=3))
@@ -28,7 +28,7 @@ async def test_fired(connection: Connection) -> None:
     assert explanation == await explain_job(connection, DUE + 9 * DAY, DUE)
 
 
-async def test_late(connection: Connection) -> None:
+async def test_a_late_fire_is_explained_with_its_lateness(connection: Connection) -> None:
     await put(connection, DAILY, grace=timedelta(hours=2))
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE + timedelta(minutes=65))
@@ -49,7 +49,7 @@ async def test_a_fire_is_late_when_it_is_more_than_a_second_late(
     assert (await explain_job(connection, DUE + DAY / 2)).outcome == outcome
 
 
-async def test_missed(connection: Connection) -> None:
+async def test_a_missed_occurrence_is_explained_with_the_span_and_the_reason(connection: Connection) -> None:
     await put(connection, DAILY)
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE + 3 * DAY + timedelta(minutes=30))
@@ -70,7 +70,7 @@ async def test_missed(connection: Connection) -> None:
     assert between.outcome == "not-an-occurrence"
 
 
-async def test_a_single_miss_gives_its_reason(connection: Connection) -> None:
+async def test_a_single_miss_is_explained_with_its_reason_and_no_span(connection: Connection) -> None:
     await put(connection, DAILY, catch_up="none")
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE + timedelta(minutes=30))
@@ -80,7 +80,7 @@ async def test_a_single_miss_gives_its_reason(connection: Connection) -> None:
     )
 
 
-async def test_paused(connection: Connection) -> None:
+async def test_an_occurrence_during_a_pause_is_explained_by_the_pause(connection: Connection) -> None:
     await put(connection, DAILY)
     await pause(connection, "", "job", Actor("bob", "cli", at(60)))
     still = await explain_job(connection, DUE + timedelta(hours=1))
@@ -99,7 +99,9 @@ async def test_paused(connection: Connection) -> None:
     )
 
 
-async def test_a_time_that_was_overdue_when_it_was_paused_is_said_to_be_so(connection: Connection) -> None:
+async def test_an_occurrence_that_was_overdue_when_the_schedule_was_paused_is_explained_as_such(
+    connection: Connection,
+) -> None:
     await put(connection, DAILY)
     await pause(connection, "", "job", Actor("bob", "cli", DUE + timedelta(seconds=5)))
     explanation = await explain_job(connection, DUE + timedelta(hours=1))
@@ -110,7 +112,7 @@ async def test_a_time_that_was_overdue_when_it_was_paused_is_said_to_be_so(conne
     )
 
 
-async def test_edited(connection: Connection) -> None:
+async def test_an_occurrence_that_an_edit_removed_is_explained_by_the_edit(connection: Connection) -> None:
     await put(connection, DAILY)
     await put(connection, {**DAILY, "cron": "0 9 * * *"}, at(60))
     await put(connection, {**DAILY, "cron": "0 10 * * *"}, at(90))
@@ -127,7 +129,7 @@ async def test_edited(connection: Connection) -> None:
     )
 
 
-async def test_an_edit_of_something_overdue_replaces_it(connection: Connection) -> None:
+async def test_an_edit_replaces_an_overdue_occurrence(connection: Connection) -> None:
     await put(connection, DAILY)
     await put(connection, {**DAILY, "cron": "*/30 8 * * *"}, DUE + timedelta(milliseconds=500))
     explanation = await explain_job(connection, DUE + timedelta(minutes=1))
@@ -135,7 +137,7 @@ async def test_an_edit_of_something_overdue_replaces_it(connection: Connection) 
     assert "had not fired it yet when ann via cli at 2026-03-02 08:00:00.500 EST" in explanation.sentence
 
 
-async def test_spread(connection: Connection) -> None:
+async def test_a_spread_fire_is_explained_with_its_delay(connection: Connection) -> None:
     await put(connection, DAILY, spread=timedelta(hours=1))
     term = await begin_term(connection, "test")
     due = (await schedule(connection, "job"))["fire_at"]
@@ -154,7 +156,7 @@ async def test_spread(connection: Connection) -> None:
     )
 
 
-async def test_moved_by_dst(connection: Connection) -> None:
+async def test_a_fire_that_dst_moved_is_explained_with_the_move(connection: Connection) -> None:
     moved = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
     await put(connection, {**DAILY, "cron": "30 2 * * *"}, moved - DAY / 2)
     term = await begin_term(connection, "test")
@@ -173,7 +175,7 @@ async def test_moved_by_dst(connection: Connection) -> None:
     )
 
 
-async def test_ended(connection: Connection) -> None:
+async def test_a_time_after_the_end_is_explained_with_the_last_occurrence(connection: Connection) -> None:
     await put(connection, {**DAILY, "ends_at": DUE + timedelta(hours=1)})  # type: ignore[dict-item]
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE)
@@ -189,7 +191,7 @@ async def test_ended(connection: Connection) -> None:
     )
 
 
-async def test_cancelled(connection: Connection) -> None:
+async def test_an_occurrence_after_a_cancel_is_explained_by_the_cancel(connection: Connection) -> None:
     await put(connection, {"at": "2026-03-02T13:00:00Z"})
     await cancel(connection, "", "job", Actor("bob", "cli", at(60)))
     explanation = await explain_job(connection, at(120))
@@ -202,7 +204,7 @@ async def test_cancelled(connection: Connection) -> None:
     )
 
 
-async def test_parked(connection: Connection) -> None:
+async def test_a_parked_tick_is_explained_with_its_error(connection: Connection) -> None:
     await put(connection, DAILY)
     await connection.execute("update tocsin.schedule set recurrence = '{\"cron\": 5}'")
     term = await begin_term(connection, "test", max_failures=2)
@@ -227,7 +229,7 @@ async def test_parked(connection: Connection) -> None:
     assert (await explain_job(connection, DUE + 2 * DAY, DUE + DAY)).outcome == "parked"
 
 
-async def test_pending(connection: Connection) -> None:
+async def test_an_occurrence_to_come_is_explained_with_its_due_time(connection: Connection) -> None:
     await put(connection, DAILY)
     timer = await timer_of(connection)
     explanation = await explain_job(connection, T0)
@@ -245,7 +247,9 @@ async def test_pending(connection: Connection) -> None:
     )
 
 
-async def test_not_an_occurrence(connection: Connection) -> None:
+async def test_a_time_that_is_not_an_occurrence_is_explained_with_the_nearest_ones(
+    connection: Connection,
+) -> None:
     await put(connection, DAILY)
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE)

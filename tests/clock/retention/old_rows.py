@@ -93,7 +93,7 @@ async def step(connection: Connection, action_id: uuid.UUID) -> None:
     await connection.execute("select tocsin.extend_log()")
 
 
-async def act(connection: Connection, name: str, at: datetime) -> None:
+async def audit_row(connection: Connection, name: str, at: datetime) -> None:
     await connection.execute(
         "insert into tocsin.audit (at, who, via, verb, kind, name) values (%s, 'me', 'test', 'edit', 'schedule', %s)",
         (at, name),

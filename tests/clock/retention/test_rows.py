@@ -9,10 +9,10 @@ from rules.alarms.queries import list_alarm_events
 from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
 from tests.clock.retention.old_rows import (
-    act,
     action,
     alarm,
     alarm_event,
+    audit_row,
     begin_log,
     end_log,
     ids_in,
@@ -162,7 +162,7 @@ async def test_audit_rows_have_their_own_retention_except_the_last_one_of_an_exi
     await end_log(connection)
     await schedule(connection, "there", "active")
     for name, days in (("there", 900), ("there", 800), ("there", 1), ("gone", 900), ("young", 700)):
-        await act(connection, name, NOW - days * DAY)
+        await audit_row(connection, name, NOW - days * DAY)
     assert await pruned(connection, short) == {"audit": 2}
     left = await all_rows(connection, "select name, at from tocsin.audit order by at")
     assert [(row["name"], (NOW - row["at"]).days) for row in left] == [

@@ -1,4 +1,4 @@
-"""Runs of retention: dry runs, runs that are killed, and runs beside transactions that hold locks."""
+"""Runs of retention: dry runs, runs that are killed, and runs concurrent with transactions that hold locks."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_a_chunk_that_is_being_deleted_blocks_no_writer(
 ) -> None:
     await begin_log(connection)
     old = await action(connection, "completed", seq=1)
-    under_way = await action(connection, "running", seq=11)
+    active = await action(connection, "running", seq=11)
     await series(connection, "quiet", "a", T0, stale=True)
     await fill(connection, 12)
     await end_log(connection)
@@ -117,8 +117,8 @@ async def test_a_chunk_that_is_being_deleted_blocks_no_writer(
             removed = await frozen.execute(statement(f"clock.retention/{name}"), parameters)
             assert removed.rowcount == 1
         await writer.execute("set lock_timeout = '5s'")
-        await writer.execute("update tocsin.action set version = 2 where id = %s", (under_way,))
-        await step(writer, under_way)
+        await writer.execute("update tocsin.action set version = 2 where id = %s", (active,))
+        await step(writer, active)
         await series(writer, "other", "a", NOW)
 
 
