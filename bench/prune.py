@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from bench.database import bench_servers, migrated
 from bench.probe import repeated
-from clock.retention.rows import KINDS, read_bounds, remove_rows
+from clock.retention.rows import ROW_KINDS, read_bounds, remove_rows
 from tocsin.core.db import Connection, statement
 from tocsin.embedded import Servers
 
@@ -46,7 +46,7 @@ async def _measure(servers: Servers, actions: int, alarms: int) -> dict[str, flo
         with repeated(settings, statement("bench/append_one"), 0.005) as waits:
             began = time.perf_counter()
             removed = 0
-            for kind in KINDS:
+            for kind in ROW_KINDS:
                 if kind.table in _TABLES:
                     removed += await remove_rows(connection, kind, bounds)
             ours = rows / (time.perf_counter() - began)

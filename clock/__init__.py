@@ -1,6 +1,8 @@
 """The clock: one leader turns due timers into records, each exactly once.
 
-Guarantees:
+`tocsin clock` runs it (`service`). Any number of clocks may run; one leads and the others wait.
+
+Guarantees (numbered as in docs/guarantees.md):
 - I1: each occurrence of a schedule ends as exactly one of fired, missed or cancelled. The
   transaction that records an occurrence moves the tick row to the next one.
 - I2: nothing commits under a superseded epoch. Every fire proves its epoch inside `tocsin.append`.

@@ -1,11 +1,15 @@
 """Records that timers are held because their partition has not been read far enough.
 
-Guarantee: an episode is two events: `pipeline-behind` after timers have been held for five seconds,
-and `pipeline-caught-up` when none is held any more, however many series there are and whichever
-clock leads, because the state is a row. Row and event commit together, under the epoch.
+The leading clock calls `record_pipeline_state` about once a second.
 
-Why: a clock that holds its timers is quiet exactly when operators expect alarms. A worker that is
-seconds behind is ordinary, and not recorded.
+Guarantee: an episode is two events, however many timers are held: `pipeline-behind` after timers
+have been held for five seconds, and `pipeline-caught-up` when none is held any more. The state of
+the episode is a row, so a new leader continues it. Row and event commit together, under the epoch.
+
+Why: a clock that holds its timers opens no alarms, exactly when operators expect them. A worker
+that is seconds behind is ordinary, and not recorded.
+
+On failure: nothing is recorded, and the next call tries again. `Deposed` if another clock leads.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ async def read_held_timers(connection: Connection) -> list[HeldTimers]:
 
 
 async def record_pipeline_state(connection: Connection, epoch: int) -> None:
-    """Record the begin or the end of an episode, if there was one since the last call."""
+    """Record that an episode has begun or ended since the last call, if one has."""
     held = await read_held_timers(connection)
     try:
         if not held:

@@ -71,13 +71,15 @@ class ScanBounds(TypedDict):
 
 @dataclass(slots=True)
 class FiringPlan:
-    """The result of a batch. A kind adds the columns that it writes."""
+    """The decisions about a batch of locked rows. A kind adds what it needs to write them."""
 
     considered: int = 0
     """How many rows, counted from the first, are processed, failed or left alone. The others wait for
     the next turn."""
     processed: int = 0
+    """How many rows were consumed or moved to their next time."""
     fires: int = 0
+    """How many fires the processed rows became. A tick that catches up may fire several times."""
     failed: list[tuple[Any, str]] = field(default_factory=list)
     """(row, error) of rows that failed by themselves: they are retried later, and parked in the end.
     """
@@ -102,6 +104,8 @@ Planned = TypeVar("Planned", bound=FiringPlan)
 
 
 class TimerKind(Protocol[Row, Planned]):
+    """One timer kind, as the loop calls it: `lock`, `plan` and `write` in one transaction."""
+
     @property
     def kind(self) -> str: ...
 

@@ -1,8 +1,10 @@
 """A lease on a role: a NATS KV key held by compare-and-set, so that one process tries at a time.
 
-Guarantees: at most one holder believes in its lease at any instant, as long as clocks tick at about
-the same rate, because the deadline counts from before the renewal was sent and the expiry in the
-server from after. A clean stop hands over within milliseconds. A dead holder is replaced when its
+The clock and the publisher use it through `hold_lease`.
+
+Guarantees: at most one process considers itself the holder at any instant, as long as clocks tick
+at about the same rate, because its deadline counts from before the renewal was sent and the expiry
+in the server from after. A clean stop hands over within milliseconds. A dead holder is replaced when its
 key expires. The id of a holder is unique per process start, so a restarted process never mistakes
 its predecessor's key for its own.
 
@@ -12,7 +14,8 @@ a live key, so the key is written and read with plain requests. Candidates recei
 plain subscription and also poll every TTL/4, because KV watchers stop receiving after a restart of
 NATS.
 
-On failure: the lease is never the safety mechanism. Postgres fences (see `clock.term`).
+On failure: without NATS, no process gets the lease, and each tries again until NATS answers. Safety
+never depends on the lease: Postgres rejects the commits of a former holder (see `clock.term`).
 """
 
 from __future__ import annotations
@@ -42,12 +45,16 @@ from tocsin.core.settings import Settings
 from tocsin.core.streams import stream_config
 
 _log = structlog.get_logger()
+# Error codes of NATS.
 _WRONG_LAST_SEQUENCE = 10071
 _OTHER_SETTINGS = 10058
+_NO_MESSAGE = 10037
 _OUTAGE = (NatsError, TocsinError, OSError, TimeoutError)
 
 
 class Lease:
+    """One process's claim on a role. `start` begins to compete, `stop` releases and ends."""
+
     def __init__(self, settings: Settings, role: str) -> None:
         self.role = role
         self.holder = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
@@ -55,7 +62,7 @@ class Lease:
         self._ttl_s = settings.lease_ttl_s
         self._subject = f"$KV.{settings.lease_bucket}.{role}"
         self._deadline_s = 0.0
-        self._listener = asyncio.get_running_loop()
+        self._owner_loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._thread = threading.Thread(target=self._run_thread, name=f"lease {role}", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -185,6 +192,7 @@ class Lease:
         return None
 
     async def _write(self, bus: Client, expected: int) -> int | None:
+        """Write the key if its revision is `expected`. Returns the new revision, or None."""
         asked_s = steady_s()
         headers = {
             "Nats-Expected-Last-Subject-Sequence": str(expected),
@@ -195,8 +203,8 @@ class Lease:
         )
         if revision is not None and not self._resigned.is_set():
             self._deadline_s = asked_s + self._ttl_s
-            with suppress(RuntimeError):  # the listener's loop may be closing
-                self._listener.call_soon_threadsafe(self._changed.set)
+            with suppress(RuntimeError):  # the owner's loop may be closing
+                self._owner_loop.call_soon_threadsafe(self._changed.set)
         return revision
 
     async def _release(self, bus: Client, revision: int | None) -> None:
@@ -283,7 +291,7 @@ async def _read_key(bus: Client, settings: Settings, subject: str) -> tuple[int,
     try:
         message = await js.get_last_msg(f"KV_{settings.lease_bucket}", subject)
     except NotFoundError as error:
-        if error.err_code == 10037:  # no message on the subject; a missing bucket is another code
+        if error.err_code == _NO_MESSAGE:  # a missing bucket has another code
             return 0, None
         raise
     headers = message.headers or {}

@@ -34,7 +34,7 @@ class WaitRow(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"action {self.ref}"
+        return f"run {self.ref}"
 
 
 @dataclass(slots=True)
@@ -46,6 +46,8 @@ class WaitPlan(FiringPlan):
 
 
 class RunbookWaits:
+    """The kind `runbook-wait`: consumes the timer and makes the step of its run due."""
+
     @property
     def kind(self) -> str:
         return "runbook-wait"

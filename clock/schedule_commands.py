@@ -1,8 +1,10 @@
 """Commands of operators about schedules: pause, resume, cancel, run now. Each becomes an event.
 
 Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all.
-These run in our own short transactions. Services that change schedules inside their own
-transactions leave an audit row only, because they must not lock the log.
+Each command is one short transaction. Services that change schedules inside their own transactions
+leave an audit row only, because they must not lock the log.
+
+On failure: `Refused` if there is no such schedule or its state does not allow the command.
 """
 
 from __future__ import annotations

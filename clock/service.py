@@ -1,9 +1,12 @@
 """The clock as a service: competes for the lease, takes over and fires due timers.
 
 Guarantee: it fires only while it holds its lease, and Postgres rejects its commits if it is wrong
-about that. It sleeps until the next known `fire_at` of any kind, at most one tick, so that a timer
-armed for the very near future is seen in time, also while a backlog drains: every round begins with
-a poll.
+about that. It sleeps until the next known `fire_at` of any kind, at most one tick, so a timer armed
+for the very near future is seen in time. Every round begins with a poll, so that also holds while a
+backlog drains.
+
+A second connection does the housekeeping: the backstop scan, new partitions of the log, and the
+events about held timers. A third one prunes (`clock.retention`).
 
 On failure: `Service` starts it again. After a lost lease or a superseded epoch it competes again.
 """
@@ -39,6 +42,8 @@ _EXTEND_S = 10.0
 
 
 class Clock:
+    """The service. `hook` is for tests (see `clock.term`), `on_leading` gets each new epoch."""
+
     def __init__(
         self, settings: Settings, *, kinds: Sequence[AnyTimerKind] = KINDS, hook: Hook | None = None
     ) -> None:
@@ -63,9 +68,9 @@ class Clock:
     async def _lead(self, lease: Lease) -> None:
         async with (
             open_session(self._settings, "clock") as connection,
-            open_session(self._settings, "clock backstop") as watch,
+            open_session(self._settings, "clock backstop") as backstop,
         ):
-            await watch.execute(statement("clock/set_backstop_session"))
+            await backstop.execute(statement("clock/set_backstop_session"))
             await refuse_unmigrated(connection)
             term = await begin_term(
                 connection,
@@ -80,7 +85,7 @@ class Clock:
             EPOCH.set(term.epoch)
             if self.on_leading is not None:
                 self.on_leading(term.epoch)
-            housekeeping = asyncio.create_task(self._housekeep(watch, term))
+            housekeeping = asyncio.create_task(self._housekeep(backstop, term))
             retention = asyncio.create_task(prune_hourly(self._settings))
             try:
                 await self._fire_while(lease, term, housekeeping)
@@ -118,7 +123,7 @@ class Clock:
             JUMPS.add(1)
         return next_at
 
-    async def _housekeep(self, watch: Connection, term: Term) -> None:
+    async def _housekeep(self, backstop: Connection, term: Term) -> None:
         """Run the backstop scan, extend the log and record held timers.
 
         Uses a connection that does not fire.
@@ -127,16 +132,16 @@ class Clock:
         while True:
             if steady_s() - extended_s > _EXTEND_S:
                 extended_s = steady_s()
-                await self._extend_log(watch)
+                await self._extend_log(backstop)
             began_s = steady_s()
-            await term.backstop_scan(watch)
-            await record_pipeline_state(watch, term.epoch)
+            await term.backstop_scan(backstop)
+            await record_pipeline_state(backstop, term.epoch)
             # At most five percent of the time, however long the scan takes.
             await asyncio.sleep(max(_BACKSTOP_S, 20 * (steady_s() - began_s)))
 
-    async def _extend_log(self, watch: Connection) -> None:
+    async def _extend_log(self, backstop: Connection) -> None:
         try:
-            await watch.execute(statement("clock/extend_log"))
+            await backstop.execute(statement("clock/extend_log"))
         except LOCK_TIMEOUT as error:
             # A reader or a backup locks the log. The partitions have space for hundreds of
             # thousands of records.

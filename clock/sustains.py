@@ -9,6 +9,9 @@ Why reading the alarm without a lock is safe: every change of an alarm's state r
 timer first, and this transaction has locked that row. A timer whose alarm has changed regardless is
 consumed without an event, and so is the snooze of an alarm that resolves at the same instant or
 earlier in the same batch.
+
+On failure: a sustain with an unknown key fails alone. After any other error the batch is rolled
+back, and `term` isolates the row that caused it.
 """
 
 from __future__ import annotations
@@ -63,6 +66,8 @@ class SustainPlan(FiringPlan):
 
 
 class Sustains:
+    """The kind `for-sustain`: moves an alarm and appends the event of the transition."""
+
     @property
     def kind(self) -> str:
         return "for-sustain"
@@ -72,56 +77,56 @@ class Sustains:
         return [SustainRow(*row) for row in await cursor.fetchall()]
 
     async def plan(self, connection: Connection, rows: Sequence[SustainRow], now: datetime) -> SustainPlan:
-        decide = self.decide(rows)
-        await remove_timers(connection, decide.consumed)
-        return decide
+        plan = self.decide(rows)
+        await remove_timers(connection, plan.consumed)
+        return plan
 
     def decide(self, rows: Sequence[SustainRow]) -> SustainPlan:
-        decide = SustainPlan(considered=len(rows))
-        resolved = set()
+        plan = SustainPlan(considered=len(rows))
+        resolved_alarms = set()
         for row in rows:
             if row.key not in TIMED_TRANSITIONS:
-                decide.failed.append((row, _unknown_key(row.key)))
+                plan.failed.append((row, _unknown_key(row.key)))
                 continue
-            decide.consumed.append(row.ctid)
+            plan.consumed.append(row.ctid)
             if (
                 row.event_rule is None
                 or row.state != TIMED_TRANSITIONS[row.key].required_state
-                or row.ref in resolved
+                or row.ref in resolved_alarms
             ):
                 continue
-            decide.moved.append(row)
+            plan.moved.append(row)
             if row.key == "clear":
-                resolved.add(row.ref)
-        decide.processed, decide.fires = len(decide.consumed), len(decide.moved)
-        return decide
+                resolved_alarms.add(row.ref)
+        plan.processed, plan.fires = len(plan.consumed), len(plan.moved)
+        return plan
 
-    async def write(self, connection: Connection, decide: SustainPlan, now: datetime, epoch: int) -> None:
-        with_state = [row for row in decide.moved if row.key != "snooze"]
-        if with_state:
+    async def write(self, connection: Connection, plan: SustainPlan, now: datetime, epoch: int) -> None:
+        state_changes = [row for row in plan.moved if row.key != "snooze"]
+        if state_changes:
             await connection.execute(
                 statement("clock/move_rule_states"),
                 {
-                    "alarm_ids": column(row.ref for row in with_state),
-                    "rules": column(row.event_rule for row in with_state),
-                    "owners": column(row.owner for row in with_state),
-                    "keys": column(row.key for row in with_state),
+                    "alarm_ids": column(row.ref for row in state_changes),
+                    "rules": column(row.event_rule for row in state_changes),
+                    "owners": column(row.owner for row in state_changes),
+                    "keys": column(row.key for row in state_changes),
                 },
             )
         # A snooze may end in the batch that resolves its alarm. An update changes each row once, so
         # the last one counts.
-        last = {row.ref: row for row in decide.moved}.values()
-        if last:
+        last_of_alarm = {row.ref: row for row in plan.moved}.values()
+        if last_of_alarm:
             await connection.execute(
                 statement("clock/move_alarms"),
                 {
-                    "alarm_ids": column(row.ref for row in last),
-                    "keys": column(row.key for row in last),
-                    "at": column(row.nominal_at for row in last),
-                    "reasons": column(row.payload.get("reason") for row in last),
+                    "alarm_ids": column(row.ref for row in last_of_alarm),
+                    "keys": column(row.key for row in last_of_alarm),
+                    "at": column(row.nominal_at for row in last_of_alarm),
+                    "reasons": column(row.payload.get("reason") for row in last_of_alarm),
                 },
             )
-        await append_events(connection, [_event(row) for row in decide.moved], epoch=epoch)
+        await append_events(connection, [_event(row) for row in plan.moved], epoch=epoch)
 
 
 def _event(row: SustainRow) -> NewEvent:

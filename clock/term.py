@@ -35,13 +35,16 @@ from tocsin.core.sql_errors import DEPOSED, LOST_RACE, Fault, fault_of, lacks_pa
 _log = structlog.get_logger()
 
 Hook = Callable[[str], Awaitable[None]]
+"""Called inside the transaction of a batch at the points `locked` and `appended`, so that tests can
+stop or kill a clock there."""
 
 
 @dataclass(slots=True)
 class Round:
-    """The result of one round."""
+    """The counts of one round, which is at most one batch of each kind."""
 
     timers: int = 0
+    """Timers that were consumed or moved."""
     fires: int = 0
     held: int = 0
     more: bool = False
@@ -61,6 +64,8 @@ class _PlanError(Exception):
 
 
 class Term:
+    """The loop of a leading clock, for one epoch. `run_once` is one round."""
+
     def __init__(
         self,
         connection: Connection,
@@ -118,14 +123,14 @@ class Term:
             scan.polled(now, next_at)
         return now, min((next_at for next_at in due_times if next_at is not None), default=None)
 
-    async def backstop_scan(self, watch: Connection) -> None:
+    async def backstop_scan(self, backstop: Connection) -> None:
         """Find rows that are due before the marks, and lower the marks to them.
 
-        Runs on another connection than the one that fires.
+        `backstop` is another connection than the one that fires.
         """
         for kind, scan in self.scans.items():
             oldest = await fetch_value(
-                watch, "clock/oldest_due", {"kind": kind, "mark": scan.backstop_before}
+                backstop, "clock/oldest_due", {"kind": kind, "mark": scan.backstop_before}
             )
             if oldest is not None:
                 scan.lower(oldest)
@@ -202,20 +207,20 @@ class Term:
         row = await fetch_one(self._connection, "clock/first_due", {**scan.bounds(now), "kind": kind.kind})
         return None if row is None else _TimerKey(*row)
 
-    async def _fail_alone(self, kind: AnyTimerKind, first: _TimerKey, error: str, now: datetime) -> None:
-        _log.error("timer failed", kind=kind.kind, timer=first.ref, key=first.key, error=error)
+    async def _fail_alone(self, kind: AnyTimerKind, timer: _TimerKey, error: str, now: datetime) -> None:
+        _log.error("timer failed", kind=kind.kind, timer=timer.ref, key=timer.key, error=error)
         try:
             async with self._connection.transaction():
-                await self._fail(kind, first, error, now)
+                await self._fail(kind, timer, error, now)
                 await self._connection.execute(statement("clock/prove_epoch"), {"epoch": self.epoch})
             FIRES.add(1, kind.kind, "failed")
-        except psycopg.Error as error_of_write:
-            raise_if_deposed(error_of_write)
+        except psycopg.Error as write_error:
+            raise_if_deposed(write_error)
             raise
 
-    async def _fail(self, kind: AnyTimerKind, name: _TimerKey, error: str, now: datetime) -> None:
+    async def _fail(self, kind: AnyTimerKind, timer: _TimerKey, error: str, now: datetime) -> None:
         parameters: dict[str, Any] = {
-            **name._asdict(),
+            **timer._asdict(),
             "kind": kind.kind,
             "error": error.replace("\0", ""),
             "now": now,
@@ -233,6 +238,7 @@ def _timer_key(row: Timer) -> _TimerKey:
 
 
 def raise_if_deposed(error: psycopg.Error) -> None:
+    """Raise `Deposed` if Postgres rejected the epoch."""
     if error.sqlstate == DEPOSED:
         raise Deposed(str(error).splitlines()[0]) from None
 
@@ -249,7 +255,7 @@ async def begin_term(
     """Raise the epoch and begin a term; `Deposed` if another candidate was faster."""
     await connection.execute(statement("clock/set_session"))
     epoch = await fetch_value(connection, "clock/read_epoch")
-    taken = await fetch_value(connection, "clock/take_over", {"epoch": epoch, "holder": holder})
-    if taken is None:
+    new_epoch = await fetch_value(connection, "clock/take_over", {"epoch": epoch, "holder": holder})
+    if new_epoch is None:
         raise Deposed(f"epoch {epoch} was superseded while {holder} took over")
-    return Term(connection, int(taken), kinds=kinds, batch=batch, max_failures=max_failures, hook=hook)
+    return Term(connection, int(new_epoch), kinds=kinds, batch=batch, max_failures=max_failures, hook=hook)

@@ -1,9 +1,15 @@
-"""Schedule ticks: locked rows become the columns of one batch by a pure plan, and are written.
+"""Schedule ticks: a due tick becomes an event, and its row moves to the next occurrence.
 
-Guarantee: `extend` puts every row that it considers into exactly one of processed, left alone (its
-schedule is being edited) and failed (its own recurrence or policy cannot be evaluated), in the
-order of the rows. Equal ticks (same recurrence, policy and nominal time) are decided once. An
-occurrence that is done is never fired again: its tick moves on without an event (I1).
+Guarantee: an occurrence that is done is never fired again: its tick moves on without an event (I1).
+`extend_plan`, which is pure, puts every row that it considers into exactly one of processed, left
+alone (its schedule is being edited) and failed (its recurrence or policy cannot be evaluated), in
+the order of the rows.
+
+Why columns of plain numbers and texts: a batch has up to thousands of ticks, and each statement
+gets all of them as arrays. Equal ticks (same recurrence, policy and nominal time) are decided once.
+
+On failure: a row whose own decision raises fails alone. After any other error the batch is rolled
+back, and `term` isolates the row that caused it.
 """
 
 from __future__ import annotations
@@ -146,10 +152,10 @@ class ScheduleTicks:
         """Decide chunk by chunk: while Postgres moves the ticks of one, the next one is decided."""
         plan = TickPlan()
         for begin in range(0, len(rows), _CHUNK):
-            moved = len(plan.rearm[0])
-            extend(plan, rows[begin : begin + _CHUNK], now)
-            if len(plan.rearm[0]) > moved:
-                await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns(moved))
+            already_moved = len(plan.rearm[0])
+            extend_plan(plan, rows[begin : begin + _CHUNK], now)
+            if len(plan.rearm[0]) > already_moved:
+                await connection.execute(statement("clock/rearm_ticks"), plan.rearm_columns(already_moved))
         await remove_timers(connection, plan.end[0])
         return plan
 
@@ -161,13 +167,13 @@ class ScheduleTicks:
         )
 
 
-def extend(result: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
+def extend_plan(plan: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
     """Add rows to a plan until it is full."""
     decided: dict[tuple[object, ...], TickOutcome] = {}
     for row in rows:
-        if len(result.events[0]) >= EVENTS_PER_BATCH or result.counted >= COUNTED_PER_BATCH:
+        if len(plan.events[0]) >= EVENTS_PER_BATCH or plan.counted >= COUNTED_PER_BATCH:
             break
-        result.considered += 1
+        plan.considered += 1
         if row.recurrence is None:
             continue
         try:
@@ -177,11 +183,11 @@ def extend(result: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
             outcome = decided.get(key)
             if outcome is None:
                 outcome = decided[key] = _outcome(row, row.recurrence, policy, spread, now)
-                result.counted += outcome.counted
+                plan.counted += outcome.counted
         except Exception as error:  # any error belongs to this row alone
-            result.failed.append((row, f"{type(error).__name__}: {error}"))
+            plan.failed.append((row, f"{type(error).__name__}: {error}"))
             continue
-        _add(result, row, outcome)
+        _add(plan, row, outcome)
 
 
 @lru_cache(maxsize=131_072)
@@ -212,9 +218,9 @@ def _outcome(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
     if row.done_until is None:
         # The decision needs the spread of this schedule, and only the instant of its own
         # occurrence.
-        exact = policy if spread == policy.spread else replace(policy, spread=spread)
-        own = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
-        decision = decide(recurrence, exact, row.nominal_at, now, own)
+        own_policy = policy if spread == policy.spread else replace(policy, spread=spread)
+        armed = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
+        decision = decide(recurrence, own_policy, row.nominal_at, now, armed)
     else:
         decision = Decision((), None, recurrence.occurrence_after(row.done_until), row.done_until)
     spread_us = spread // MICROSECOND
@@ -260,9 +266,9 @@ def _missed(row: TickRow, recurrence: Recurrence, missed: Missed) -> tuple[str, 
     return identity, microseconds_of(missed.last.at), json.dumps(payload)
 
 
-def _add(result: TickPlan, row: TickRow, outcome: TickOutcome) -> None:
-    result.processed += 1
-    ids, schedules, ts, fire_at, missed = result.events
+def _add(plan: TickPlan, row: TickRow, outcome: TickOutcome) -> None:
+    plan.processed += 1
+    ids, schedules, ts, fire_at, missed = plan.events
     if outcome.missed is not None:
         identity, last_at, payload = outcome.missed
         ids.append(event_id_text(row.ref, row.generation, identity))
@@ -276,13 +282,13 @@ def _add(result: TickPlan, row: TickRow, outcome: TickOutcome) -> None:
         ts.append(nominal_at)
         fire_at.append(due_at)
         missed.append(None)
-    result.fires += len(outcome.fires)
+    plan.fires += len(outcome.fires)
     if outcome.next_at is None or outcome.next_fire_at is None or outcome.next_identity is None:
-        for column, value in zip(result.end[:3], (row.ctid, row.ref, outcome.end_status), strict=True):
+        for column, value in zip(plan.end[:3], (row.ctid, row.ref, outcome.end_status), strict=True):
             column.append(value)
-        result.end[3].append(outcome.done_until)
+        plan.end[3].append(outcome.done_until)
         return
-    ctids, next_fire_at, next_at, identities, done_until = result.rearm
+    ctids, next_fire_at, next_at, identities, done_until = plan.rearm
     ctids.append(row.ctid)
     next_fire_at.append(outcome.next_fire_at)
     next_at.append(outcome.next_at)

@@ -3,11 +3,11 @@
 Guarantee: a watchdog whose deadline passed becomes one calculated datapoint at that deadline, and
 the current value is marked stale, in one transaction (I4). An arrival touches no timer: a watchdog
 that comes due first reads the newest arrival and moves itself to the new deadline. It never fires
-beyond the watermark: a deadline that its partition has not been read up to is held, so an outage of
-our own makes no series stale.
+beyond the watermark: until its partition has been read up to the deadline, it is held, so an outage
+of the workers makes no series stale.
 
-Why the current value is locked as well: a row that a worker is writing means that a datapoint is
-arriving.
+Why the current value is locked as well: if a worker is writing that row, a datapoint is arriving.
+Such a watchdog is held.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ class WatchdogPlan(FiringPlan):
 
 
 class Watchdogs:
+    """The kind `watchdog`: marks a series as stale, or moves itself to the newer deadline."""
+
     @property
     def kind(self) -> str:
         return "watchdog"
@@ -71,36 +73,36 @@ class Watchdogs:
         return [WatchdogRow(*row) for row in await cursor.fetchall()]
 
     async def plan(self, connection: Connection, rows: Sequence[WatchdogRow], now: datetime) -> WatchdogPlan:
-        decide = self.decide(rows)
-        ctids, at = decide.moved
+        plan = self.decide(rows)
+        ctids, at = plan.moved
         if ctids:
             moved = {"ctids": plain_texts(ctids), "at": numbers(at)}
             await connection.execute(statement("clock/move_timers"), moved)
-        await remove_timers(connection, decide.consumed)
-        return decide
+        await remove_timers(connection, plan.consumed)
+        return plan
 
     def decide(self, rows: Sequence[WatchdogRow]) -> WatchdogPlan:
-        decide = WatchdogPlan(considered=len(rows), processed=len(rows))
+        plan = WatchdogPlan(considered=len(rows), processed=len(rows))
         for row in rows:
             if row.freshness == "fresh" and row.deadline > row.nominal_at:
-                decide.moved[0].append(row.ctid)
-                decide.moved[1].append(microseconds_of(row.deadline))
+                plan.moved[0].append(row.ctid)
+                plan.moved[1].append(microseconds_of(row.deadline))
                 continue
-            decide.consumed.append(row.ctid)
+            plan.consumed.append(row.ctid)
             if row.freshness == "fresh":
-                decide.stale.append(row)
-        decide.fires = len(decide.stale)
-        return decide
+                plan.stale.append(row)
+        plan.fires = len(plan.stale)
+        return plan
 
-    async def write(self, connection: Connection, decide: WatchdogPlan, now: datetime, epoch: int) -> None:
-        stale = decide.stale
+    async def write(self, connection: Connection, plan: WatchdogPlan, now: datetime, epoch: int) -> None:
+        stale = plan.stale
         await connection.execute(
             statement("clock/append_staleness"),
             {
                 "ids": plain_texts(
                     str(staleness_id("stale", row.owner, row.key, row.nominal_at)) for row in stale
                 ),
-                "places": plain_texts(row.value_ctid for row in stale),
+                "value_ctids": plain_texts(row.value_ctid for row in stale),
                 "deadlines": numbers(microseconds_of(row.nominal_at) for row in stale),
                 "epoch": epoch,
             },

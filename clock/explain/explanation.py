@@ -20,12 +20,12 @@ from clock.explain.history import (
     History,
     Row,
     Version,
-    after,
-    before,
     first_with_status,
-    in_force,
     last_instant,
+    latest_occurrence,
+    next_occurrence,
     successor,
+    version_in_force,
 )
 from clock.explain.text import length, when
 from timers.identity import spread_of
@@ -39,6 +39,8 @@ _ON_TIME = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Explanation:
+    """The answer: an outcome for programs, a sentence for people, and the facts of both."""
+
     outcome: str
     """`fired`, `late`, `spread`, `moved`, `missed`, `paused`, `cancelled`, `edited`, `parked`,
     `pending`, `ended`, `not-an-occurrence` or `unrecorded`."""
@@ -48,6 +50,8 @@ class Explanation:
 
 @dataclass(frozen=True)
 class ScheduleRecords:
+    """All rows that an explanation of one instant is made from."""
+
     row: Row
     """The schedule with its tick, as `find_schedule` returns it."""
     history: History
@@ -72,13 +76,13 @@ def possible_ids(row: Row, history: History, asked: datetime) -> dict[str, tuple
     """
     possible = {}
     for version in reversed(history):
-        occurrence = version.named(asked) or Occurrence(asked, None, 0, None)
+        occurrence = version.find_occurrence(asked) or Occurrence(asked, None, 0, None)
         possible[version.event_id(row["id"], occurrence)] = (version, occurrence)
     return possible
 
 
 def explain(records: ScheduleRecords) -> Explanation:
-    explanation = _fire(records) or _miss(records) or _absence(records)
+    explanation = _explain_fire(records) or _explain_miss(records) or _explain_absence(records)
     facts = {
         "schedule": records.row["name"],
         "owner": records.row["owner"],
@@ -88,14 +92,16 @@ def explain(records: ScheduleRecords) -> Explanation:
     return Explanation(explanation.outcome, explanation.sentence, {**facts, **explanation.facts})
 
 
-def _fire(records: ScheduleRecords) -> Explanation | None:
+def _explain_fire(records: ScheduleRecords) -> Explanation | None:
     for id, (version, occurrence) in possible_ids(records.row, records.history, records.asked).items():
         if id in records.fires:
-            return _fired(records, version, occurrence, records.fires[id])
+            return _fire_explanation(records, version, occurrence, records.fires[id])
     return None
 
 
-def _fired(records: ScheduleRecords, version: Version, occurrence: Occurrence, event: Row) -> Explanation:
+def _fire_explanation(
+    records: ScheduleRecords, version: Version, occurrence: Occurrence, event: Row
+) -> Explanation:
     tz = version.tz
     due_at = event["fire_at"]
     late = max(event["recorded_at"] - due_at, timedelta(0))
@@ -137,19 +143,19 @@ def _fire_outcome(occurrence: Occurrence, tz: str, late: timedelta, spread: time
     return "spread" if spread else "fired"
 
 
-def _miss(records: ScheduleRecords) -> Explanation | None:
+def _explain_miss(records: ScheduleRecords) -> Explanation | None:
     for event in records.missed:
         first, last = (parse_instant(event["payload"][end]) for end in ("first", "last"))
         for version in records.history:
-            occurrence = version.named(records.asked)
+            occurrence = version.find_occurrence(records.asked)
             if occurrence is None or not first <= occurrence.at <= last:
                 continue
             if version.missed_id(records.row["id"], first) == event["id"].hex:
-                return _missed(version, occurrence, event, (first, last))
+                return _miss_explanation(version, occurrence, event, (first, last))
     return None
 
 
-def _missed(
+def _miss_explanation(
     version: Version, occurrence: Occurrence, event: Row, span: tuple[datetime, datetime]
 ) -> Explanation:
     payload = event["payload"]
@@ -172,20 +178,20 @@ def _missed(
     return Explanation("missed", sentence + _note(occurrence), facts)
 
 
-def _absence(records: ScheduleRecords) -> Explanation:
+def _explain_absence(records: ScheduleRecords) -> Explanation:
     """Explain an instant that neither fired nor was missed."""
-    version = in_force(records.history, records.asked)
+    version = version_in_force(records.history, records.asked)
     occurrence = None if version is None else _occurrence_of(records, version)
     if version is None or occurrence is None:
-        return _unnamed(records, version)
+        return _explain_unnamed(records, version)
     if version.status == "active":
         if records.log_from is not None and occurrence.at < records.log_from:
-            return _dropped(version, occurrence, records.log_from)
+            return _explain_dropped(version, occurrence, records.log_from)
         next_version = successor(records.history, version)
         if next_version is None:
-            return _armed(records, version, occurrence)
-        return _replaced(version, occurrence, next_version)
-    return _inactive(records, version, occurrence)
+            return _explain_armed(records, version, occurrence)
+        return _explain_replaced(version, occurrence, next_version)
+    return _explain_inactive(records, version, occurrence)
 
 
 def _occurrence_of(records: ScheduleRecords, version: Version) -> Occurrence | None:
@@ -193,18 +199,18 @@ def _occurrence_of(records: ScheduleRecords, version: Version) -> Occurrence | N
 
     The armed tick is one, even if its recurrence no longer names it.
     """
-    found = version.named(records.asked)
+    occurrence = version.find_occurrence(records.asked)
     armed_at = records.row["nominal_at"]
-    if found is None and version is records.history[-1] and armed_at is not None:
+    if occurrence is None and version is records.history[-1] and armed_at is not None:
         armed_at = as_utc(armed_at, "nominal_at")
         if records.asked <= armed_at <= last_instant(records.asked):
             return Occurrence(armed_at, None, 0, None)
         if version.recurrence is None and records.asked >= armed_at:
             return Occurrence(records.asked, None, 0, None)
-    return found
+    return occurrence
 
 
-def _dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Explanation:
+def _explain_dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Explanation:
     sentence = (
         f"there is no longer a record of {when(occurrence.at, version.tz)}: generation {version.generation} names "
         f"it, and records older than {when(log_from, version.tz)} were dropped"
@@ -213,7 +219,7 @@ def _dropped(version: Version, occurrence: Occurrence, log_from: datetime) -> Ex
     return Explanation("unrecorded", sentence + _note(occurrence), facts)
 
 
-def _armed(records: ScheduleRecords, version: Version, occurrence: Occurrence) -> Explanation:
+def _explain_armed(records: ScheduleRecords, version: Version, occurrence: Occurrence) -> Explanation:
     """The newest version is active: the tick explains it, or there is no record."""
     row = records.row
     if row["nominal_at"] is None or occurrence.at < row["nominal_at"]:
@@ -232,11 +238,13 @@ def _armed(records: ScheduleRecords, version: Version, occurrence: Occurrence) -
         )
         return Explanation("parked", sentence + _note(occurrence), facts)
     due_at = occurrence.at + spread_of(row["owner"], row["name"], row["spread"])
-    pending = _pending(records, version, occurrence, due_at)
+    pending = _pending_sentence(records, version, occurrence, due_at)
     return Explanation("pending", pending + _note(occurrence), {**facts, "due_at": due_at})
 
 
-def _pending(records: ScheduleRecords, version: Version, occurrence: Occurrence, due_at: datetime) -> str:
+def _pending_sentence(
+    records: ScheduleRecords, version: Version, occurrence: Occurrence, due_at: datetime
+) -> str:
     row, tz = records.row, version.tz
     cited = f"timer {records.timer}, generation {version.generation}"
     if row["attempts"] and occurrence.at == row["nominal_at"]:
@@ -255,7 +263,7 @@ def _pending(records: ScheduleRecords, version: Version, occurrence: Occurrence,
     return text
 
 
-def _inactive(records: ScheduleRecords, version: Version, occurrence: Occurrence) -> Explanation:
+def _explain_inactive(records: ScheduleRecords, version: Version, occurrence: Occurrence) -> Explanation:
     """The schedule was paused or cancelled at that time."""
     change = first_with_status(records.history, version)
     end = successor(records.history, version)
@@ -273,7 +281,7 @@ def _inactive(records: ScheduleRecords, version: Version, occurrence: Occurrence
     return Explanation(version.status, sentence + _note(occurrence), facts)
 
 
-def _replaced(version: Version, occurrence: Occurrence, change: Version) -> Explanation:
+def _explain_replaced(version: Version, occurrence: Occurrence, change: Version) -> Explanation:
     """The occurrence was due, and a change came before the fire."""
     done = "edited" if change.status == "active" else change.status
     sentence = (
@@ -285,51 +293,53 @@ def _replaced(version: Version, occurrence: Occurrence, change: Version) -> Expl
     return Explanation(done, sentence + _note(occurrence), facts)
 
 
-def _unnamed(records: ScheduleRecords, version: Version | None) -> Explanation:
+def _explain_unnamed(records: ScheduleRecords, version: Version | None) -> Explanation:
     """The version in force does not name the asked instant."""
     history, asked = records.history, records.asked
     if version is None:
         first = history[0]
-        return _not_an_occurrence(records, first, f"it was added later: {_by(first, first.tz)}")
+        return _explain_no_occurrence(records, first, f"it was added later: {_by(first, first.tz)}")
     for earlier in reversed(history[: history.index(version)]):
-        occurrence = earlier.named(asked)
+        occurrence = earlier.find_occurrence(asked)
         if occurrence is not None and earlier.at < occurrence.at:
-            return _edited(records, earlier, occurrence, version)
-    last = before(version, history, asked)
-    if last is not None and after(version, history, asked) is None:
+            return _explain_edited(records, earlier, occurrence, version)
+    last = latest_occurrence(version, history, asked)
+    if last is not None and next_occurrence(version, history, asked) is None:
         sentence = (
-            f"did not fire at {when(asked, version.tz)}: {version.describe} has no time after "
+            f"did not fire at {when(asked, version.tz)}: {version.description} has no time after "
             f"{when(last.at, version.tz)}, the schedule is {records.row['status']}, generation {version.generation}"
         )
         facts = {"generation": version.generation, "tz": version.tz, "last_at": last.at}
         return Explanation("ended", sentence + _note(last), facts)
-    return _not_an_occurrence(records, version, "")
+    return _explain_no_occurrence(records, version, "")
 
 
-def _edited(
+def _explain_edited(
     records: ScheduleRecords, earlier: Version, occurrence: Occurrence, version: Version
 ) -> Explanation:
     """An earlier generation named this time, and an edit before that time removed it."""
     history = records.history
     # The edit that removed it is the first that no longer names it, not the newest.
     edit = next(
-        later for later in history[history.index(earlier) + 1 :] if later.named(records.asked) is None
+        later
+        for later in history[history.index(earlier) + 1 :]
+        if later.find_occurrence(records.asked) is None
     )
-    following = after(version, history, records.asked)
+    following = next_occurrence(version, history, records.asked)
     then = f"; the next time is {when(following.at, version.tz)}" if following is not None else ""
     sentence = (
         f"did not fire at {when(occurrence.at, earlier.tz)}: generation {earlier.generation} named this time, "
-        f"{_by(edit, earlier.tz)} edited it to {edit.describe} (generation {edit.generation}){then}"
+        f"{_by(edit, earlier.tz)} edited it to {edit.description} (generation {edit.generation}){then}"
     )
     facts = {**_occurrence_facts(earlier, occurrence), **_change_facts(edit)}
     facts["nearest_after"] = following and following.at
     return Explanation("edited", sentence + _note(occurrence), facts)
 
 
-def _not_an_occurrence(records: ScheduleRecords, version: Version, why: str) -> Explanation:
+def _explain_no_occurrence(records: ScheduleRecords, version: Version, why: str) -> Explanation:
     earlier, later = (
-        before(version, records.history, records.asked),
-        after(version, records.history, records.asked),
+        latest_occurrence(version, records.history, records.asked),
+        next_occurrence(version, records.history, records.asked),
     )
     near = " and ".join(
         f"{when(occurrence.at, version.tz)}{_bracketed(occurrence)}"
@@ -337,7 +347,7 @@ def _not_an_occurrence(records: ScheduleRecords, version: Version, why: str) -> 
         if occurrence is not None
     )
     sentence = (
-        f"{when(records.asked, version.tz)} is not an occurrence of {version.describe} "
+        f"{when(records.asked, version.tz)} is not an occurrence of {version.description} "
         f"(generation {version.generation})"
     )
     sentence += f"; {why}" if why else ""

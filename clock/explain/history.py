@@ -53,15 +53,15 @@ class Version:
         return self.recurrence.tz if self.recurrence is not None else "UTC"
 
     @property
-    def describe(self) -> str:
+    def description(self) -> str:
         return self.recurrence.describe() if self.recurrence is not None else "a broken recurrence"
 
     @property
     def is_once(self) -> bool:
         return isinstance(self.spec, dict) and "at" in self.spec
 
-    def named(self, asked: datetime) -> Occurrence | None:
-        """The occurrence that the asked instant means."""
+    def find_occurrence(self, asked: datetime) -> Occurrence | None:
+        """The occurrence of this version that the asked instant means; None if it names none there."""
         if self.recurrence is None:
             return None
         occurrence = self.recurrence.occurrence_after(asked - MICROSECOND)
@@ -86,10 +86,12 @@ History = tuple[Version, ...]
 
 
 def last_instant(asked: datetime) -> datetime:
+    """The end of the asked span: the instant itself, or the end of its second."""
     return asked if asked.microsecond else asked + _SECOND - MICROSECOND
 
 
 def history_of(row: Row, changes: Sequence[Row]) -> History:
+    """The versions of a schedule, from its row and its changes in the audit, oldest first."""
     versions = [
         Version(
             change["new"]["generation"],
@@ -118,25 +120,26 @@ def history_of(row: Row, changes: Sequence[Row]) -> History:
     return tuple(versions)
 
 
-def in_force(history: History, asked: datetime) -> Version | None:
+def version_in_force(history: History, asked: datetime) -> Version | None:
     """The version that an occurrence at this instant would belong to.
 
     An edit names times after itself, so an occurrence at its own instant belongs to the version
     before. Only a one-shot may be added after its time has passed.
     """
-    named = [occurrence.at for version in history if (occurrence := version.named(asked)) is not None]
+    candidates = [version.find_occurrence(asked) for version in history]
     # A change within the asked second may be before or after the occurrence in it: the occurrence
     # decides.
-    instant = min(named, default=asked)
+    instant = min((occurrence.at for occurrence in candidates if occurrence is not None), default=asked)
     earlier = [version for version in history if version.at < instant]
     if earlier:
         return earlier[-1]
-    return history[0] if history[0].is_once and history[0].named(asked) else None
+    return history[0] if history[0].is_once and history[0].find_occurrence(asked) else None
 
 
 def successor(history: History, version: Version) -> Version | None:
-    after = history.index(version) + 1
-    return history[after] if after < len(history) else None
+    """The version that replaced this one; None for the current one."""
+    index = history.index(version) + 1
+    return history[index] if index < len(history) else None
 
 
 def first_with_status(history: History, version: Version) -> Version:
@@ -152,24 +155,24 @@ def first_with_status(history: History, version: Version) -> Version:
     return first
 
 
-def latest_asked(row: Row, history: History, now: datetime) -> datetime:
-    """The latest occurrence.
+def default_instant(row: Row, history: History, now: datetime) -> datetime:
+    """The instant to explain if none is asked for: the latest occurrence.
 
-    If there was none yet, the pending one, or the next one that would be.
+    If there was none yet, the pending one, or else the next one.
     """
     until = now
     for version in reversed(history):
-        occurrence = before(version, history, until)
+        occurrence = latest_occurrence(version, history, until)
         if occurrence is not None:
             return occurrence.at
         until = min(until, version.at)
     if row["nominal_at"] is not None:
         return as_utc(row["nominal_at"], "nominal_at")
-    following = after(history[-1], history, now)
+    following = next_occurrence(history[-1], history, now)
     return now if following is None else following.at
 
 
-def before(version: Version, history: History, until: datetime) -> Occurrence | None:
+def latest_occurrence(version: Version, history: History, until: datetime) -> Occurrence | None:
     """The latest occurrence of the version up to `until`, since the version exists."""
     if version.recurrence is None:
         return None
@@ -177,7 +180,7 @@ def before(version: Version, history: History, until: datetime) -> Occurrence | 
     return version.recurrence.latest_between(_BEGINNING if once_past else version.at, until)
 
 
-def after(version: Version, history: History, instant: datetime) -> Occurrence | None:
+def next_occurrence(version: Version, history: History, instant: datetime) -> Occurrence | None:
     """The first occurrence of the version after `instant`, since the schedule exists."""
     if version.recurrence is None:
         return None

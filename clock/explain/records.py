@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from clock.explain.explanation import Explanation, ScheduleRecords, explain, possible_ids
-from clock.explain.history import history_of, last_instant, latest_asked
+from clock.explain.history import default_instant, history_of, last_instant
 from timers.recurrence.recurrence import as_utc
 from timers.schedules import find_schedule
 from tocsin.core.db import Connection, fetch_dicts, fetch_value
@@ -29,7 +29,7 @@ async def explain_schedule(
     key = {"owner": owner, "name": name}
     history = history_of(row, await fetch_dicts(connection, "clock.explain/list_changes", key))
     now = as_utc(now, "now")
-    asked = latest_asked(row, history, now) if asked is None else as_utc(asked, "asked")
+    asked = default_instant(row, history, now) if asked is None else as_utc(asked, "asked")
     fires = await fetch_dicts(
         connection, "clock.explain/find_fires", {"ids": list(possible_ids(row, history, asked))}
     )

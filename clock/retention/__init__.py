@@ -1,5 +1,8 @@
 """Retention: the leading clock drops old partitions once an hour, and the rows that belong to them.
 
+`loop` runs it in the clock, `tocsin prune` by hand. `plan` decides about partitions, `prune` drops
+them, `rows` deletes the rows, and `report` reads what the last run did.
+
 Guarantee: nothing is dropped that is younger than its age, that is not in the stream yet, that a
 worker has not read, or that started a run which is active or can be retried. The newest events of
 each rule are copied to another table first, so a rule that rarely fires keeps its history, and does

@@ -25,6 +25,8 @@ class LogRange(NamedTuple):
 
 
 class DatapointDay(NamedTuple):
+    """The partition of one day of datapoints."""
+
     day: date
     table: str
     bytes: int
@@ -52,6 +54,8 @@ class Limits:
 
 
 class KeptItem(NamedTuple):
+    """A part of the data that stays, and the reason."""
+
     what: str
     why: str
 
@@ -65,7 +69,7 @@ class PrunePlan:
 
     @property
     def bytes(self) -> int:
-        return sum(range_.bytes for range_ in self.ranges) + sum(day.bytes for day in self.days)
+        return sum(log_range.bytes for log_range in self.ranges) + sum(day.bytes for day in self.days)
 
 
 def plan_pruning(
@@ -75,17 +79,18 @@ def plan_pruning(
     record_age: timedelta,
     datapoint_age: timedelta,
 ) -> PrunePlan:
+    """Decide which ranges and days to drop: all up to the first that must stay."""
     kept: list[KeptItem] = []
     dropped_ranges: list[LogRange] = []
-    for range_ in sorted(ranges):
-        why = _range_kept_by(range_, limits, record_age)
+    for log_range in sorted(ranges):
+        why = _reason_to_keep_range(log_range, limits, record_age)
         if why is not None:
-            kept.append(KeptItem(f"records {range_.start} to {range_.until - 1}", why))
+            kept.append(KeptItem(f"records {log_range.start} to {log_range.until - 1}", why))
             break
-        dropped_ranges.append(range_)
+        dropped_ranges.append(log_range)
     dropped_days: list[DatapointDay] = []
     for day in sorted(days):
-        why = _day_kept_by(day, limits, datapoint_age)
+        why = _reason_to_keep_day(day, limits, datapoint_age)
         if why is not None:
             kept.append(KeptItem(f"datapoints of {day.day}", why))
             break
@@ -93,12 +98,12 @@ def plan_pruning(
     return PrunePlan(tuple(dropped_ranges), tuple(dropped_days), tuple(kept))
 
 
-def _range_kept_by(range_: LogRange, limits: Limits, age: timedelta) -> str | None:
-    if range_.newest_at is None:
+def _reason_to_keep_range(log_range: LogRange, limits: Limits, age: timedelta) -> str | None:
+    if log_range.newest_at is None:
         return "records are still added to it"
-    if limits.now - range_.newest_at < age:
+    if limits.now - log_range.newest_at < age:
         return f"younger than {_days(age)}"
-    last = range_.until - 1
+    last = log_range.until - 1
     if limits.published is None or limits.published < last:
         return f"the stream has them up to {limits.published or 0}"
     if limits.read is None or limits.read < last:
@@ -110,7 +115,7 @@ def _range_kept_by(range_: LogRange, limits: Limits, age: timedelta) -> str | No
     return None
 
 
-def _day_kept_by(day: DatapointDay, limits: Limits, age: timedelta) -> str | None:
+def _reason_to_keep_day(day: DatapointDay, limits: Limits, age: timedelta) -> str | None:
     end = day.start + timedelta(days=1)
     if limits.now - end < age:
         return f"younger than {_days(age)}"
@@ -131,14 +136,14 @@ def ranges_of(
     `commits` has the instant at which each range was full.
     """
     by_start: dict[int, list[tuple[str, int]]] = {}
-    for name, count in tables:
-        by_start.setdefault(int(name.rsplit("_", 1)[1]), []).append((name, count))
+    for name, bytes in tables:
+        by_start.setdefault(int(name.rsplit("_", 1)[1]), []).append((name, bytes))
     return [
         LogRange(
             start,
             start + size,
             tuple(sorted(name for name, _ in of_range)),
-            sum(count for _, count in of_range),
+            sum(bytes for _, bytes in of_range),
             commits.get(start),
         )
         for start, of_range in sorted(by_start.items())

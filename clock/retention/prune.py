@@ -19,7 +19,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from clock.retention.plan import DatapointDay, KeptItem, Limits, LogRange, PrunePlan, plan_pruning, ranges_of
-from clock.retention.rows import KINDS, Progress, count_rows, read_bounds, remove_rows
+from clock.retention.rows import ROW_KINDS, Progress, count_rows, read_bounds, remove_rows
 from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 from tocsin.core.errors import Refused
@@ -36,6 +36,8 @@ _IN_USE = (LOCK_TIMEOUT, psycopg.errors.QueryCanceled)
 
 @dataclass
 class Pruned:
+    """The result of a run."""
+
     tables: list[str] = field(default_factory=list)
     """Dropped partitions."""
     bytes: int = 0
@@ -44,7 +46,7 @@ class Pruned:
     rows: dict[str, int] = field(default_factory=dict)
     """Deleted rows by table."""
     left: list[KeptItem] = field(default_factory=list)
-    """Tables that could be removed and are in use."""
+    """Tables that could not be pruned, each with the reason."""
 
 
 async def read_plan(connection: Connection, settings: Settings) -> PrunePlan:
@@ -55,7 +57,7 @@ async def read_plan(connection: Connection, settings: Settings) -> PrunePlan:
     assert limits is not None
     size = tables[0][2] if tables else 1
     ranges = ranges_of(
-        [(name, count) for name, _, _, count, _ in tables],
+        [(name, bytes) for name, _, _, bytes, _ in tables],
         size,
         {start: newest_at for _, start, _, _, newest_at in tables},
     )
@@ -76,7 +78,7 @@ async def count_prunable(connection: Connection, settings: Settings, planned: Pr
     horizon = planned.ranges[-1].until if planned.ranges else 1
     day = planned.days[-1].day + timedelta(days=1) if planned.days else None
     bounds = await read_bounds(connection, settings, horizon, day)
-    counts = {kind.table: await count_rows(connection, kind, bounds) for kind in KINDS}
+    counts = {kind.table: await count_rows(connection, kind, bounds) for kind in ROW_KINDS}
     return {table: count for table, count in counts.items() if count}
 
 
@@ -87,8 +89,8 @@ async def prune(
 
     `rest` is explained in `remove_rows`.
     """
-    await connection.execute(statement("clock.retention/bound_wait"))
-    async with _exclusive(connection):
+    await connection.execute(statement("clock.retention/set_lock_timeout"))
+    async with _only_run(connection):
         await connection.execute(statement("clock.retention/begin_report"))
         done = Pruned()
         try:
@@ -99,7 +101,7 @@ async def prune(
                 await _append_event(connection, done)
         except psycopg.Error as error:
             if not connection.closed:
-                _leave(done, "the rest of the run", f"it failed: {_first_line(error)}")
+                _note_left(done, "the rest of the run", f"it failed: {_first_line(error)}")
                 await _write_report(connection, done, ended=True)
             raise
         await _write_report(connection, done, ended=True)
@@ -120,7 +122,8 @@ async def _drop_partitions(
 
 
 @asynccontextmanager
-async def _exclusive(connection: Connection) -> AsyncIterator[None]:
+async def _only_run(connection: Connection) -> AsyncIterator[None]:
+    """Hold the lock that allows one run at a time; `Refused` if another run has it."""
     if not await fetch_value(connection, "clock.retention/lock_run"):
         raise Refused("another prune is running", remedy="`tocsin doctor` shows its progress")
     try:
@@ -160,13 +163,13 @@ async def _drop(
         if parent is not None:
             finish = statement("clock.retention/finish_detach")
             detach = finish if parent[1] else statement("clock.retention/detach")
-            await connection.execute(_named(detach, parent=parent[0], table=table))
-        await connection.execute(_named(statement("clock.retention/drop_table"), table=table))
+            await connection.execute(_with_names(detach, parent=parent[0], table=table))
+        await connection.execute(_with_names(statement("clock.retention/drop_table"), table=table))
     except _IN_USE as error:
-        _leave(done, table, f"it is in use: {_first_line(error)}")
+        _note_left(done, table, f"it is in use: {_first_line(error)}")
         return
     except psycopg.errors.InsufficientPrivilege:
-        _leave(done, table, "only the owner of the schema can drop it: run `tocsin prune` with that role")
+        _note_left(done, table, "only the owner of the schema can drop it: run `tocsin prune` with that role")
         return
     done.tables.append(table)
     done.bytes += bytes
@@ -178,17 +181,17 @@ async def _remove_rows(
     connection: Connection, settings: Settings, done: Pruned, on_progress: Progress | None, rest: float
 ) -> None:
     bounds = await read_bounds(connection, settings)
-    for kind in KINDS:
+    for kind in ROW_KINDS:
         try:
             deleted = await remove_rows(connection, kind, bounds, rest=rest, on_progress=on_progress)
         except _IN_USE as error:
-            _leave(done, kind.table, f"it is in use: {_first_line(error)}")
+            _note_left(done, kind.table, f"it is in use: {_first_line(error)}")
             continue
         except psycopg.Error as error:
             if connection.closed:
                 raise
             # One unreadable row must not keep all the other tables from being pruned.
-            _leave(done, kind.table, f"it failed: {_first_line(error)}")
+            _note_left(done, kind.table, f"it failed: {_first_line(error)}")
             continue
         if deleted:
             done.rows[kind.table] = deleted
@@ -196,7 +199,7 @@ async def _remove_rows(
     await _forget_commits(connection)
 
 
-def _leave(done: Pruned, table: str, why: str) -> None:
+def _note_left(done: Pruned, table: str, why: str) -> None:
     done.left.append(KeptItem(table, why))
     _log.warning("pruning a table failed, trying again later", table=table, why=why)
 
@@ -205,7 +208,7 @@ def _first_line(error: BaseException) -> str:
     return str(error).splitlines()[0]
 
 
-def _named(query: bytes, **tables: str) -> sql.Composed:
+def _with_names(query: bytes, **tables: str) -> sql.Composed:
     identifiers = {key: sql.Identifier(table) for key, table in tables.items()}
     return sql.SQL(query.decode()).format(**identifiers)
 
@@ -236,5 +239,5 @@ async def _append_event(connection: Connection, done: Pruned) -> None:
     try:
         await append_events(connection, [event])
     except _IN_USE as error:
-        _leave(done, "the event log-pruned", f"the log is locked: {_first_line(error)}")
+        _note_left(done, "the event log-pruned", f"the log is locked: {_first_line(error)}")
     _log.info("pruned", tables=len(done.tables), bytes=done.bytes, horizon=done.horizon, **done.rows)

@@ -1,4 +1,4 @@
-"""The stored report of the last prune, or of the running one."""
+"""The stored report of the last prune, or of the running one. `tocsin doctor` shows it."""
 
 from __future__ import annotations
 

@@ -41,6 +41,8 @@ Progress = Callable[[str, int], None]
 
 
 class RowKind(NamedTuple):
+    """A table whose old rows are deleted, and the statements that find and delete them."""
+
     table: str
     listed_by: str
     """A statement that lists a chunk after a key: the key columns as text, and whether the row may be
@@ -50,6 +52,7 @@ class RowKind(NamedTuple):
     begin: tuple[str, ...]
     """A key before all others."""
     events_of: Callable[[Sequence[Row], datetime], list[NewEvent]] | None = None
+    """Events to append about deleted rows, in the same transaction."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class RowBounds:
     series_until: datetime
 
 
-def _forgotten(rows: Sequence[Row], now: datetime) -> list[NewEvent]:
+def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEvent]:
     """One event for each owner of deleted series that were stale."""
     stale = sorted(row[:3] for row in rows if row[3] == "stale")
     events = []
@@ -85,7 +88,7 @@ def _forgotten(rows: Sequence[Row], now: datetime) -> list[NewEvent]:
 
 
 # Runs before the schedules that started them, series before the states of rules about them.
-KINDS = (
+ROW_KINDS = (
     RowKind("alarm", "list_ended_alarms", "delete_alarms", (_BEGINNING, _NO_UUID)),
     RowKind("action", "list_ended_actions", "delete_actions", (_BEGINNING, _NO_UUID)),
     RowKind("event_lineage", "list_lineages", "delete_lineages", (_BEGINNING, _NO_UUID)),
@@ -95,7 +98,7 @@ KINDS = (
     RowKind("rule_version", "list_old_versions", "delete_versions", ("", "", "0")),
     RowKind("rule_cutover", "list_old_cutovers", "delete_cutovers", ("", "0", "0")),
     RowKind("action_limit", "list_old_limits", "delete_limits", ("",)),
-    RowKind("current_value", "list_old_series", "delete_series", ("", ""), _forgotten),
+    RowKind("current_value", "list_old_series", "delete_series", ("", ""), _forgotten_series_events),
     RowKind("rule_state", "list_old_states", "delete_states", ("", "")),
 )
 

@@ -14,7 +14,7 @@ locked as (
     order by a.id
     for update
 ),
-meant as (
+evaluated as (
     select l.*, f.step, f.payload, f.position, l.active -> f.step as entry,
            case
                when f.key = 'group' then case when l.state = 'gathering' then 'due' end
@@ -26,17 +26,17 @@ meant as (
                              or coalesce(f.payload -> 'report' ->> 'attempt', l.active -> f.step ->> 'attempt')
                                 = l.active -> f.step ->> 'attempt' then 'due' end
                else 'late'
-           end as meaning
+           end as effect
     from fired f
     join locked l on l.id = f.action_id
 ),
 -- If a batch has a report and a deadline of one step, the report counts.
 counted as (
-    select distinct on (m.id, m.step) m.*,
-           coalesce(m.entry, '{"attempt": 1}') || (m.payload - 'step') || '{"state": "due"}' as due_entry
-    from meant m
-    where m.meaning is not null
-    order by m.id, m.step, m.payload ? 'report' desc
+    select distinct on (e.id, e.step) e.*,
+           coalesce(e.entry, '{"attempt": 1}') || (e.payload - 'step') || '{"state": "due"}' as due_entry
+    from evaluated e
+    where e.effect is not null
+    order by e.id, e.step, e.payload ? 'report' desc
 ),
 moved as (
     update tocsin.action a
@@ -45,12 +45,12 @@ moved as (
         answers = a.answers || c.late,
         version = a.version + 1
     from (
-        select one.id,
-               coalesce(jsonb_object_agg(one.step, one.due_entry) filter (where one.meaning = 'due'), '{}') as entries,
-               coalesce(jsonb_object_agg(one.step, one.payload -> 'report' || '{"late": true}')
-                        filter (where one.meaning = 'late'), '{}') as late
-        from counted one
-        group by one.id
+        select k.id,
+               coalesce(jsonb_object_agg(k.step, k.due_entry) filter (where k.effect = 'due'), '{}') as entries,
+               coalesce(jsonb_object_agg(k.step, k.payload -> 'report' || '{"late": true}')
+                        filter (where k.effect = 'late'), '{}') as late
+        from counted k
+        group by k.id
     ) c
     where a.id = c.id
     returning a.id
@@ -60,10 +60,10 @@ select tocsin.append(
     coalesce(array_agg(
         row(gen_random_uuid(), c.id, c.name, c.owner, c.step::integer,
             coalesce(c.due_entry ->> 'attempt', '1')::integer,
-            case when c.meaning = 'due' then 'due' else c.payload -> 'report' ->> 'state' end,
+            case when c.effect = 'due' then 'due' else c.payload -> 'report' ->> 'state' end,
             c.correlation_id, c.event_id,
             case
-                when c.meaning = 'late' then c.payload -> 'report' || '{"late": true}'
+                when c.effect = 'late' then c.payload -> 'report' || '{"late": true}'
                 when c.payload ? 'report' then '{"reported": true}'
                 else c.payload - 'step' - 'attempt'
             end)::tocsin.step_input

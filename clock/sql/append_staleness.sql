@@ -6,7 +6,7 @@ with marked as (
     update tocsin.current_value c
     set freshness = 'stale', stale_since = timestamptz 'epoch' + d.deadline * interval '1 microsecond',
         version = c.version + 1
-    from unnest(%(ids)s::uuid[], %(places)s::tid[], %(deadlines)s::bigint[])
+    from unnest(%(ids)s::uuid[], %(value_ctids)s::tid[], %(deadlines)s::bigint[])
         with ordinality as d (id, row_id, deadline, position)
     where c.ctid = d.row_id
     returning d.position, d.id, c.owner, c.key, c.stale_since, c.value, c.ts, c.labels, c.arrived_at

@@ -42,6 +42,6 @@ left join lateral (
     for update of t skip locked
 ) taken on true
 left join lateral (
-    select * from tocsin.alarm one where one.id = due.ref::uuid offset 0
+    select * from tocsin.alarm candidate where candidate.id = due.ref::uuid offset 0
 ) a on taken.generation is not null
 order by due.fire_at, due.ref, due.key

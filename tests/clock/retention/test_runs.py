@@ -7,7 +7,7 @@ import pytest
 
 from clock.retention.prune import count_prunable, prune, read_plan
 from clock.retention.report import PruneReport, read_prune_report
-from clock.retention.rows import KINDS, read_bounds, remove_rows
+from clock.retention.rows import ROW_KINDS, read_bounds, remove_rows
 from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, fill
 from tests.clock.retention.old_rows import (
@@ -54,7 +54,7 @@ async def test_a_killed_run_is_continued_by_the_next_one(
     await fill(connection, 12)
     await end_log(connection)
     await prune_log_only(connection, short)
-    actions = next(kind for kind in KINDS if kind.table == "action")
+    actions = next(kind for kind in ROW_KINDS if kind.table == "action")
     victim = await sessions("victim")
     bounds = await read_bounds(connection, short)
     killed: list[int] = []
@@ -133,7 +133,7 @@ async def test_it_rests_after_each_chunk_also_after_one_without_deletions(
         rests.append(seconds)
 
     monkeypatch.setattr("clock.retention.rows.asyncio.sleep", rest)
-    kind = next(kind for kind in KINDS if kind.table == "current_value")
+    kind = next(kind for kind in ROW_KINDS if kind.table == "current_value")
     bounds = await read_bounds(connection, short)
     assert await remove_rows(connection, kind, bounds, chunk=2, rest=1.0) == 0
     # Two full chunks, and an empty one that ends the walk.
