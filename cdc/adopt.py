@@ -1,4 +1,4 @@
-"""Accepts a loss: the log continues after a longer stream, or past a hole of its own.
+"""Accepts a loss for `tocsin cdc adopt`: the log continues after a longer stream, or past a hole.
 
 Guarantee: nothing in the stream is overwritten or removed, and no sequence is used twice. Records
 that the stream has and the log lost become a recorded gap of the log. Records of the log at

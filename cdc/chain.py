@@ -5,9 +5,9 @@ whole chunk, because the stream rejects every message whose predecessor is not i
 Only the last message of a chunk asks for an acknowledgement, which makes it fast (62,000 to 154,000
 messages a second against 3,000 one by one).
 
-On failure: `ChainBroken`. Only the stream knows then what it has stored; the caller asks it and
-resumes. Every chunk has its own reply subject, so that a late answer to a chunk that was given up
-is ignored.
+On failure: `ChainBroken`. Some messages of the chunk may be stored, so the caller reads the last
+sequence of the stream and resumes there. Every chunk has its own reply subject, so that a late
+answer to a chunk that was given up is ignored.
 """
 
 from __future__ import annotations

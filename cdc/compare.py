@@ -2,7 +2,7 @@
 
 Guarantee: a message is equal if its bytes are, or if it is an older form of the same record: within
 `v1` fields are only added, so a message of an earlier version of Tocsin may lack some, but those it
-has must be equal. A tombstone with the id of the record stands for the record.
+has must be equal. A tombstone with the id of the record equals it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cdc.messages import RecordMessage
 
 # Attributes of every record in every version.
-_ALWAYS = {"specversion", "id", "source", "type", "seq", "data"}
+_REQUIRED = {"specversion", "id", "source", "type", "seq", "data"}
 
 
 class StoredMessage(NamedTuple):
@@ -34,17 +34,19 @@ def difference(expected: RecordMessage | None, stored: StoredMessage | None) -> 
         return f"the log has no record, the stream has {id_of(stored.body)}"
     if stored.subject == expected.subject and stored.body == expected.body:
         return None
-    ours, theirs = _attributes(expected.body), _attributes(stored.body)
-    if theirs is None or ours is None or ours["id"] != theirs.get("id"):
+    in_log, in_stream = _attributes(expected.body), _attributes(stored.body)
+    if in_stream is None or in_log is None or in_log["id"] != in_stream.get("id"):
         return f"the log has {id_of(expected.body)}, the stream has {id_of(stored.body)}"
-    if theirs.get("seq") != expected.seq:
-        return f"the seq in the message is {theirs.get('seq')}"
-    if theirs.get("type") == "record-unsendable":
+    if in_stream.get("seq") != expected.seq:
+        return f"the seq in the message is {in_stream.get('seq')}"
+    if in_stream.get("type") == "record-unsendable":
         return None
     if stored.subject != expected.subject:
         return f"the subject is {stored.subject!r}, not {expected.subject!r}"
-    different = sorted(name for name, value in theirs.items() if name not in ours or ours[name] != value)
-    different += sorted(_ALWAYS - theirs.keys())
+    different = sorted(
+        name for name, value in in_stream.items() if name not in in_log or in_log[name] != value
+    )
+    different += sorted(_REQUIRED - in_stream.keys())
     return f"the body differs in {', '.join(different)}" if different else None
 
 

@@ -11,6 +11,11 @@ from tocsin.core.errors import Refused, TocsinError
 
 
 class Stopped(TocsinError):
+    """The publisher has stopped.
+
+    It is started again, and stops again until the cause is gone.
+    """
+
     kind: ClassVar[str]
 
 

@@ -32,7 +32,7 @@ async def record_gap(
 async def record_dropped(connection: Connection, settings: Settings, first: int, last: int) -> None:
     """Record a gap of dropped partitions.
 
-    The publisher does it itself: there is nothing to decide.
+    The publisher needs no operator for it: the records were dropped on purpose.
     """
     reason = "dropped from the log before it was published"
     actor = Actor("cdc", "service", await database_now(connection))

@@ -1,10 +1,10 @@
-"""Reads the record log as one gapless sequence from its tables.
+"""Reads the record log from its tables, as one sequence without gaps.
 
 Guarantee: `read` returns records `after + 1, after + 2, ...` without a hole. A row that Python
-cannot hold (an instant after the year 9999) becomes a tombstone, so that it does not stop what
-follows. For records that are gone and whose loss was accepted, `read_gap` returns tombstones. Any
-other hole that does not close means that committed rows were removed: the publisher stops at it,
-because publishing past it would hide that.
+cannot hold (an instant after the year 9999) becomes a tombstone, so that later records can be
+published. For missing records whose loss was accepted, `read_gap` returns tombstones. Any other
+hole means that committed rows were removed: the publisher stops at it, because publishing past it
+would hide the loss.
 """
 
 from __future__ import annotations

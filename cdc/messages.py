@@ -1,9 +1,9 @@
-"""Records as messages that the server accepts.
+"""Builds the message of a record, which the NATS server accepts.
 
 Guarantee: there is a message for every record. A record larger than `max_payload` of the server
-becomes a tombstone with the reason: the server would close the connection over it, again after
-every restart, and the log would never move on. Headers count as payload, so some space is kept for
-ours.
+becomes a tombstone with the reason. The server would otherwise close the connection at that record,
+again after every restart, and nothing after it would be published. Headers count as payload, so
+`HEADER_BYTES` are reserved for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rebuild: deletes the stream and publishes it again from the log, with the same sequences.
+"""Deletes the stream and publishes it again from the log, with the same sequences.
 
 Guarantee: nothing is deleted unless everything that the log still has can be published again: a
 stream that has more than the log, and a log with a hole, are rejected first. The new stream begins

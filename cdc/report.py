@@ -1,8 +1,8 @@
-"""The report of the publisher: one row that the doctor can read without NATS.
+"""The report of the publisher: one row, which `tocsin doctor` reads without NATS.
 
-Guarantee: a problem is an event once, when it begins (`cdc-stopped`, `cdc-differed`), and once more
-when it is fixed (`cdc-recovered`), however often it is seen, by however many publishers, across
-restarts, because the row stores it. Row and event commit together.
+Guarantee: a problem appends one event when it begins (`cdc-stopped`, `cdc-differed`) and one when
+it is fixed (`cdc-recovered`). Several publishers and restarts append no further events, because the
+row stores the current problem. Row and event commit together.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def report_problem(
 ) -> None:
     """Store the current problem; None if there is none."""
 
-    async def once() -> None:
+    async def store() -> None:
         async with connection.transaction():
             values = {"problem": problem, "detail": detail or None, "remedy": remedy or None, "seq": seq}
             row = await fetch_one(connection, "cdc/write_problem", values)
@@ -80,4 +80,4 @@ async def report_problem(
                 remedy=remedy,
             )
 
-    await retrying(once)
+    await retrying(store)

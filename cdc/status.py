@@ -1,4 +1,4 @@
-"""The state of the record log and its stream.
+"""The status of the record log and its stream, for `tocsin cdc status`.
 
 Reads only. The stream is read before the head, so that a commit between the two never looks like a
 stream that is ahead.

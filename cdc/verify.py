@@ -1,8 +1,8 @@
-"""Verify: compares a whole range of the log with the stream: ids, order, subjects and bodies.
+"""Compares a range of the log with the stream for `tocsin cdc verify`.
 
-Guarantee: every sequence of the range is compared on both sides. Memory is bounded by a chunk,
-whatever the range. It only reads, and may run at any time: records that expire or are dropped from
-the beginning while it runs are not differences.
+Guarantee: every sequence of the range is compared: id, order, subject and body. Memory is bounded
+by a chunk, for any range. It only reads, and may run at any time: records that expire or are
+dropped from the beginning while it runs are not differences.
 """
 
 from __future__ import annotations

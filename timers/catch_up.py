@@ -1,8 +1,8 @@
-"""Decides what a due tick becomes: a pure function of the recurrence, the policies and the instant.
+"""Decides which occurrences a due tick fires and which it misses. Pure; called by the clock.
 
 Guarantee (I1): every occurrence from the tick's own up to `now` is in exactly one of `fires` and
-`missed`, and `following` is the first one after them. A tick that is not later than its grace fires
-as itself, even if the next one is due as well: that one has its own turn.
+`missed`, and `following` is the first one after them. A tick that is late by at most its grace
+fires its own occurrence, even if the next one is due as well: that one becomes the next tick.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Parses one-shot times as people write them:
+"""Parses one-shot times in words: `in 30 minutes`, `tomorrow at 9am`, `next friday at 3pm`.
 
-`in 30 minutes`, `tomorrow at 9am`, `next friday at 3pm`.
+The command line uses it for times that an operator types.
 
 Guarantee: the whole text matches one form of a small grammar, or it is rejected with examples. The
 result is an aware UTC instant after `now`. Days and weeks keep the wall clock, hours and less are

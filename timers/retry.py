@@ -1,8 +1,8 @@
-"""Retries a failed timer: it is due at once, and its failures are reset.
+"""Retries a failed timer for `tocsin timers retry`: it is due at once, and its failures are reset.
 
-Guarantee: nothing else about it changes, so it fires what it would have fired (a late tick by its
-`catch_up`). The retry is in the audit with who and via what, and with the previous error. A timer
-that fails again is delayed again.
+Guarantee: nothing else about the timer changes, so it fires what it would have fired (a late tick
+by its `catch_up`). The audit row has the actor and the previous error. A timer that fails again is
+delayed again.
 
 On failure: `Refused` if there is no such timer, several, or one that has not failed.
 """

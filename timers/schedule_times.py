@@ -1,8 +1,9 @@
-"""The next fire of a schedule, computed before anything is written. Pure.
+"""The next occurrence of a schedule, computed before anything is written. Pure.
 
-Both an edit and the plan of an edit use it. Guarantee: an edit that leaves the text of the
-recurrence unchanged keeps its anchor, and the next occurrence lies after `now` and after everything
-done.
+Both an edit and the plan of an edit use it.
+
+Guarantee: an edit that leaves the text of the recurrence unchanged keeps its anchor. The next
+occurrence lies after `now` and after every occurrence that is done.
 
 On failure: `InvalidInput` for a spread that is too long, `Refused` for a schedule that would never
 fire again.
@@ -29,7 +30,7 @@ def recurrence_of_spec(spec: ScheduleSpec, row: Row | None, now: datetime) -> Re
     An edit that leaves its text unchanged keeps its anchor: re-applying a file moves nothing.
     """
     arguments = {"hash_id": spec.name, **spec.recurrence}
-    recurrence = _kept(arguments, row["recurrence"]) if row is not None else None
+    recurrence = _unchanged_recurrence(arguments, row["recurrence"]) if row is not None else None
     recurrence = recurrence or parse(**{"anchor": now.replace(microsecond=0), **arguments})
     if spec.spread and spec.spread >= recurrence.minimum_distance():
         raise InvalidInput(
@@ -40,10 +41,10 @@ def recurrence_of_spec(spec: ScheduleSpec, row: Row | None, now: datetime) -> Re
     return recurrence
 
 
-def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | None:
-    """The stored recurrence, if it is the same as the new one.
+def _unchanged_recurrence(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | None:
+    """The stored recurrence, if it equals the new one.
 
-    What was filled in when it was first put does not count.
+    The anchor or DTSTART that was filled in when the schedule was added is not compared.
     """
     if "anchor" in arguments:
         return None
@@ -55,18 +56,18 @@ def _kept(arguments: dict[str, Any], stored: Mapping[str, Any]) -> Recurrence | 
     if not filled_in:
         return None
     try:
-        before = parse(**{**arguments, **filled_in})
+        recurrence = parse(**{**arguments, **filled_in})
     except InvalidInput:
-        # With the old anchor the new bounds may leave no occurrence. It is then parsed with its own
-        # anchor.
+        # With the old anchor the new bounds may leave no occurrence. The caller then parses the new
+        # recurrence with a new anchor.
         return None
-    return before if before.spec == stored else None
+    return recurrence if recurrence.spec == stored else None
 
 
 def next_occurrence(
     row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
 ) -> Occurrence:
-    """The first occurrence after `now` and after everything done."""
+    """The first occurrence after `now` and after every occurrence that is done."""
     following = recurrence.occurrence_after(now if done_until is None else max(now, done_until))
     if following is None:
         raise Refused(

@@ -1,17 +1,17 @@
 """Schedules: added, edited, paused, resumed and cancelled, each with its tick in one transaction.
 
 Guarantees: an active schedule has exactly one tick, any other has none. Every change creates a new
-generation and never fires retroactively: the next occurrence lies after `now` and after everything
-done. Putting the same content again changes nothing. Every change is in the audit with who and via
-what. Edits of one schedule take turns (an advisory lock), and the tick is locked before the
-schedule, as the clock does.
+generation and never fires retroactively: the next occurrence lies after `now` and after every
+occurrence that is done. Putting the same content again changes nothing. Every change has an audit
+row with its actor. Edits of one schedule take turns (an advisory lock), and the tick is locked
+before the schedule, as the clock does.
 
-The decision is based on what was read before the tick was locked. A fire that commits in between
-shows in the tick (`last_nominal_at`) or in the status of the schedule, and the edit starts again
-from the new state.
+An edit is computed from the rows as they were before it locks the tick. A fire that commits in
+between changes the tick (`last_nominal_at`) or the status of the schedule. The edit then finds the
+difference and starts again from the new rows.
 
-On failure: `Refused` names the state that forbids the change, or who changed the schedule
-meanwhile.
+On failure: `Refused` names the status that forbids the change, or the actor of a concurrent change.
+Nothing is written then.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ def _row_content(row: Row) -> Row:
 async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutResult:
     recurrence = recurrence_of_spec(spec, None, actor.now)
     content = _content(spec, recurrence)
-    identity = uuid.uuid4()
-    row = {"id": identity, "owner": spec.owner, "name": spec.name, "generation": 1, "spread": spec.spread}
+    schedule_id = uuid.uuid4()
+    row = {"id": schedule_id, "owner": spec.owner, "name": spec.name, "generation": 1, "spread": spec.spread}
     status = "active" if spec.enabled else "paused"
     next_at = None
     if spec.enabled:
@@ -222,7 +222,7 @@ async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutR
         statement("timers/insert_schedule"),
         {
             **_parameters(content),
-            "id": identity,
+            "id": schedule_id,
             "owner": spec.owner,
             "name": spec.name,
             "status": status,
@@ -234,7 +234,7 @@ async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutR
     )
     new = _audited(content, status, 1, next_at)
     await record_audit(connection, actor, "add", "schedule", spec.name, owner=spec.owner, new=new)
-    return PutResult("added", identity, 1, next_at)
+    return PutResult("added", schedule_id, 1, next_at)
 
 
 async def _edit(
@@ -281,7 +281,7 @@ async def _edit(
 async def _arm_next(
     connection: Connection, row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
 ) -> datetime:
-    """Arm the first occurrence after `now` and after everything done.
+    """Arm the first occurrence after `now` and after every occurrence that is done.
 
     Returns its nominal time.
     """
@@ -312,9 +312,9 @@ def _audited(content: Mapping[str, Any], status: str, generation: int, next_at: 
 
     `next_at` is the occurrence that an edit replaces.
     """
-    kept = {
+    values = {
         key: str(value) if isinstance(value, timedelta) else value
         for key, value in content.items()
         if key in _CONTENT and value is not None
     }
-    return {**kept, "status": status, "generation": generation, "next_at": next_at and next_at.isoformat()}
+    return {**values, "status": status, "generation": generation, "next_at": next_at and next_at.isoformat()}

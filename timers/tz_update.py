@@ -1,16 +1,18 @@
 """Applies a new tz database: moves the pending ticks that it affects.
 
-Guarantees: the version with which the ticks were computed is stored with them, so a change is
-noticed at the next takeover, whatever happened in between. An occurrence that is done stays done:
-the next one lies after it, and its identity is its wall time, which a new version does not change.
-A tick that does not move is not touched. One-shots given as an instant, and `every`, do not depend
-on zones and stay.
+The clock calls it at every takeover.
+
+Guarantees: the database stores the version with which the ticks were computed, so a takeover
+detects a new version, however long no clock ran. An occurrence that is done stays done: the next
+one lies after it, and its identity is its wall time, which a new version does not change. A tick
+that does not move is not touched. One-shots given as an instant, and `every`, do not depend on
+zones and are not computed again.
 
 Why computed outside the transaction: a hundred thousand schedules are seconds of work, and Postgres
 ends a session that is idle in a transaction for that long. Each move compares what was read, so an
 edit in between wins.
 
-On failure: nothing moved and the version is not stored. The next takeover does it.
+On failure: no tick has moved and the version is not stored. The next takeover tries again.
 """
 
 from __future__ import annotations

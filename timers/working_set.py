@@ -1,6 +1,10 @@
-"""Arms, cancels and lists timers. A thin layer, because the SQL functions are the contract.
+"""Arms, cancels and lists timers.
 
-Every function works inside the caller's transaction and never locks the record log.
+A thin layer over the SQL functions, which any service may call directly.
+
+Guarantee: every function works inside the caller's transaction and never locks the record log.
+
+On failure: `InvalidInput` for arguments that the SQL function rejects.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ async def database_now(connection: Connection) -> datetime:
 
 
 async def _value(connection: Connection, sql: bytes, parameters: tuple[Any, ...]) -> Any:
-    """One value, whatever row factory the connection has.
+    """One value, independent of the row factory of the connection.
 
     Rejected arguments raise `InvalidInput`.
     """

@@ -22,7 +22,7 @@ from timers.recurrence.cron_text import cron_error
 # Feb 29 on a given weekday's fifth turn can take 40 years; nothing that fires takes a century.
 _MAX_YEARS_AHEAD = 100
 _MAX_MONTHS_KEPT = 600
-_FIRST_LOOK = datetime(2000, 1, 1)  # noqa: DTZ001 - naive wall time
+_SEARCH_FROM = datetime(2000, 1, 1)  # noqa: DTZ001 - naive wall time
 
 
 class CronPattern:
@@ -43,7 +43,7 @@ class CronPattern:
     def __init__(self, plain: str) -> None:
         # The start time is given so that croniter reads no clock. Only its parsed fields are used.
         try:
-            parsed = croniter(plain, _FIRST_LOOK)
+            parsed = croniter(plain, _SEARCH_FROM)
         except (CroniterError, ValueError, KeyError, AttributeError) as error:
             raise cron_error(plain, "it cannot be read, check the five fields") from error
         minutes, hours, days, months, weekdays = (
@@ -51,10 +51,10 @@ class CronPattern:
         )
         self._minutes = tuple(
             hour * 60 + minute
-            for hour in sorted(_whole(hours, range(24)))
-            for minute in sorted(_whole(minutes, range(60)))
+            for hour in sorted(_values_or_all(hours, range(24)))
+            for minute in sorted(_values_or_all(minutes, range(60)))
         )
-        self._months = frozenset(_whole(months, range(1, 13)))
+        self._months = frozenset(_values_or_all(months, range(1, 13)))
         self._following_month = _following_months(sorted(self._months))
         self._nearest = min(parsed.nearest_weekday, default=0)
         self._last_day = days is not None and "l" in days
@@ -125,18 +125,18 @@ class CronPattern:
 
 def _following_months(months: list[int]) -> tuple[int, ...]:
     """For each month, the next one that the expression names, in this year or the next."""
-    return tuple(next((one for one in months if one > month), months[0]) for month in range(13))
+    return tuple(next((later for later in months if later > month), months[0]) for month in range(13))
 
 
 @lru_cache(maxsize=8192)
 def cron_pattern(plain: str) -> CronPattern:
     pattern = CronPattern(plain)
-    if pattern.next_wall(_FIRST_LOOK) is None:
+    if pattern.next_wall(_SEARCH_FROM) is None:
         raise cron_error(plain, "it never fires: no month has such a day, check day of month and month")
     return pattern
 
 
-def _whole(values: list[str] | None, every: range) -> list[int]:
+def _values_or_all(values: list[str] | None, every: range) -> list[int]:
     return list(every) if values is None else [int(value) for value in values]
 
 

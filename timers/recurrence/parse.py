@@ -1,4 +1,4 @@
-"""Parses what an author wrote into a `Recurrence`.
+"""Parses the keys of a schedule into a `Recurrence`.
 
 Guarantee: the result fires at least once, cannot hang the clock, and has a canonical specification
 in which everything that depends on the moment of creation is decided: `H` is a number, `COUNT` is
@@ -37,7 +37,7 @@ _INSTANTS = ("anchor", "starts_at", "ends_at")
 _SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates"}
 # The first occurrence is searched from here, so that the epoch itself, the default anchor, counts.
 _SEARCH_FROM = EPOCH - timedelta(days=1)
-_SIZE = 131_072
+_CACHE_SIZE = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
     )
     for name, value in (
         *texts,
-        *(("exdates", each) for each in exdates),
-        *(("rdates", each) for each in rdates),
+        *(("exdates", date) for date in exdates),
+        *(("rdates", date) for date in rdates),
     ):
         if not isinstance(value, str):
             raise InvalidInput(f"{name} {str(value)[:80]!r} is not a text", remedy="put it in quotes")
@@ -123,7 +123,7 @@ def parse_spec(spec: Mapping[str, object]) -> Recurrence:
     return _parse_spec_text(_key(spec))
 
 
-@lru_cache(maxsize=_SIZE)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _parse_spec_text(text: str) -> Recurrence:
     spec = json.loads(text)
     unknown = sorted(set(spec) - _SPEC_KEYS)
@@ -145,14 +145,14 @@ def _parse_spec_text(text: str) -> Recurrence:
         **{name: _instant(spec[name]) if name in spec else None for name in _INSTANTS},
     )
     _check(arguments)
-    return _by_key(_key(_canonical(arguments)))
+    return _build(_key(_canonical(arguments)))
 
 
-@lru_cache(maxsize=_SIZE)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _parse_arguments(arguments: RecurrenceArguments) -> Recurrence:
     _check(arguments)
     try:
-        recurrence = _by_key(_key(_canonical(arguments)))
+        recurrence = _build(_key(_canonical(arguments)))
     except OverflowError:
         raise InvalidInput(
             f"{arguments.kind} {arguments.text[:128]!r} leaves the calendar", remedy="check its dates"
@@ -169,8 +169,8 @@ def _key(spec: Mapping[str, object]) -> str:
     return json.dumps(spec, sort_keys=True, separators=(",", ":"))
 
 
-@lru_cache(maxsize=_SIZE)
-def _by_key(key: str) -> Recurrence:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _build(key: str) -> Recurrence:
     """Build from a canonical specification. Equal recurrences are one object."""
     spec = json.loads(key)
     instants = {name: _instant(spec[name]) for name in _INSTANTS if name in spec}

@@ -1,11 +1,11 @@
 """A recurrence: the nominal times of a schedule, as a pure function of an instant.
 
 Guarantee: `next_after` is strictly increasing and depends only on the specification and the tz
-data. Equal recurrences are one object (see `parse`), so what it has computed is shared by all
-schedules that have it.
+data. Equal recurrences are one object (see `parse`), so all schedules with the same recurrence
+share its tables.
 
-Why results are not cached: the clock decides equal ticks of a batch once, and a hundred thousand
-different recurrences each ask for a new time every time.
+Why results are not cached: the clock computes equal ticks of a batch once, and each search of a
+hundred thousand different recurrences is for a new instant.
 
 On failure: a naive instant is `InvalidInput`. The end of the calendar, of the rule, or of `ends_at`
 is None.
@@ -44,8 +44,8 @@ class Recurrence:
         return dict(self._spec)
 
     def next_after(self, instant: datetime) -> datetime | None:
-        found = self.occurrence_after(instant)
-        return None if found is None else found.at
+        occurrence = self.occurrence_after(instant)
+        return None if occurrence is None else occurrence.at
 
     def occurrence_after(self, instant: datetime) -> Occurrence | None:
         if instant.tzinfo is not UTC:
@@ -54,15 +54,15 @@ class Recurrence:
 
     def occurrences(self, after: datetime, until: datetime, limit: int) -> list[Occurrence]:
         """The occurrences in (after, until], oldest first, at most `limit`."""
-        found: list[Occurrence] = []
+        occurrences: list[Occurrence] = []
         instant, end = as_utc(after, "after"), as_utc(until, "until")
-        while len(found) < limit:
+        while len(occurrences) < limit:
             following = self._find(instant)
             if following is None or following.at > end:
                 break
-            found.append(following)
+            occurrences.append(following)
             instant = following.at
-        return found
+        return occurrences
 
     @property
     def is_divided(self) -> bool:

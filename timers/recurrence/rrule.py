@@ -19,7 +19,7 @@ from timers.recurrence.every import Every
 from timers.recurrence.occurrence import Occurrence, OccurrenceSource
 from timers.recurrence.once import parse_wall
 from timers.recurrence.rrule_days import BudgetSpent, times_of_day, walls
-from timers.recurrence.rrule_text import RRule, parse_rule, parse_until, refuse
+from timers.recurrence.rrule_text import RRule, parse_rule, parse_until, rrule_error
 from timers.recurrence.wall_time import FixedTime, resolve, to_wall
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import EPOCH, MICROSECOND
@@ -33,7 +33,7 @@ _UNITS = {"HOURLY": timedelta(hours=1), "MINUTELY": timedelta(minutes=1), "SECON
 
 
 class RulePattern:
-    """A wall pattern. It keeps a window of the last computed dates, because fires ask in order."""
+    """A wall pattern. It keeps a window of the last computed dates, because fires search in order."""
 
     __slots__ = ("_dtstart", "_exdates", "_rdates", "_rule", "_until", "_window")
 
@@ -45,39 +45,39 @@ class RulePattern:
         self._exdates = frozenset(exdates)
         self._rdates = sorted(rdates)
         self._until = parse_until(rule.until)[0] if rule.until is not None else _END
-        # (searched after, following dates, whether they are the last). Replaced whole: threads may
-        # share it.
+        # (searched after, following dates, whether they are the last). Replaced as a whole, because
+        # threads may share it.
         self._window: tuple[datetime, list[datetime], bool] = (_END, [], False)
 
     def next_wall(self, after: datetime) -> datetime | None:
-        ruled = self._next_ruled(after)
+        by_rule = self._next_by_rule(after)
         position = bisect_right(self._rdates, after)
         while position < len(self._rdates) and self._rdates[position] in self._exdates:
             position += 1
-        if position < len(self._rdates) and (ruled is None or self._rdates[position] < ruled):
+        if position < len(self._rdates) and (by_rule is None or self._rdates[position] < by_rule):
             return self._rdates[position]
-        return ruled
+        return by_rule
 
     def times_of_day(self) -> tuple[timedelta, ...]:
         extra = {wall - wall.replace(hour=0, minute=0, second=0) for wall in self._rdates}
         return tuple(sorted({*times_of_day(self._rule, self._dtstart), *extra}))
 
-    def _next_ruled(self, after: datetime) -> datetime | None:
-        asked, dates, ended = self._window
+    def _next_by_rule(self, after: datetime) -> datetime | None:
+        searched_after, dates, ended = self._window
         while True:
-            position = bisect_right(dates, after) if asked <= after else len(dates)
+            position = bisect_right(dates, after) if searched_after <= after else len(dates)
             if position < len(dates):
                 after = dates[position]
                 if after > self._until:
                     return None
                 if after not in self._exdates:
                     return after
-            elif ended and asked <= after:
+            elif ended and searched_after <= after:
                 return None
             else:
                 in_order = bool(dates) and dates[-1] == after
                 size = min(2 * len(dates), _LARGEST_WINDOW) if in_order else 2
-                self._window = asked, dates, ended = self._compute(after, size)
+                self._window = searched_after, dates, ended = self._compute(after, size)
 
     def _compute(self, after: datetime, size: int) -> tuple[datetime, list[datetime], bool]:
         dates: list[datetime] = []
@@ -109,13 +109,13 @@ class ElapsedRule:
         self._zone = tz
 
     def after(self, instant: datetime) -> Occurrence | None:
-        found = self._after_on_lattice(instant)
+        found = self._after_in_interval(instant)
         position = bisect_right(self._rdates, instant)
         if position < len(self._rdates) and (found is None or self._rdates[position] < found.at):
             return Occurrence(self._rdates[position], None, 0, None)
         return found
 
-    def _after_on_lattice(self, instant: datetime) -> Occurrence | None:
+    def _after_in_interval(self, instant: datetime) -> Occurrence | None:
         while (found := self._every.after(instant)) is not None:
             if self._until is not None and found.at > self._until:
                 return None
@@ -150,14 +150,14 @@ def canonical_rule(
     if start is None:
         start = to_wall(anchor or EPOCH, tz).replace(microsecond=0)
     spec: dict[str, object] = {
-        "rrule": str(_ending(text, rule, start, tz, dst_fold)),
+        "rrule": str(_without_count(text, rule, start, tz, dst_fold)),
         "dtstart": start.isoformat(),
     }
     for name, texts in zip(("exdates", "rdates"), lists, strict=True):
         if len(texts) > _MAX_DATES:
             raise InvalidInput(f"{len(texts)} {name} are too many, at most {_MAX_DATES}", remedy="use a rule")
         if texts:
-            spec[name] = sorted({_whole_seconds(each, name).isoformat() for each in texts})
+            spec[name] = sorted({_whole_seconds(date, name).isoformat() for date in texts})
     return spec
 
 
@@ -169,15 +169,15 @@ def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> Occurren
     if not rule.runs_on_elapsed_time():
         pattern = RulePattern(rule, dtstart, exdates, rdates)
         return FixedTime(pattern, tz.key, str(spec["dst_gap"]), dst_fold)
-    every = Every(rule.interval * _UNITS[rule.freq], _start(dtstart, tz, dst_fold))
+    every = Every(rule.interval * _UNITS[rule.freq], _to_instant(dtstart, tz, dst_fold))
     until = _until_instant(rule, tz)
     if until is None and not exdates and not rdates:
         return every
-    extra = sorted({_start(wall, tz, dst_fold) for wall in rdates if wall not in exdates})
+    extra = sorted({_to_instant(wall, tz, dst_fold) for wall in rdates if wall not in exdates})
     return ElapsedRule(every, until, frozenset(exdates), extra, tz)
 
 
-def _ending(text: str, rule: RRule, dtstart: datetime, tz: ZoneInfo, dst_fold: str) -> RRule:
+def _without_count(text: str, rule: RRule, dtstart: datetime, tz: ZoneInfo, dst_fold: str) -> RRule:
     """The same rule without COUNT and, for wall time, without an UNTIL in UTC."""
     if rule.until is not None:
         until, is_utc = parse_until(rule.until)
@@ -190,7 +190,9 @@ def _ending(text: str, rule: RRule, dtstart: datetime, tz: ZoneInfo, dst_fold: s
         return rule
     if rule.runs_on_elapsed_time():
         try:
-            last_at = _start(dtstart, tz, dst_fold) + (rule.count - 1) * rule.interval * _UNITS[rule.freq]
+            last_at = (
+                _to_instant(dtstart, tz, dst_fold) + (rule.count - 1) * rule.interval * _UNITS[rule.freq]
+            )
         except OverflowError:
             return rule.ending(None)  # the calendar ends before the count
         return rule.ending(f"{last_at:%Y%m%dT%H%M%S}Z")
@@ -208,10 +210,10 @@ def _last_counted(text: str, rule: RRule, dtstart: datetime) -> datetime | None:
             if counted == rule.count:
                 return last
             if wall - dtstart > _FARTHEST_COUNT:
-                raise refuse(text, f"COUNT={rule.count} reaches more than a century ahead: use UNTIL")
+                raise rrule_error(text, f"COUNT={rule.count} reaches more than a century ahead: use UNTIL")
     except BudgetSpent:
         if last is None:
-            raise refuse(text, "it never fires: no day matches all its BY parts") from None
+            raise rrule_error(text, "it never fires: no day matches all its BY parts") from None
         return last
     return None
 
@@ -226,7 +228,7 @@ def _until_instant(rule: RRule, tz: ZoneInfo) -> datetime | None:
     return resolved.second or resolved.first
 
 
-def _start(wall: datetime, tz: ZoneInfo, dst_fold: str) -> datetime:
+def _to_instant(wall: datetime, tz: ZoneInfo, dst_fold: str) -> datetime:
     resolved = resolve(wall, tz)
     return resolved.second if resolved.second is not None and dst_fold == "second" else resolved.first
 

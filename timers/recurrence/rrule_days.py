@@ -5,10 +5,10 @@ at a cost that does not depend on the age of DTSTART, and stops after a fixed nu
 without a result.
 
 Why: dateutil always counts from DTSTART (ten years of MINUTELY take 24 s) and searches an
-impossible date to the year 9999. So what dateutil would take from DTSTART is written into the rule,
-DTSTART is moved by whole intervals to just before `after`, and a tuple that counts how often it is
-consulted ends the search. Rules finer than DAILY are days from dateutil with times of day by
-arithmetic.
+impossible date to the year 9999. So the parts that dateutil would take from DTSTART are written
+into the rule, and DTSTART is moved by whole intervals to just before `after`. A tuple that counts
+its lookups ends the search. For rules finer than DAILY, dateutil computes the days, and the times
+of day are arithmetic.
 
 On failure: `BudgetSpent`, which the callers turn into "never fires".
 """
@@ -35,13 +35,13 @@ class BudgetSpent(Exception):
 
 
 class _Counting(tuple[int, ...]):
-    """A tuple that ends the search if it was consulted too often since the last result."""
+    """A tuple that ends the search after `BUDGET` lookups without a result."""
 
-    asked = 0
+    lookups = 0
 
     def __contains__(self, value: object) -> bool:
-        self.asked += 1
-        if self.asked > BUDGET:
+        self.lookups += 1
+        if self.lookups > BUDGET:
             raise BudgetSpent
         return super().__contains__(value)
 
@@ -51,17 +51,17 @@ def walls(rule: RRule, dtstart: datetime, after: datetime) -> Iterator[datetime]
     if rule.freq in SUB_DAILY:
         found = _sub_daily(rule, dtstart, after)
     else:
-        found = _from_dateutil(rule, _frozen(rule, dtstart), dtstart, after)
+        found = _from_dateutil(rule, _dateutil_arguments(rule, dtstart), dtstart, after)
     return (wall for wall in found if wall > after and wall >= dtstart)
 
 
 def times_of_day(rule: RRule, dtstart: datetime) -> tuple[timedelta, ...]:
     """A superset of the times of day that the rule can name."""
     if rule.freq in SUB_DAILY:
-        clockwork = _clockwork(rule, dtstart)
-        if clockwork.turns % rule.interval:
-            clockwork = clockwork._replace(interval=1)  # the times move from day to day
-        return _times(clockwork, _phase(clockwork, dtstart, dtstart))
+        parts = _time_parts(rule, dtstart)
+        if parts.turns % rule.interval:
+            parts = parts._replace(interval=1)  # the times move from day to day
+        return _times(parts, _phase(parts, dtstart, dtstart))
     hours = rule.numbers.get("BYHOUR") or (dtstart.hour,)
     minutes = rule.numbers.get("BYMINUTE") or (dtstart.minute,)
     seconds = rule.numbers.get("BYSECOND") or (dtstart.second,)
@@ -73,8 +73,8 @@ def times_of_day(rule: RRule, dtstart: datetime) -> tuple[timedelta, ...]:
     )
 
 
-def _frozen(rule: RRule, dtstart: datetime) -> dict[str, Any]:
-    """The arguments of dateutil, including what it would otherwise take from DTSTART."""
+def _dateutil_arguments(rule: RRule, dtstart: datetime) -> dict[str, Any]:
+    """The arguments of dateutil, including the parts that it would otherwise take from DTSTART."""
     by: dict[str, Any] = {name.lower(): rule.numbers[name] for name in _BY_NAMES if name in rule.numbers}
     if rule.days:
         by["byweekday"] = [dateutil_rrule.weekday(day, turn or None) for turn, day in rule.days]
@@ -107,7 +107,7 @@ def _from_dateutil(rule: RRule, by: dict[str, Any], dtstart: datetime, after: da
     else:
         counting = built._bymonth = _Counting(built._bymonth or range(1, 13))
     for wall in built:
-        counting.asked = 0
+        counting.lookups = 0
         yield wall
 
 
@@ -145,18 +145,18 @@ def _sub_daily(rule: RRule, dtstart: datetime, after: datetime) -> Iterator[date
     arguments: dict[str, Any] = {**by, "byhour": (0,), "byminute": (0,), "bysecond": (0,)}
     if rule.days:
         arguments["byweekday"] = [day for _, day in rule.days]
-    clockwork = _clockwork(rule, dtstart)
-    fruitless, searched_from = 0, max(after, dtstart)
+    parts = _time_parts(rule, dtstart)
+    empty_days, searched_from = 0, max(after, dtstart)
     for midnight in _from_dateutil(daily, arguments, dtstart, max(after, dtstart)):
-        fruitless += 1
-        for time in _times(clockwork, _phase(clockwork, dtstart, midnight)):
-            fruitless, searched_from = 0, midnight
+        empty_days += 1
+        for time in _times(parts, _phase(parts, dtstart, midnight)):
+            empty_days, searched_from = 0, midnight
             yield midnight + time
-        if fruitless > EMPTY_DAYS or (midnight - searched_from).days > BUDGET:
+        if empty_days > EMPTY_DAYS or (midnight - searched_from).days > BUDGET:
             raise BudgetSpent
 
 
-class _Clockwork(NamedTuple):
+class _TimeParts(NamedTuple):
     """The part of a sub-daily rule that chooses times within a day.
 
     `turns` is the number of its units in a day.
@@ -169,9 +169,9 @@ class _Clockwork(NamedTuple):
     seconds: tuple[int, ...]
 
 
-def _clockwork(rule: RRule, dtstart: datetime) -> _Clockwork:
+def _time_parts(rule: RRule, dtstart: datetime) -> _TimeParts:
     hourly = rule.freq == "HOURLY"
-    return _Clockwork(
+    return _TimeParts(
         turns=24 if hourly else 1440,
         interval=rule.interval,
         hours=rule.numbers.get("BYHOUR") or tuple(range(24)),
@@ -180,24 +180,24 @@ def _clockwork(rule: RRule, dtstart: datetime) -> _Clockwork:
     )
 
 
-def _phase(clockwork: _Clockwork, dtstart: datetime, day: datetime) -> int:
+def _phase(parts: _TimeParts, dtstart: datetime, day: datetime) -> int:
     """The number of units between the last turn of the interval and the beginning of the day."""
-    since = dtstart.hour if clockwork.turns == 24 else dtstart.hour * 60 + dtstart.minute
-    return ((day.toordinal() - dtstart.toordinal()) * clockwork.turns - since) % clockwork.interval
+    since = dtstart.hour if parts.turns == 24 else dtstart.hour * 60 + dtstart.minute
+    return ((day.toordinal() - dtstart.toordinal()) * parts.turns - since) % parts.interval
 
 
 @lru_cache(maxsize=4096)
-def _times(clockwork: _Clockwork, phase: int) -> tuple[timedelta, ...]:
+def _times(parts: _TimeParts, phase: int) -> tuple[timedelta, ...]:
     """The times of a day that begins in that phase. All days of a phase have the same."""
-    first = -phase % clockwork.interval
+    first = -phase % parts.interval
     chosen: list[tuple[int, int]] = []
-    for turn in range(first, clockwork.turns, clockwork.interval):
-        if clockwork.turns == 24:
-            chosen += [(turn, minute) for minute in clockwork.minutes if turn in clockwork.hours]
-        elif turn // 60 in clockwork.hours and turn % 60 in clockwork.minutes:
+    for turn in range(first, parts.turns, parts.interval):
+        if parts.turns == 24:
+            chosen += [(turn, minute) for minute in parts.minutes if turn in parts.hours]
+        elif turn // 60 in parts.hours and turn % 60 in parts.minutes:
             chosen.append(divmod(turn, 60))
     return tuple(
         timedelta(hours=hour, minutes=minute, seconds=second)
         for hour, minute in chosen
-        for second in clockwork.seconds
+        for second in parts.seconds
     )

@@ -89,15 +89,15 @@ def parse_rule(text: str) -> RRule:
     parts = _split(text)
     freq = parts.pop("FREQ", "")
     if freq not in FREQUENCIES:
-        raise refuse(
+        raise rrule_error(
             text, f"FREQ={freq or '?'} is unknown: start with FREQ= and one of {', '.join(FREQUENCIES)}"
         )
     if "COUNT" in parts and "UNTIL" in parts:
-        raise refuse(text, "COUNT and UNTIL exclude each other: keep one")
+        raise rrule_error(text, "COUNT and UNTIL exclude each other: keep one")
     rule = RRule(
         freq=freq,
-        interval=_one(text, "INTERVAL", parts.get("INTERVAL", "1"), _MAX_INTERVAL),
-        count=_one(text, "COUNT", parts["COUNT"], MAX_COUNT) if "COUNT" in parts else None,
+        interval=_positive_number(text, "INTERVAL", parts.get("INTERVAL", "1"), _MAX_INTERVAL),
+        count=_positive_number(text, "COUNT", parts["COUNT"], MAX_COUNT) if "COUNT" in parts else None,
         until=_check_until(text, parts["UNTIL"]) if "UNTIL" in parts else None,
         wkst=_weekday(text, "WKST", parts.get("WKST", "MO")),
         days=_days(text, parts["BYDAY"]) if "BYDAY" in parts else (),
@@ -116,38 +116,40 @@ def parse_until(text: str) -> tuple[datetime, bool]:
     return (datetime.strptime(match[1] + (match[2] or "235959"), "%Y%m%d%H%M%S"), match[3] is not None)  # noqa: DTZ007
 
 
-def refuse(text: str, problem: str) -> InvalidInput:
+def rrule_error(text: str, problem: str) -> InvalidInput:
     shown = text if len(text) <= 128 else text[:128] + "..."
     return InvalidInput(f"rrule {shown!r}: {problem}")
 
 
 def _split(text: str) -> dict[str, str]:
     if len(text) > MAX_CHARACTERS:
-        raise refuse(
+        raise rrule_error(
             text, f"{len(text)} characters are too many, at most {MAX_CHARACTERS}: use several schedules"
         )
     if not text.isascii() or not text.strip().isprintable():
-        raise refuse(text, "one line of ASCII text is expected; give dtstart, exdates and rdates separately")
+        raise rrule_error(
+            text, "one line of ASCII text is expected; give dtstart, exdates and rdates separately"
+        )
     body = text.strip().upper().removeprefix("RRULE:").rstrip(";")
     parts: dict[str, str] = {}
     for part in body.split(";"):
         key, equals, value = part.partition("=")
         if not equals or not value:
-            raise refuse(text, f"{part[:40]!r} is not KEY=VALUE, as in FREQ=DAILY;INTERVAL=2")
+            raise rrule_error(text, f"{part[:40]!r} is not KEY=VALUE, as in FREQ=DAILY;INTERVAL=2")
         if key in _OUTSIDE:
-            raise refuse(text, f"{key} does not belong in the rule: set '{_OUTSIDE[key]}'")
+            raise rrule_error(text, f"{key} does not belong in the rule: set '{_OUTSIDE[key]}'")
         if key not in _KEYS:
-            raise refuse(text, f"unknown part {key[:40]!r}: use {', '.join(_KEYS)}")
+            raise rrule_error(text, f"unknown part {key[:40]!r}: use {', '.join(_KEYS)}")
         if key in parts:
-            raise refuse(text, f"{key} is given twice: join the values with commas")
+            raise rrule_error(text, f"{key} is given twice: join the values with commas")
         parts[key] = value
     return parts
 
 
-def _one(text: str, key: str, value: str, high: int) -> int:
+def _positive_number(text: str, key: str, value: str, high: int) -> int:
     if not value.isdigit() or len(value) > 9 or not 1 <= int(value) <= high:
         advice = ", or use UNTIL" if key == "COUNT" else ""
-        raise refuse(text, f"{key}={value[:20]} must be a number from 1 to {high}{advice}")
+        raise rrule_error(text, f"{key}={value[:20]} must be a number from 1 to {high}{advice}")
     return int(value)
 
 
@@ -158,7 +160,7 @@ def _numbers(text: str, key: str, value: str) -> tuple[int, ...]:
         number = int(item) if _NUMBER.fullmatch(item) else None
         if number is None or not (low <= number <= high or (from_end and low <= -number <= high)):
             sign = f", or -{low} to -{high} from the end" if from_end else ""
-            raise refuse(text, f"{key}={item[:20]} must be from {low} to {high}{sign}")
+            raise rrule_error(text, f"{key}={item[:20]} must be from {low} to {high}{sign}")
         numbers.add(number)
     return tuple(sorted(numbers))
 
@@ -169,7 +171,7 @@ def _days(text: str, value: str) -> tuple[tuple[int, int], ...]:
         match = _DAY.fullmatch(item)
         turn = int(match[1]) if match and match[1] else 0
         if match is None or match[2] not in WEEKDAYS or abs(turn) > 53 or (match[1] and turn == 0):
-            raise refuse(
+            raise rrule_error(
                 text, f"BYDAY={item[:20]}: use MO TU WE TH FR SA SU, with a number as in 1MO or -1FR"
             )
         days.add((turn, WEEKDAYS.index(match[2])))
@@ -178,7 +180,7 @@ def _days(text: str, value: str) -> tuple[tuple[int, int], ...]:
 
 def _weekday(text: str, key: str, value: str) -> int:
     if value not in WEEKDAYS:
-        raise refuse(text, f"{key}={value[:20]}: use one of {', '.join(WEEKDAYS)}")
+        raise rrule_error(text, f"{key}={value[:20]}: use one of {', '.join(WEEKDAYS)}")
     return WEEKDAYS.index(value)
 
 
@@ -186,7 +188,7 @@ def _check_until(text: str, value: str) -> str:
     try:
         parse_until(value)
     except ValueError:
-        raise refuse(
+        raise rrule_error(
             text, f"UNTIL={value[:20]} is not a time: use 20261231, 20261231T235959 or ...Z for UTC"
         ) from None
     return value
@@ -194,20 +196,22 @@ def _check_until(text: str, value: str) -> str:
 
 def _check_combination(text: str, rule: RRule) -> None:
     if rule.freq == "SECONDLY" and rule.has_by_parts():
-        raise refuse(text, "BY parts with SECONDLY are not supported: use MINUTELY with BYSECOND, or 'every'")
+        raise rrule_error(
+            text, "BY parts with SECONDLY are not supported: use MINUTELY with BYSECOND, or 'every'"
+        )
     for key in rule.numbers:
         if rule.freq in _NOT_WITH.get(key, ()) or rule.freq not in _ONLY_WITH.get(key, FREQUENCIES):
-            raise refuse(text, f"{key} cannot be used with FREQ={rule.freq} (RFC 5545)")
+            raise rrule_error(text, f"{key} cannot be used with FREQ={rule.freq} (RFC 5545)")
     if "BYSETPOS" in rule.numbers and len(rule.numbers) == 1 and not rule.days:
-        raise refuse(
+        raise rrule_error(
             text, "BYSETPOS chooses among the results of another BY part: add BYDAY, BYMONTHDAY or another"
         )
     turns = [abs(turn) for turn, _ in rule.days if turn]
     if not turns:
         return
     if rule.freq not in ("YEARLY", "MONTHLY") or "BYWEEKNO" in rule.numbers:
-        raise refuse(
+        raise rrule_error(
             text, f"BYDAY with a number needs FREQ=MONTHLY or YEARLY without BYWEEKNO, not {rule.freq}"
         )
     if max(turns) > 5 and (rule.freq == "MONTHLY" or "BYMONTH" in rule.numbers):
-        raise refuse(text, f"BYDAY with {max(turns)}: a month has at most 5 of each weekday")
+        raise rrule_error(text, f"BYDAY with {max(turns)}: a month has at most 5 of each weekday")
