@@ -1,6 +1,6 @@
 """The clock: one leader turns due timers into records, each exactly once.
 
-`tocsin clock` runs it (`service`). Any number of clocks may run; one leads and the others wait.
+`tocsin run clock` runs it (`service`). Any number of clocks may run; one leads and the others wait.
 
 Guarantees (numbered as in docs/guarantees.md):
 - I1: each occurrence of a schedule ends as exactly one of fired, missed or cancelled. The

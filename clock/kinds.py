@@ -74,15 +74,14 @@ class FiringPlan:
     """The decisions about a batch of locked rows. A kind adds what it needs to write them."""
 
     considered: int = 0
-    """How many rows, counted from the first, are processed, failed or left alone. The others wait for
-    the next turn."""
+    """How many rows, counted from the first, are processed, failed or left alone. The others wait
+    for the next turn."""
     processed: int = 0
     """How many rows were consumed or moved to their next time."""
     fires: int = 0
     """How many fires the processed rows became. A tick that catches up may fire several times."""
     failed: list[tuple[Any, str]] = field(default_factory=list)
-    """(row, error) of rows that failed by themselves: they are retried later, and parked in the end.
-    """
+    """(row, error) of rows that failed alone: they are retried later, and parked in the end."""
 
     @property
     def first_rearmed_at(self) -> datetime | None:

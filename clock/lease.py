@@ -4,9 +4,9 @@ The clock and the publisher use it through `hold_lease`.
 
 Guarantees: at most one process considers itself the holder at any instant, as long as clocks tick
 at about the same rate, because its deadline counts from before the renewal was sent and the expiry
-in the server from after. A clean stop hands over within milliseconds. A dead holder is replaced when its
-key expires. The id of a holder is unique per process start, so a restarted process never mistakes
-its predecessor's key for its own.
+in the server from after. A clean stop hands over within milliseconds. A dead holder is replaced
+when its key expires. The id of a holder is unique per process start, so a restarted process never
+mistakes its predecessor's key for its own.
 
 Why this way: the renewal has its own thread, event loop and connection, so that seconds of catch-up
 work do not starve it. nats-py's `kv.update` drops the TTL, and `kv.get` takes an expiry marker for

@@ -61,7 +61,7 @@ class Version:
         return isinstance(self.spec, dict) and "at" in self.spec
 
     def find_occurrence(self, asked: datetime) -> Occurrence | None:
-        """The occurrence of this version that the asked instant means; None if it names none there."""
+        """The occurrence of this version at the asked instant, or None."""
         if self.recurrence is None:
             return None
         occurrence = self.recurrence.occurrence_after(asked - MICROSECOND)

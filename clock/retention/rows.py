@@ -45,8 +45,8 @@ class RowKind(NamedTuple):
 
     table: str
     listed_by: str
-    """A statement that lists a chunk after a key: the key columns as text, and whether the row may be
-    deleted."""
+    """A statement that lists a chunk after a key: the key columns as text, and whether the row may
+    be deleted."""
     deleted_by: str
     """A statement that deletes rows by key and returns them."""
     begin: tuple[str, ...]

@@ -19,7 +19,7 @@ from clock.service import Clock
 from migrations.runner import migrate
 from rules.worker import Worker
 from tests.cdc.published_records import T0, append, forget_after, patient, publish_all, published, smaller
-from tests.clock.retention.old_log import all_have_read, at_the_end, fill
+from tests.clock.retention.old_log import fill, mark_read_up_to, set_now_to_end
 from tests.core.log_partitions import small_partitions
 from tests.databases import create_database, drop_database
 from tests.paths import ROOT
@@ -244,7 +244,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports
     superuser = await as_role(owned, "postgres")
     await small_partitions(superuser, 10)
     await fill(superuser, 25)
-    await all_have_read(superuser, 25)
+    await mark_read_up_to(superuser, 25)
     await superuser.execute("insert into tocsin.action_limit values ('gone', '{}')")
     await superuser.close()
     schema_owner = await connect(patient(owned), "owner")
@@ -252,7 +252,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports
     service = await as_role(owned, "tocsin_service")
     try:
         for session in (schema_owner, service):
-            await at_the_end(session)
+            await set_now_to_end(session)
         done = await prune(service, owned)
         assert (done.tables, done.rows) == ([], {"action_limit": 1})
         assert {one.why for one in done.left} == {

@@ -53,7 +53,7 @@ async def hold_alarm(
     )
 
 
-async def sustain(connection: Connection, key: str, when: datetime, payload: dict[str, Any]) -> None:
+async def arm_sustain(connection: Connection, key: str, when: datetime, payload: dict[str, Any]) -> None:
     await arm(connection, "for-sustain", str(ALARM), key, when, payload)
 
 

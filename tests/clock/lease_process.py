@@ -1,4 +1,7 @@
-"""A process that holds a lease until it is killed: `python -m tests.clock.lease_process NATS NAMESPACE`."""
+"""A process that holds a lease until it is killed.
+
+Usage: `python -m tests.clock.lease_process NATS NAMESPACE`.
+"""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ async def test_catch_up_all_is_cut_into_batches_without_losing_an_occurrence(
 async def test_a_long_outage_of_many_crons_is_counted_a_few_at_a_time(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    """Counting a week of minutes takes time in which other kinds wait. Fixed intervals are counted by division."""
+    """Counting minutes takes time in which other kinds wait. Fixed intervals are divided."""
     monkeypatch.setattr(ticks, "_CHUNK", chunk)
     monkeypatch.setattr(ticks, "COUNTED_PER_BATCH", 100)
     for number in range(4):

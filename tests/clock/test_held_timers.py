@@ -6,7 +6,7 @@ import pytest
 
 from clock.held_timers import read_held_timers, record_pipeline_state
 from clock.term import Term, begin_term
-from tests.clock.alarms import hold_alarm, read_until, sustain
+from tests.clock.alarms import arm_sustain, hold_alarm, read_until
 from tests.clock.clock_setup import at, drain
 from tests.clock.series import put_series, watch_series
 from tests.records import events
@@ -41,7 +41,7 @@ async def test_an_episode_begins_with_one_event_for_all_series_and_ends_with_one
 ) -> None:
     await put_watched_series(connection, 3)
     await hold_alarm(connection)
-    await sustain(connection, "open", at(11), {})
+    await arm_sustain(connection, "open", at(11), {})
     for seconds in (9, 12, 16, 20):
         await set_virtual_now(connection, seconds)
         await drain(term, at(seconds))
@@ -108,7 +108,7 @@ async def test_a_new_leader_continues_the_episode_and_a_deposed_one_records_noth
 async def test_a_held_timer_is_listed_with_its_cause(connection: Connection, term: Term) -> None:
     await put_watched_series(connection, 1)
     await hold_alarm(connection)
-    await sustain(connection, "open", at(11), {})
+    await arm_sustain(connection, "open", at(11), {})
     assert [row["cause"] for row in await list_timers(connection)] == [None, None]
     await set_virtual_now(connection, 12)
     assert [row["cause"] for row in await list_timers(connection)] == ["pipeline-behind"] * 2

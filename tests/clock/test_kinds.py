@@ -1,4 +1,4 @@
-"""Timer kinds take turns, each with its own mark: held or failing rows of one do not delay another."""
+"""Timer kinds take turns, and held or failing rows of one do not delay another."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ async def test_a_poll_finds_the_next_timer_of_all_kinds_and_moves_each_mark(
 async def test_a_poll_passes_over_the_rows_of_one_instant_that_were_walked_over(
     connection: Connection, wait: Plain
 ) -> None:
-    """The mark lies within the instant: the poll finds the next row after it, not the instant again."""
+    """The mark lies within the instant, so the poll finds the next row after it."""
     await arm_plain(connection, WAIT, at(10), count=10, held=True)
     await arm_plain(connection, WAIT, at(12), ref="two")
     term = await lead(connection, wait)

@@ -36,7 +36,7 @@ def lease_settings(servers: Servers) -> Settings:
 
 @pytest.fixture
 def long_ttl(lease_settings: Settings) -> Settings:
-    """The same with a TTL that no stall of the machine outlasts, for leases that must not expire."""
+    """The same with a TTL that no stall of the machine outlasts."""
     return lease_settings.model_copy(update={"lease_ttl_s": 30.0})
 
 

@@ -82,7 +82,7 @@ async def test_a_new_term_scans_from_the_beginning_of_time(connection: Connectio
 async def test_a_mark_that_is_lowered_during_a_batch_stays_lowered(
     connection: Connection, sessions: Sessions
 ) -> None:
-    """The backstop runs concurrently with the batches. A batch that ends must not undo its result."""
+    """The backstop runs during a batch. The end of the batch must not undo its result."""
     writer = await sessions("writer")
     during_batch: list[Callable[[], Awaitable[None]]] = []
 
@@ -125,7 +125,7 @@ async def test_a_lowered_mark_survives_a_batch_that_is_full(
 
 
 async def test_a_clock_that_goes_back_fires_nothing_twice_and_misses_nothing(connection: Connection) -> None:
-    """The clock was an hour ahead and goes back. That hour has fired; a timer armed in it now is new."""
+    """The clock was an hour ahead. That hour has fired; a timer armed in it now is new."""
     await put(connection)
     term = await begin_term(connection, "test")
     await drain(term, at(10))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clock.metrics import CLOCK
 from clock.term import begin_term
-from tests.clock.alarms import hold_alarm, read_until, sustain
+from tests.clock.alarms import arm_sustain, hold_alarm, read_until
 from tests.clock.clock_setup import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
 from tests.metrics.scrapes import Counted
@@ -65,7 +65,7 @@ async def test_a_watchdog_that_moves_itself_is_counted_as_processed_and_not_as_f
         await put_series(connection, arrived_at, owner=owner)
         await watch_series(connection, at(10), owner=owner)
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), {})
+    await arm_sustain(connection, "open", at(10), {})
     counted = Counted(CLOCK)
     await drain(await begin_term(connection, "test"), at(11))
     assert counted("tocsin_timers_processed_total", kind="watchdog") == 2
@@ -77,7 +77,7 @@ async def test_a_held_sustain_is_counted_when_it_fires(connection: Connection) -
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
     await read_until(connection, at(0))
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), {})
+    await arm_sustain(connection, "open", at(10), {})
     counted = Counted(CLOCK)
     term = await begin_term(connection, "test")
     await drain(term, at(11))

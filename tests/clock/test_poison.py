@@ -1,4 +1,4 @@
-"""A timer that fails alone is retried with a growing delay, parked in the end, and never stops the others."""
+"""A timer that fails alone is retried, parked in the end, and never stops the others."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_a_row_that_cannot_be_read_fails_alone(connection: Connection) -> 
 async def test_an_error_of_the_schema_is_raised_and_a_violated_check_fails_the_row(
     connection: Connection, outage: str
 ) -> None:
-    """A missing table is no fault of a row. A violated CHECK counts as one, so the row only backs off."""
+    """A missing table is no fault of a row. A violated CHECK counts as one."""
     await put(connection)
     term = await begin_term(connection, "test")
     await connection.execute(outage.encode())

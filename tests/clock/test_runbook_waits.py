@@ -1,4 +1,4 @@
-"""A wait that fires makes its step due if the run still waits for it. Races have one winner, in both orders."""
+"""A wait that fires makes its step due if the run still waits. Races have one winner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock as a service: one process leads, another takes over, and no restart loses or doubles a fire."""
+"""The clock as a service: takeovers and restarts neither lose nor double a fire."""
 
 from __future__ import annotations
 

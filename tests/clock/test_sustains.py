@@ -1,4 +1,4 @@
-"""A sustain that fires moves its alarm once, at its nominal time, and never beyond the watermark."""
+"""A sustain moves its alarm once, at its nominal time, and never beyond the watermark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from clock.term import Term, begin_term
-from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, state_row, sustain, timers
+from tests.clock.alarms import ALARM, CAUSE, alarm_row, arm_sustain, hold_alarm, read_until, state_row, timers
 from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.sessions import Sessions
@@ -36,7 +36,7 @@ async def test_a_pending_alarm_opens_at_the_nominal_time_however_late_the_clock_
     connection: Connection, term: Term
 ) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(9.9)) == 0
     assert await fire(term, at(50)) == 1
     row = await alarm_row(connection)
@@ -57,7 +57,7 @@ async def test_a_sustain_that_is_armed_late_still_fires_for_its_nominal_time(
     await hold_alarm(connection)
     await connection.execute("update tocsin.alarm set source_event_id = %s", (CAUSE,))
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(40).isoformat(),))
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(39)) == 0
     assert await fire(term, at(40)) == 1
     assert (await alarm_row(connection))["opened_at"] == at(10)
@@ -67,7 +67,7 @@ async def test_a_sustain_that_is_armed_late_still_fires_for_its_nominal_time(
 
 async def test_the_state_of_the_rule_moves_with_the_alarm(connection: Connection, term: Term) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     await fire(term, at(10))
     row = await state_row(connection)
     assert (row["phase"], row["alarm_id"], row["version"]) == ("open", ALARM, 2)
@@ -78,7 +78,7 @@ async def test_the_state_of_the_rule_moves_with_the_alarm(connection: Connection
 
 async def test_an_alarm_that_was_clear_for_long_enough_resolves(connection: Connection, term: Term) -> None:
     await hold_alarm(connection, "clearing")
-    await sustain(connection, "clear", at(10), {"reason": "clear", "value": 59})
+    await arm_sustain(connection, "clear", at(10), {"reason": "clear", "value": 59})
     assert await fire(term, at(11)) == 1
     row = await alarm_row(connection)
     assert (row["state"], row["resolved_at"], row["resolved_reason"]) == ("resolved", at(10), "clear")
@@ -90,7 +90,7 @@ async def test_an_alarm_that_was_clear_for_long_enough_resolves(connection: Conn
 
 async def test_no_alarm_opens_beyond_the_watermark(connection: Connection, term: Term) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     # Each time later by more than the delay after which the clock checks a held row again.
     for seconds, until_at in ((30, None), (31, at(9.999))):
         await read_until(connection, until_at)
@@ -105,7 +105,7 @@ async def test_a_partition_that_is_behind_holds_no_sustain_of_another_partition(
 ) -> None:
     await read_until(connection, at(1), partition=1)
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 1
 
 
@@ -115,14 +115,14 @@ async def test_the_end_of_a_snooze_is_one_event_while_the_alarm_is_open(
     await hold_alarm(connection, "open")
     await connection.execute("update tocsin.alarm set snoozed_until = %s", (at(10),))
     await read_until(connection, None)
-    await sustain(connection, "snooze", at(10), {})
+    await arm_sustain(connection, "snooze", at(10), {})
     assert await fire(term, at(10)) == 1
     (event,) = await events(connection)
     assert (event["type"], event["ts"]) == ("alarm-snooze-ended", at(10))
     row = await alarm_row(connection)
     assert (row["state"], row["snoozed_until"]) == ("open", None)
     assert (await state_row(connection))["version"] == 1
-    await sustain(connection, "snooze", at(20), {})
+    await arm_sustain(connection, "snooze", at(20), {})
     assert await fire(term, at(20)) == 1, "the end of the next snooze is an event as well"
     assert [event["ts"] for event in await events(connection)] == [at(10), at(20)]
 
@@ -131,7 +131,7 @@ async def test_a_timer_whose_alarm_changed_meanwhile_is_consumed_without_an_even
     connection: Connection, term: Term
 ) -> None:
     await hold_alarm(connection, "open")
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 0
     assert await events(connection) == []
     assert await timers(connection) == []
@@ -142,21 +142,21 @@ async def test_the_state_of_a_rule_with_another_alarm_is_not_changed(
 ) -> None:
     await hold_alarm(connection)
     await connection.execute("update tocsin.rule_state set alarm_id = %s", (CAUSE,))
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 1
     state = await state_row(connection)
     assert (state["phase"], state["alarm_id"], state["version"]) == ("pending", CAUSE, 1)
 
 
 async def test_a_timer_without_an_alarm_is_consumed(connection: Connection, term: Term) -> None:
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     assert await fire(term, at(10)) == 0
     assert await timers(connection) == []
 
 
 async def test_a_deposed_clock_opens_nothing(connection: Connection, term: Term, sessions: Sessions) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     await connection.execute("update tocsin.log_head set holder_pid = null")
     await begin_term(await sessions("successor"), "successor")
     with pytest.raises(Deposed):
@@ -169,7 +169,7 @@ async def test_a_fire_skips_a_timer_that_is_being_cancelled(
     connection: Connection, term: Term, sessions: Sessions
 ) -> None:
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     worker = await sessions("worker")
     async with worker.transaction():
         assert await cancel(worker, "for-sustain", str(ALARM), "open")
@@ -184,7 +184,7 @@ async def test_a_cancel_during_a_fire_waits_and_finds_no_timer(
     await read_until(connection, at(60))
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), PAYLOAD)
+    await arm_sustain(connection, "open", at(10), PAYLOAD)
     worker = await sessions("worker")
     waiting: list[asyncio.Task[bool]] = []
 
@@ -219,11 +219,11 @@ async def _waits(watch: Connection) -> bool:
 async def test_a_snooze_that_ends_in_the_batch_that_resolves_its_alarm_leaves_it_resolved(
     connection: Connection, term: Term, snoozed_until: datetime, event_types: list[str]
 ) -> None:
-    """Each is an event at its own instant. At the same instant the alarm resolves first, without the other event."""
+    """If both are due at one instant, the alarm resolves first and the snooze is no event."""
     await hold_alarm(connection, "open")
     await connection.execute("update tocsin.alarm set snoozed_until = %s", (snoozed_until,))
-    await sustain(connection, "clear", at(10), {"reason": "cleared"})
-    await sustain(connection, "snooze", snoozed_until, {})
+    await arm_sustain(connection, "clear", at(10), {"reason": "cleared"})
+    await arm_sustain(connection, "snooze", snoozed_until, {})
     await fire(term, at(50))
     assert [event["type"] for event in await events(connection)] == event_types
     row = await alarm_row(connection)

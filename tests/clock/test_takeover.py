@@ -18,7 +18,7 @@ from tocsin.core.errors import Deposed
 
 
 async def clear_holder(connection: Connection) -> None:
-    """Make the takeover end no session, as behind a pooler or without the right: only the epoch fences."""
+    """Make the takeover end no session, as behind a pooler. Only the epoch fences then."""
     await connection.execute("update tocsin.log_head set holder_pid = null")
 
 
@@ -157,7 +157,7 @@ async def test_the_next_term_fires_the_timers_that_the_last_one_left(
 async def test_the_hook_sees_the_points_of_a_batch_in_order(
     connection: Connection, watch: Connection
 ) -> None:
-    """At `appended` everything but the commit is done: the log is locked, and no other session sees the event."""
+    """At `appended` the log is locked, and no other session sees the event yet."""
     await put(connection)
     points: list[tuple[str, bool, int]] = []
 

@@ -1,4 +1,4 @@
-"""A tick stores the identity of its occurrence; a missing or outdated identity is computed again."""
+"""A tick stores the identity of its occurrence. A missing one is computed again."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_new_tz_data_gives_a_moved_tick_its_new_identity(connection: Conne
 
 
 async def test_a_tick_whose_instant_gets_another_wall_time_gets_its_identity(connection: Connection) -> None:
-    """Twice a day, and the zone moved by that difference: the same instant is now the other occurrence."""
+    """The zone moved by the hour between two times: the instant is now the other occurrence."""
     await apply_tz_data(connection, "2098z")
     twice = ScheduleSpec("twice", {"cron": "0 8,9 * * *", "tz": "America/New_York"})
     await put_schedule(connection, twice, Actor("tester", "test", T0))

@@ -51,7 +51,7 @@ def test_between_readings_now_follows_the_steady_clock(steady: Steady) -> None:
 
 
 def test_now_is_never_ahead_of_the_database(steady: Steady) -> None:
-    """Postgres read its clock between request and answer. Counting from the answer cannot be early."""
+    """Postgres reads its clock before it answers, so counting from the answer is never early."""
     time = DatabaseTime()
     time.observe(T0, 998.0, 1000.0)
     assert time.now() <= T0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clock.term import Term, begin_term
-from tests.clock.alarms import ALARM, alarm_row, hold_alarm, read_until, sustain, timers
+from tests.clock.alarms import ALARM, alarm_row, arm_sustain, hold_alarm, read_until, timers
 from tests.clock.clock_setup import at, drain
 from tests.clock.series import KEY, calculated_datapoints, put_series, series_row, watch_series
 from tests.sessions import Sessions
@@ -150,11 +150,11 @@ async def test_a_deposed_clock_makes_nothing_stale(
 
 
 async def test_a_sustain_waits_for_an_earlier_staleness_deadline(connection: Connection, term: Term) -> None:
-    """`no_data: resolve` at 8 s would end the alarm that opens at 10 s, so the rules process it first."""
+    """`no_data: resolve` at 8 s would end the alarm, so the rules process the staleness first."""
     await put_series(connection, at(-2))
     await watch_series(connection, at(8))
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), {})
+    await arm_sustain(connection, "open", at(10), {})
     await drain(term, at(11))
     assert (await series_row(connection))["stale_since"] == at(8)
     assert (await alarm_row(connection))["state"] == "pending"
@@ -175,7 +175,7 @@ async def test_a_sustain_waits_for_an_earlier_staleness_deadline_however_late_it
     await watch_series(connection, at(8))
     await hold_alarm(connection)
     await connection.execute("select set_config('tocsin.now', %s, false)", (at(0).isoformat(),))
-    await sustain(connection, "open", at(10), {})
+    await arm_sustain(connection, "open", at(10), {})
     await drain(term, at(11))
     assert (await alarm_row(connection))["state"] == "pending"
     await drain(term, at(40))
@@ -188,7 +188,7 @@ async def test_a_parked_watchdog_holds_no_sustain(connection: Connection, term: 
     await watch_series(connection, at(8))
     await connection.execute("update tocsin.timer set parked_at = %s", (at(0),))
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), {})
+    await arm_sustain(connection, "open", at(10), {})
     await drain(term, at(11))
     assert (await alarm_row(connection))["state"] == "open"
 
@@ -201,6 +201,6 @@ async def test_a_later_staleness_deadline_or_one_of_another_owner_holds_no_susta
     await put_series(connection, at(-2), owner="other")
     await watch_series(connection, at(8), owner="other")
     await hold_alarm(connection)
-    await sustain(connection, "open", at(10), {})
+    await arm_sustain(connection, "open", at(10), {})
     await drain(term, at(11))
     assert (await alarm_row(connection))["state"] == "open"

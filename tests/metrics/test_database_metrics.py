@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from clock.term import begin_term
-from tests.clock.alarms import hold_alarm, read_until, sustain
+from tests.clock.alarms import arm_sustain, hold_alarm, read_until
 from tests.clock.clock_setup import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
 from tests.metrics.scrapes import Samples
@@ -39,7 +39,7 @@ async def test_held_timers_are_counted_by_kind_and_partition_until_the_watermark
         await put_series(connection, at(0), owner=f"plant-{number}")
         await watch_series(connection, at(10), owner=f"plant-{number}")
     await hold_alarm(connection)
-    await sustain(connection, "open", at(11), {})
+    await arm_sustain(connection, "open", at(11), {})
     term = await begin_term(connection, "test")
     await now(connection, 16)
     await drain(term, at(16))

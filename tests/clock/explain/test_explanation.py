@@ -1,4 +1,4 @@
-"""Explanations of schedules: the exact sentence of each outcome, from the records of a real database."""
+"""Explanations of schedules: the exact sentence of each outcome, from real records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from clock.schedule_commands import cancel, pause, resume
 from clock.term import begin_term
 from tests.clock.clock_setup import T0, at, schedule
-from tests.clock.explain_setup import DAILY, DAY, DUE, explain_job, fire, put, timer_of
+from tests.clock.explain.explained_job import DAILY, DAY, DUE, explain_job, fire, put, timer_of
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 

@@ -1,4 +1,4 @@
-"""Explanations name the right record: by generation, owner and second, also after records were lost."""
+"""Explanations name the right generation, owner and second, also after records were lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clock.explain.records import explain_schedule
 from clock.schedule_commands import pause, run_now
 from clock.term import begin_term
 from tests.clock.clock_setup import T0, at, schedule
-from tests.clock.explain_setup import DAILY, DAY, DUE, explain_job, fire, put
+from tests.clock.explain.explained_job import DAILY, DAY, DUE, explain_job, fire, put
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused

@@ -14,7 +14,7 @@ NOW = T0 + 400 * DAY
 
 
 async def fill(connection: Connection, count: int, rule: str = "", at: timedelta = timedelta(0)) -> None:
-    """One commit each, a second after the other."""
+    """Append `count` old events, a second apart, each in its own commit."""
     for number in range(count):
         now = T0 + at + timedelta(seconds=number)
         await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
@@ -22,7 +22,8 @@ async def fill(connection: Connection, count: int, rule: str = "", at: timedelta
         await connection.execute("select tocsin.extend_log()")
 
 
-async def all_have_read(connection: Connection, seq: int) -> None:
+async def mark_read_up_to(connection: Connection, seq: int) -> None:
+    """Record that the publisher and the workers have read the log up to `seq`."""
     await connection.execute("update tocsin.cdc_report set last_seq = %s", (seq,))
     await connection.execute(
         "insert into tocsin.lane_partition (lane, partition, last_seq) values ('record', 0, %s)"
@@ -31,5 +32,6 @@ async def all_have_read(connection: Connection, seq: int) -> None:
     )
 
 
-async def at_the_end(connection: Connection) -> None:
+async def set_now_to_end(connection: Connection) -> None:
+    """Move the virtual time to the end, when all filled records are old."""
     await connection.execute("select set_config('tocsin.now', %s, false)", (NOW.isoformat(),))

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from clock.retention.prune import prune
 from tests.clock.clock_setup import T0
-from tests.clock.retention.old_log import DAY, all_have_read, at_the_end
+from tests.clock.retention.old_log import DAY, mark_read_up_to, set_now_to_end
 from tests.core.log_partitions import small_partitions
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -27,11 +27,11 @@ async def begin_log(connection: Connection) -> None:
 
 async def end_log(connection: Connection) -> None:
     """Mark all records as read, and move the virtual time 400 days ahead."""
-    await all_have_read(connection, 1000)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, 1000)
+    await set_now_to_end(connection)
 
 
-async def alarm(connection: Connection, rule: str, state: str = "resolved", owner: str = "") -> uuid.UUID:
+async def put_alarm(connection: Connection, rule: str, state: str = "resolved", owner: str = "") -> uuid.UUID:
     id = uuid.uuid4()
     await connection.execute(
         "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, opened_at, resolved_at,"
@@ -48,14 +48,14 @@ async def alarm(connection: Connection, rule: str, state: str = "resolved", owne
     return id
 
 
-async def alarm_event(connection: Connection, alarm_id: uuid.UUID) -> None:
+async def append_alarm_event(connection: Connection, alarm_id: uuid.UUID) -> None:
     await append_events(
         connection, [NewEvent(T0, "derived", "alarm-opened", {}, rule="hot", alarm_id=alarm_id)]
     )
     await connection.execute("select tocsin.extend_log()")
 
 
-async def action(
+async def put_run(
     connection: Connection,
     state: str,
     seq: int,
@@ -79,7 +79,7 @@ async def action(
     return id
 
 
-async def step(connection: Connection, action_id: uuid.UUID) -> None:
+async def append_step(connection: Connection, action_id: uuid.UUID) -> None:
     new_step = NewStep(
         action_id=action_id,
         name="tell",
@@ -93,14 +93,14 @@ async def step(connection: Connection, action_id: uuid.UUID) -> None:
     await connection.execute("select tocsin.extend_log()")
 
 
-async def audit_row(connection: Connection, name: str, at: datetime) -> None:
+async def put_audit_row(connection: Connection, name: str, at: datetime) -> None:
     await connection.execute(
         "insert into tocsin.audit (at, who, via, verb, kind, name) values (%s, 'me', 'test', 'edit', 'schedule', %s)",
         (at, name),
     )
 
 
-async def schedule(connection: Connection, name: str, status: str, at: datetime = T0 - DAY) -> None:
+async def put_schedule(connection: Connection, name: str, status: str, at: datetime = T0 - DAY) -> None:
     await connection.execute(
         "insert into tocsin.schedule (name, recurrence, status, created_by, created_via, created_at, updated_at)"
         """ values (%(name)s, '{"at": "2026-03-02T08:00:00Z"}', %(status)s, 'me', 'test', %(at)s, %(at)s)""",
@@ -108,7 +108,7 @@ async def schedule(connection: Connection, name: str, status: str, at: datetime 
     )
 
 
-async def version(
+async def put_version(
     connection: Connection,
     kind: str,
     name: str,
@@ -124,7 +124,7 @@ async def version(
     )
 
 
-async def series(
+async def put_series(
     connection: Connection,
     owner: str,
     key: str,
@@ -148,7 +148,7 @@ async def series(
     )
 
 
-async def state(
+async def put_rule_state(
     connection: Connection, rule: str, owner: str, phase: str = "ok", lane: str = "data", **remembered: Any
 ) -> None:
     await connection.execute(
@@ -158,9 +158,9 @@ async def state(
     )
 
 
-async def ids_in(connection: Connection, table: str) -> set[uuid.UUID]:
+async def read_ids(connection: Connection, table: str) -> set[uuid.UUID]:
     return {row["id"] for row in await all_rows(connection, f"select id from tocsin.{table}")}
 
 
-async def pruned(connection: Connection, settings: Settings) -> dict[str, int]:
+async def prune_rows(connection: Connection, settings: Settings) -> dict[str, int]:
     return (await prune(connection, settings)).rows

@@ -13,7 +13,7 @@ from clock.retention.loop import prune_hourly
 from clock.retention.plan import DatapointDay, Limits, LogRange, plan_pruning
 from clock.retention.prune import Pruned, prune, read_plan
 from tests.clock.clock_setup import T0
-from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
+from tests.clock.retention.old_log import DAY, NOW, fill, mark_read_up_to, set_now_to_end
 from tests.core.log_partitions import partitions, small_partitions
 from tests.records import events
 from tests.sessions import Sessions
@@ -31,20 +31,20 @@ def short(settings: Settings) -> Settings:
     return settings.model_copy(update={"keep_events_per_rule": 3})
 
 
-async def filled(connection: Connection, count: int = 25) -> None:
+async def fill_and_mark_read(connection: Connection, count: int = 25) -> None:
     await small_partitions(connection, 10)
     await fill(connection, count)
-    await all_have_read(connection, count)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, count)
+    await set_now_to_end(connection)
 
 
-async def starts(connection: Connection) -> list[int]:
+async def range_starts(connection: Connection) -> list[int]:
     names = await partitions(connection)
     return sorted(int(name.rsplit("_", 1)[1]) for name in names if name.startswith("event_"))
 
 
 async def test_old_full_ranges_are_dropped_in_all_tables(connection: Connection, short: Settings) -> None:
-    await filled(connection)
+    await fill_and_mark_read(connection)
     done = await prune(connection, short)
     assert done.tables == [
         f"{table}_{start}" for start in (0, 10) for table in ("action_step", "datapoint_calculated", "event")
@@ -64,8 +64,8 @@ async def test_young_records_are_kept(connection: Connection, short: Settings) -
     await small_partitions(connection, 10)
     await fill(connection, 15)
     await fill(connection, 15, at=350 * DAY)
-    await all_have_read(connection, 30)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, 30)
+    await set_now_to_end(connection)
     planned = await read_plan(connection, short)
     assert [log_range.start for log_range in planned.ranges] == [0]
     assert planned.kept[0] == ("records 10 to 19", "younger than 90 days")
@@ -83,16 +83,16 @@ async def test_young_records_are_kept(connection: Connection, short: Settings) -
 async def test_records_that_the_stream_or_a_worker_has_not_read_are_kept(
     connection: Connection, short: Settings, change: str, why: str
 ) -> None:
-    await filled(connection)
+    await fill_and_mark_read(connection)
     await connection.execute(change.encode())
     await prune(connection, short)
     planned = await read_plan(connection, short)
     assert planned.kept[0].why == why
-    assert (await starts(connection))[0] == (10 if "18" in change else 0)
+    assert (await range_starts(connection))[0] == (10 if "18" in change else 0)
 
 
 async def test_the_event_that_started_an_active_run_is_kept(connection: Connection, short: Settings) -> None:
-    await filled(connection)
+    await fill_and_mark_read(connection)
     await connection.execute(
         "insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, started_at,"
         " correlation_id) values (%(id)s, 'tell', 'page', %(id)s, 12, '{}', 'running', %(at)s, %(id)s)",
@@ -111,8 +111,8 @@ async def test_the_newest_events_of_a_rule_outlive_their_partition(
     await small_partitions(connection, 10)
     await fill(connection, 5, "rare")
     await fill(connection, 20, "chatty")
-    await all_have_read(connection, 25)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, 25)
+    await set_now_to_end(connection)
     done = await prune(connection, short)
     assert done.events_kept == 3
     kept = await all_rows(connection, "select seq, rule, payload from tocsin.event_kept order by seq")
@@ -133,14 +133,14 @@ async def test_kept_events_are_deleted_when_newer_events_of_the_rule_replace_the
 ) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 11, "rare")
-    await all_have_read(connection, 11)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, 11)
+    await set_now_to_end(connection)
     await prune(connection, short)
     rows = await all_rows(connection, "select seq from tocsin.event_kept")
     assert [row["seq"] for row in rows] == [9]
     await fill(connection, 10, "rare", at=DAY)
-    await all_have_read(connection, 22)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, 22)
+    await set_now_to_end(connection)
     await prune(connection, short)
     # Behind the horizon are 20, 21 and 22.
     assert await all_rows(connection, "select seq from tocsin.event_kept") == []
@@ -149,7 +149,7 @@ async def test_kept_events_are_deleted_when_newer_events_of_the_rule_replace_the
 async def test_a_reader_delays_a_drop_and_no_append_waits_for_either(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
-    await filled(connection)
+    await fill_and_mark_read(connection)
     reader = await sessions("reader")
     async with reader.transaction():
         await reader.execute("select * from tocsin.event where seq < 10")
@@ -163,7 +163,7 @@ async def test_a_reader_delays_a_drop_and_no_append_waits_for_either(
         await append_events(writer, [NewEvent(T0, "caused", "meanwhile")])
     done = await prune(connection, short)
     assert done.tables[0] == "event_0"
-    assert (await starts(connection))[0] == 20
+    assert (await range_starts(connection))[0] == 20
 
 
 async def test_a_day_of_datapoints_is_dropped_when_all_of_it_is_old_and_read(
@@ -190,12 +190,12 @@ async def test_a_day_of_datapoints_is_dropped_when_all_of_it_is_old_and_read(
 async def test_the_leading_clock_prunes_regularly(connection: Connection, short: Settings) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 25)
-    await all_have_read(connection, 25)
+    await mark_read_up_to(connection, 25)
     await connection.execute("select set_config('tocsin.now', '', false)")
     service = Service("retention", lambda: prune_hourly(short, first_s=0.0, every_s=0.1))
 
     async def is_gone() -> bool:
-        return await starts(connection) == [20, 30, 40]
+        return await range_starts(connection) == [20, 30, 40]
 
     async with running(service):
         await eventually(is_gone, "the old partitions are gone")
@@ -204,8 +204,8 @@ async def test_the_leading_clock_prunes_regularly(connection: Connection, short:
 async def test_a_range_is_kept_while_records_are_added_to_it(connection: Connection, short: Settings) -> None:
     await small_partitions(connection, 10)
     await fill(connection, 9)
-    await all_have_read(connection, 9)
-    await at_the_end(connection)
+    await mark_read_up_to(connection, 9)
+    await set_now_to_end(connection)
     assert (await prune(connection, short)).horizon is None
     assert (await read_plan(connection, short)).kept[0].why == "records are still added to it"
 
@@ -237,7 +237,7 @@ def test_a_range_is_never_dropped_before_an_older_one() -> None:
 async def test_the_last_datapoint_of_each_series_outlives_its_day(
     connection: Connection, short: Settings
 ) -> None:
-    """A replay that begins on the first remaining day needs them to know which series were stale, and since when."""
+    """A replay that begins on the first remaining day finds there which series were stale."""
     days = [T0 + number * DAY for number in range(3)]
     await connection.execute("select tocsin.extend_datapoints(%s, %s)", (days[0].date(), days[2].date()))
     for seq, (owner, at) in enumerate(

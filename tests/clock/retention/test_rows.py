@@ -1,4 +1,4 @@
-"""Rows are deleted with the records they belong to; open, active, armed and replayable ones are kept."""
+"""Rows are deleted with the records they belong to, except open, active and armed ones."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import pytest
 from clock.retention.prune import prune, read_plan
 from rules.alarms.queries import list_alarm_events
 from tests.clock.clock_setup import T0
-from tests.clock.retention.old_log import DAY, NOW, all_have_read, at_the_end, fill
+from tests.clock.retention.old_log import DAY, NOW, fill, mark_read_up_to, set_now_to_end
 from tests.clock.retention.old_rows import (
-    action,
-    alarm,
-    alarm_event,
-    audit_row,
+    append_alarm_event,
+    append_step,
     begin_log,
     end_log,
-    ids_in,
-    pruned,
-    schedule,
-    series,
-    state,
-    step,
-    version,
+    prune_rows,
+    put_alarm,
+    put_audit_row,
+    put_rule_state,
+    put_run,
+    put_schedule,
+    put_series,
+    put_version,
+    read_ids,
 )
 from tests.records import events
 from tests.sql import all_rows, one_row
@@ -31,30 +31,30 @@ from tocsin.core.settings import Settings
 
 async def test_alarms_are_deleted_with_their_last_event(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
-    gone = await alarm(connection, "gone")
-    await alarm_event(connection, gone)
-    half = await alarm(connection, "half")
-    await alarm_event(connection, half)
-    still_open = await alarm(connection, "open", state="open")
-    await alarm_event(connection, still_open)
+    gone = await put_alarm(connection, "gone")
+    await append_alarm_event(connection, gone)
+    half = await put_alarm(connection, "half")
+    await append_alarm_event(connection, half)
+    still_open = await put_alarm(connection, "open", state="open")
+    await append_alarm_event(connection, still_open)
     await fill(connection, 10)
-    await alarm_event(connection, half)
+    await append_alarm_event(connection, half)
     await end_log(connection)
-    assert await pruned(connection, short) == {"alarm": 1}
-    assert await ids_in(connection, "alarm") == {half, still_open}
+    assert await prune_rows(connection, short) == {"alarm": 1}
+    assert await read_ids(connection, "alarm") == {half, still_open}
 
 
 async def test_an_alarm_is_kept_with_a_kept_event(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
-    first = await alarm(connection, "hot")
-    await alarm_event(connection, first)
-    second = await alarm(connection, "hot")
-    await alarm_event(connection, second)
+    first = await put_alarm(connection, "hot")
+    await append_alarm_event(connection, first)
+    second = await put_alarm(connection, "hot")
+    await append_alarm_event(connection, second)
     await fill(connection, 10)
     await end_log(connection)
     keeping = short.model_copy(update={"keep_events_per_rule": 1})
-    assert await pruned(connection, keeping) == {"alarm": 1}
-    assert await ids_in(connection, "alarm") == {second}
+    assert await prune_rows(connection, keeping) == {"alarm": 1}
+    assert await read_ids(connection, "alarm") == {second}
     assert [event["seq"] for event in await list_alarm_events(connection, second)] == [2]
 
 
@@ -62,21 +62,21 @@ async def test_runs_are_deleted_with_their_last_record_together_with_their_links
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
-    gone = await action(connection, "completed", seq=1, waits=True)
-    await step(connection, gone)
-    slow = await action(connection, "completed", seq=2)
-    await step(connection, slow)
-    grouped = await action(connection, "completed", seq=2)
+    gone = await put_run(connection, "completed", seq=1, waits=True)
+    await append_step(connection, gone)
+    slow = await put_run(connection, "completed", seq=2)
+    await append_step(connection, slow)
+    grouped = await put_run(connection, "completed", seq=2)
     await fill(connection, 10)
-    await step(connection, slow)
+    await append_step(connection, slow)
     await connection.execute(
         "insert into tocsin.action_event (action_rule, event_id, event_seq, action_id)"
         " values ('late', gen_random_uuid(), 11, %s)",
         (grouped,),
     )
     await end_log(connection)
-    assert await pruned(connection, short) == {"action": 1}
-    assert await ids_in(connection, "action") == {slow, grouped}
+    assert await prune_rows(connection, short) == {"action": 1}
+    assert await read_ids(connection, "action") == {slow, grouped}
     assert {row["action_id"] for row in await all_rows(connection, "select * from tocsin.action_event")} == {
         slow,
         grouped,
@@ -90,19 +90,19 @@ async def test_a_dead_run_keeps_its_records_for_its_own_retention(
     await begin_log(connection)
     await fill(connection, 20)
     await end_log(connection)
-    old = await action(connection, "failed", seq=1, ended_at=NOW - 31 * DAY)
-    young = await action(connection, "timed_out", seq=2, ended_at=NOW - 29 * DAY)
-    assert await pruned(connection, short) == {}
+    old = await put_run(connection, "failed", seq=1, ended_at=NOW - 31 * DAY)
+    young = await put_run(connection, "timed_out", seq=2, ended_at=NOW - 29 * DAY)
+    assert await prune_rows(connection, short) == {}
     kept = (await read_plan(connection, short)).kept[0]
     assert kept == ("records 0 to 9", "a dead run that can be retried was started by record 2")
-    assert await ids_in(connection, "action") == {old, young}
+    assert await read_ids(connection, "action") == {old, young}
     long_retention = short.model_copy(update={"dead_action_retention_d": 40.0})
     assert (await read_plan(connection, long_retention)).kept[0].why.endswith("by record 1")
     short_retention = short.model_copy(update={"dead_action_retention_d": 28.0})
     await connection.execute("update tocsin.action set ended_at = %s where id = %s", (T0, old))
-    assert await pruned(connection, short_retention) == {"action": 1}
+    assert await prune_rows(connection, short_retention) == {"action": 1}
     # It ended after the log began: its last record is there.
-    assert await ids_in(connection, "action") == {young}
+    assert await read_ids(connection, "action") == {young}
 
 
 @pytest.mark.parametrize("state", ["running", "failed"])
@@ -112,23 +112,23 @@ async def test_a_run_whose_event_was_pruned_keeps_no_other_records(
     """An operator retried it after it had been dead for long."""
     await begin_log(connection)
     await fill(connection, 25)
-    late = await action(connection, "failed", seq=2)
-    await step(connection, late)
+    late = await put_run(connection, "failed", seq=2)
+    await append_step(connection, late)
     await end_log(connection)
     await connection.execute("select tocsin.raise_horizon(10, 0)")
     await connection.execute("update tocsin.action set state = %s, ended_at = %s", (state, NOW - DAY))
     assert (await prune(connection, short)).horizon == 20
-    assert await ids_in(connection, "action") == {late}
+    assert await read_ids(connection, "action") == {late}
 
 
 @pytest.mark.parametrize("state", ["gathering", "queued", "running"])
 async def test_an_active_run_is_kept_however_old(connection: Connection, short: Settings, state: str) -> None:
     await begin_log(connection)
     await fill(connection, 20)
-    held = await action(connection, state, seq=11)
+    held = await put_run(connection, state, seq=11)
     await end_log(connection)
-    assert await pruned(connection, short) == {}
-    assert await ids_in(connection, "action") == {held}
+    assert await prune_rows(connection, short) == {}
+    assert await read_ids(connection, "action") == {held}
 
 
 async def test_lineages_and_event_keys_are_deleted_with_their_event(
@@ -149,8 +149,8 @@ async def test_lineages_and_event_keys_are_deleted_with_their_event(
         )
     await end_log(connection)
     long = short.model_copy(update={"event_key_retention_d": 500.0})
-    assert await pruned(connection, long) == {"event_lineage": 1}
-    assert await pruned(connection, short) == {"ingest_event": 1}
+    assert await prune_rows(connection, long) == {"event_lineage": 1}
+    assert await prune_rows(connection, short) == {"ingest_event": 1}
     left = await one_row(connection, "select key, event_id from tocsin.ingest_event")
     assert left == {"key": "key-11", "event_id": ids[11]}
 
@@ -160,10 +160,10 @@ async def test_audit_rows_have_their_own_retention_except_the_last_one_of_an_exi
 ) -> None:
     await begin_log(connection)
     await end_log(connection)
-    await schedule(connection, "there", "active")
+    await put_schedule(connection, "there", "active")
     for name, days in (("there", 900), ("there", 800), ("there", 1), ("gone", 900), ("young", 700)):
-        await audit_row(connection, name, NOW - days * DAY)
-    assert await pruned(connection, short) == {"audit": 2}
+        await put_audit_row(connection, name, NOW - days * DAY)
+    assert await prune_rows(connection, short) == {"audit": 2}
     left = await all_rows(connection, "select name, at from tocsin.audit order by at")
     assert [(row["name"], (NOW - row["at"]).days) for row in left] == [
         ("there", 800),
@@ -177,15 +177,15 @@ async def test_ended_schedules_are_deleted_unless_a_document_or_a_run_names_them
 ) -> None:
     await begin_log(connection)
     for name, status in (("a", "fired"), ("b", "cancelled"), ("c", "active"), ("d", "paused")):
-        await schedule(connection, name, status)
-    await schedule(connection, "named", "ended")
-    await version(connection, "schedule", "named", 1, 1, None, {"owner": ""})
-    await schedule(connection, "dead", "failed")
-    await schedule(connection, "young", "fired", at=NOW)
+        await put_schedule(connection, name, status)
+    await put_schedule(connection, "named", "ended")
+    await put_version(connection, "schedule", "named", 1, 1, None, {"owner": ""})
+    await put_schedule(connection, "dead", "failed")
+    await put_schedule(connection, "young", "fired", at=NOW)
     await fill(connection, 12)
     await end_log(connection)
-    await action(connection, "failed", seq=11, rule="schedule:dead")
-    assert await pruned(connection, short) == {"schedule": 2}
+    await put_run(connection, "failed", seq=11, rule="schedule:dead")
+    assert await prune_rows(connection, short) == {"schedule": 2}
     left = await all_rows(connection, "select name from tocsin.schedule order by name")
     assert [row["name"] for row in left] == ["c", "d", "dead", "named", "young"]
 
@@ -199,15 +199,15 @@ async def test_versions_are_kept_while_a_record_or_datapoint_evaluated_by_them_r
     await connection.execute("select tocsin.extend_datapoints('2027-01-01', '2027-01-02')")
     spans = [(1, 3), (3, 5), (5, 12), (12, None)]
     for number, (begin, end) in enumerate(spans, 1):
-        await version(connection, "event_rule", "hot", number, begin, end)
-    await version(connection, "event_rule", "removed", 1, 2, 4)
+        await put_version(connection, "event_rule", "hot", number, begin, end)
+    await put_version(connection, "event_rule", "removed", 1, 2, 4)
     for partition in (0, 1):
         for seq, until in ((3, T0), (5, T0 if partition else NOW), (12, NOW)):
             await connection.execute(
                 "insert into tocsin.rule_cutover values ('data', %s, %s, 7, %s)", (partition, seq, until)
             )
     # Partition 0 still has datapoints that were evaluated before the apply at 5.
-    assert await pruned(connection, short) == {"rule_version": 2, "rule_cutover": 1}
+    assert await prune_rows(connection, short) == {"rule_version": 2, "rule_cutover": 1}
     left = await all_rows(connection, "select name, version from tocsin.rule_version order by name, version")
     assert [(row["name"], row["version"]) for row in left] == [("hot", 2), ("hot", 3), ("hot", 4)]
     rows = await all_rows(connection, "select partition, rules_seq from tocsin.rule_cutover order by 1, 2")
@@ -226,11 +226,11 @@ async def test_the_newest_apply_is_kept_even_if_it_only_removed_documents(
     await begin_log(connection)
     await fill(connection, 14)
     await end_log(connection)
-    await version(connection, "action_rule", "page", 1, 1, 5)
+    await put_version(connection, "action_rule", "page", 1, 1, 5)
     await connection.execute("insert into tocsin.action_limit values ('page', '{}'), ('forgotten', '{}')")
-    assert await pruned(connection, short) == {"action_limit": 1}
-    await version(connection, "action_rule", "other", 1, 6, None)
-    assert await pruned(connection, short) == {"rule_version": 1, "action_limit": 1}
+    assert await prune_rows(connection, short) == {"action_limit": 1}
+    await put_version(connection, "action_rule", "other", 1, 6, None)
+    assert await prune_rows(connection, short) == {"rule_version": 1, "action_limit": 1}
 
 
 async def test_a_series_without_data_for_a_year_is_deleted_and_a_stale_one_leaves_an_event(
@@ -243,24 +243,24 @@ async def test_a_series_without_data_for_a_year_is_deleted_and_a_stale_one_leave
         "insert into tocsin.system_health (system, holds_from) values ('plant', tocsin.instant())"
     )
     year = NOW - 366 * DAY
-    await series(connection, "watched", "a", year, stale=True)
-    await series(connection, "watched", "b", year, stale=True)
-    await series(connection, "plain", "a", year)
-    await series(connection, "younger", "a", NOW - 364 * DAY)
-    await series(connection, "unhandled", "a", year, stale=True, handled=False)
-    await series(connection, "armed", "a", year)
+    await put_series(connection, "watched", "a", year, stale=True)
+    await put_series(connection, "watched", "b", year, stale=True)
+    await put_series(connection, "plain", "a", year)
+    await put_series(connection, "younger", "a", NOW - 364 * DAY)
+    await put_series(connection, "unhandled", "a", year, stale=True, handled=False)
+    await put_series(connection, "armed", "a", year)
     await connection.execute("select tocsin.arm('watchdog', 'armed', 'a', %s)", (NOW,))
-    await series(connection, "member", "a", year, stale=True)
+    await put_series(connection, "member", "a", year, stale=True)
     await connection.execute(
         "insert into tocsin.system_member (system, owner, key, required, covered)"
         " values ('plant', 'member', 'a', true, true)"
     )
-    await series(connection, "alarmed", "a", year, stale=True)
-    await alarm(connection, "hot", state="open", owner="alarmed")
+    await put_series(connection, "alarmed", "a", year, stale=True)
+    await put_alarm(connection, "hot", state="open", owner="alarmed")
     for owner in ("watched", "plain", "younger"):
-        await state(connection, "hot", owner)
-    await state(connection, "held", "watched", phase="open")
-    assert await pruned(connection, short) == {"current_value": 3, "rule_state": 2}
+        await put_rule_state(connection, "hot", owner)
+    await put_rule_state(connection, "held", "watched", phase="open")
+    assert await prune_rows(connection, short) == {"current_value": 3, "rule_state": 2}
     left = await all_rows(connection, "select owner from tocsin.current_value order by owner")
     assert [row["owner"] for row in left] == ["alarmed", "armed", "member", "unhandled", "younger"]
     (forgotten,) = [event for event in await events(connection) if event["type"] == "series-forgotten"]
@@ -275,14 +275,14 @@ async def test_a_series_is_kept_while_it_has_a_datapoint(connection: Connection,
     await end_log(connection)
     year = NOW - 366 * DAY
     await connection.execute("select tocsin.extend_datapoints(%(day)s, %(day)s)", {"day": year.date()})
-    await series(connection, "kept", "a", year)
+    await put_series(connection, "kept", "a", year)
     await connection.execute(
         "insert into tocsin.datapoint (arrived_at, stream_seq, position, owner, key, ts, value)"
         " values (%(at)s, 1, 0, 'kept', 'a', %(at)s, '1')",
         {"at": year},
     )
     # No worker has read that day, so it is not dropped.
-    assert await pruned(connection, short) == {}
+    assert await prune_rows(connection, short) == {}
 
 
 async def test_old_states_of_rules_over_events_are_deleted(connection: Connection, short: Settings) -> None:
@@ -290,10 +290,10 @@ async def test_old_states_of_rules_over_events_are_deleted(connection: Connectio
     await end_log(connection)
     year = (NOW - 366 * DAY).isoformat()
     month = (NOW - 30 * DAY).isoformat()
-    await state(connection, "hot", "old", lane="record", last_opened_at=year)
-    await state(connection, "hot", "young", lane="record", last_opened_at=month)
-    await state(connection, "hot", "tracked", lane="record", tracks={"": [1, month, []]})
-    assert await pruned(connection, short) == {"rule_state": 1}
+    await put_rule_state(connection, "hot", "old", lane="record", last_opened_at=year)
+    await put_rule_state(connection, "hot", "young", lane="record", last_opened_at=month)
+    await put_rule_state(connection, "hot", "tracked", lane="record", tracks={"": [1, month, []]})
+    assert await prune_rows(connection, short) == {"rule_state": 1}
     left = await all_rows(connection, "select owner from tocsin.rule_state order by 1")
     assert [row["owner"] for row in left] == ["tracked", "young"]
 
@@ -302,10 +302,10 @@ async def test_no_row_is_deleted_before_the_records_it_belongs_to(
     connection: Connection, short: Settings
 ) -> None:
     await begin_log(connection)
-    await alarm(connection, "hot")
-    await action(connection, "completed", seq=1)
-    await schedule(connection, "once", "fired")
+    await put_alarm(connection, "hot")
+    await put_run(connection, "completed", seq=1)
+    await put_schedule(connection, "once", "fired")
     await fill(connection, 20)
-    await all_have_read(connection, 5)
-    await at_the_end(connection)
-    assert await pruned(connection, short) == {}
+    await mark_read_up_to(connection, 5)
+    await set_now_to_end(connection)
+    assert await prune_rows(connection, short) == {}

@@ -1,4 +1,4 @@
-"""Runs of retention: dry runs, runs that are killed, and runs concurrent with transactions that hold locks."""
+"""Runs of retention: dry runs, killed runs, and runs that meet locks of other transactions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from clock.retention.rows import ROW_KINDS, read_bounds, remove_rows
 from tests.clock.clock_setup import T0
 from tests.clock.retention.old_log import DAY, NOW, fill
 from tests.clock.retention.old_rows import (
-    action,
-    alarm,
-    alarm_event,
+    append_alarm_event,
+    append_step,
     begin_log,
     end_log,
-    ids_in,
-    pruned,
-    series,
-    state,
-    step,
+    prune_rows,
+    put_alarm,
+    put_rule_state,
+    put_run,
+    put_series,
+    read_ids,
 )
 from tests.sessions import Sessions
 from tests.sql import one_row
@@ -32,15 +32,15 @@ from tocsin.core.settings import Settings
 async def test_a_dry_run_counts_what_a_run_removes(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
     for number in range(3):
-        gone = await alarm(connection, f"rule-{number}")
-        await alarm_event(connection, gone)
-        await action(connection, "completed", seq=1)
+        gone = await put_alarm(connection, f"rule-{number}")
+        await append_alarm_event(connection, gone)
+        await put_run(connection, "completed", seq=1)
     await fill(connection, 10)
     await end_log(connection)
     counted = await count_prunable(connection, short, await read_plan(connection, short))
     assert counted == {"alarm": 3, "action": 3}
-    assert await ids_in(connection, "alarm") != set()
-    assert await pruned(connection, short) == counted
+    assert await read_ids(connection, "alarm") != set()
+    assert await prune_rows(connection, short) == counted
     row = await one_row(connection, "select removed, left_over, ended_at from tocsin.prune_report")
     assert row == {"removed": {"partitions": 3, **counted}, "left_over": [], "ended_at": NOW}
 
@@ -50,7 +50,7 @@ async def test_a_killed_run_is_continued_by_the_next_one(
 ) -> None:
     await begin_log(connection)
     for number in range(7):
-        await action(connection, "completed", seq=1 + number % 3)
+        await put_run(connection, "completed", seq=1 + number % 3)
     await fill(connection, 12)
     await end_log(connection)
     await prune_log_only(connection, short)
@@ -67,8 +67,8 @@ async def test_a_killed_run_is_continued_by_the_next_one(
 
     with pytest.raises(psycopg.OperationalError):
         await remove_rows(victim, actions, bounds, chunk=2, on_progress=kill)
-    assert len(await ids_in(connection, "action")) == 3
-    assert await pruned(connection, short) == {"action": 3}
+    assert len(await read_ids(connection, "action")) == 3
+    assert await prune_rows(connection, short) == {"action": 3}
     links = await one_row(connection, "select count(*) as n from tocsin.action_event")
     assert links == {"n": 0}
 
@@ -82,9 +82,9 @@ async def test_a_row_and_a_table_that_another_transaction_has_locked_are_skipped
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
-    held = await action(connection, "failed", seq=1)
-    free = await action(connection, "completed", seq=2)
-    await alarm(connection, "gone")
+    held = await put_run(connection, "failed", seq=1)
+    free = await put_run(connection, "completed", seq=2)
+    await put_alarm(connection, "gone")
     await fill(connection, 12)
     await end_log(connection)
     other = await sessions("other")
@@ -95,8 +95,8 @@ async def test_a_row_and_a_table_that_another_transaction_has_locked_are_skipped
         done = await prune(connection, short)
         assert done.rows == {"alarm": 1, "action": 1}
         assert [item.what for item in done.left] == ["event_lineage"]
-        assert await ids_in(connection, "action") == {held}
-    assert await pruned(connection, short) == {"action": 1}
+        assert await read_ids(connection, "action") == {held}
+    assert await prune_rows(connection, short) == {"action": 1}
     assert free != held
 
 
@@ -104,9 +104,9 @@ async def test_a_chunk_that_is_being_deleted_blocks_no_writer(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
-    old = await action(connection, "completed", seq=1)
-    active = await action(connection, "running", seq=11)
-    await series(connection, "quiet", "a", T0, stale=True)
+    old = await put_run(connection, "completed", seq=1)
+    active = await put_run(connection, "running", seq=11)
+    await put_series(connection, "quiet", "a", T0, stale=True)
     await fill(connection, 12)
     await end_log(connection)
     bounds = vars(await read_bounds(connection, short))
@@ -118,15 +118,15 @@ async def test_a_chunk_that_is_being_deleted_blocks_no_writer(
             assert removed.rowcount == 1
         await writer.execute("set lock_timeout = '5s'")
         await writer.execute("update tocsin.action set version = 2 where id = %s", (active,))
-        await step(writer, active)
-        await series(writer, "other", "a", NOW)
+        await append_step(writer, active)
+        await put_series(writer, "other", "a", NOW)
 
 
 async def test_it_rests_after_each_chunk_also_after_one_without_deletions(
     connection: Connection, short: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
-        await series(connection, "young", f"{number}", NOW)
+        await put_series(connection, "young", f"{number}", NOW)
     rests: list[float] = []
 
     async def rest(seconds: float) -> None:
@@ -156,7 +156,7 @@ async def test_a_locked_log_costs_only_the_log_pruned_event(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     await begin_log(connection)
-    await alarm(connection, "gone")
+    await put_alarm(connection, "gone")
     await fill(connection, 12)
     await end_log(connection)
     other = await sessions("other")
@@ -205,8 +205,8 @@ async def test_an_unreadable_row_does_not_stop_the_pruning_of_other_tables(
     await begin_log(connection)
     await end_log(connection)
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('data', 0)")
-    await state(connection, "hot", "broken", lane="record", last_opened_at="never")
-    await series(connection, "quiet", "a", NOW - 400 * DAY)
+    await put_rule_state(connection, "hot", "broken", lane="record", last_opened_at="never")
+    await put_series(connection, "quiet", "a", NOW - 400 * DAY)
     done = await prune(connection, short)
     assert done.rows == {"current_value": 1}
     (left,) = done.left

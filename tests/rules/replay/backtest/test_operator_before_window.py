@@ -19,7 +19,7 @@ from rules.replay.backtest.recording.model import OwnerHeader, RecordedEvent, Re
 from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from rules.replay.backtest.result import BacktestResult
 from tests.clock.clock_setup import at
-from tests.clock.retention.old_log import all_have_read, fill
+from tests.clock.retention.old_log import fill, mark_read_up_to
 from tests.core.log_partitions import small_partitions
 from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import note
@@ -187,7 +187,7 @@ async def test_operator_events_outlive_the_retention_of_the_log_with_their_rule(
     live: RecordedInstance, settings: Settings, connection: Connection
 ) -> None:
     await fill(connection, 8, at=timedelta(days=5))
-    await all_have_read(connection, 1_000)
+    await mark_read_up_to(connection, 1_000)
     await virtual_now(connection, at(9 * DAY))
     newest = await one_row(
         connection, "select max(seq) as seq from tocsin.event where recorded_at < %s", (at(99),)
