@@ -39,7 +39,7 @@ routine as (
     from pg_proc p
     where p.pronamespace = 'tocsin'::regnamespace
 ),
--- Whatever has a comment or rights, and its place in the order.
+-- Objects that have a comment or privileges, with their rank.
 object (rank, name, kind, catalog, oid, owner, rights) as (
     select 0, n.nspname::text, 'schema', 'pg_namespace', n.oid, n.nspowner, n.nspacl
     from pg_namespace n

@@ -1,4 +1,4 @@
-"""A service with an inbox, in the database that the records come from."""
+"""A service with an inbox in the database of the records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tocsin.core.settings import Settings
 
 @pytest.fixture
 async def ledger(settings: Settings) -> AsyncIterator[Connection]:
-    """A session as the service itself has it, that looks at what the service did."""
+    """A session of the service itself, to read what the service wrote."""
     opened: Connection = await AsyncConnection.connect(settings.postgres, autocommit=True)
     try:
         await make_service(opened)
@@ -29,7 +29,7 @@ async def ledger(settings: Settings) -> AsyncIterator[Connection]:
 
 @pytest.fixture
 async def pool(settings: Settings) -> AsyncIterator[AsyncConnectionPool[Any]]:
-    """The service's own, with rows as dictionaries."""
+    """A pool of the service, with rows as dictionaries."""
     async with AsyncConnectionPool[AsyncConnection[Any]](
         settings.postgres, min_size=1, max_size=4, kwargs={"row_factory": dict_row}, open=False
     ) as opened:

@@ -1,8 +1,8 @@
-"""A service in a process of its own that kills itself: each handled event is a row in its own table.
+"""A service in its own process that kills itself. Each handled event is a row in its own table.
 
-`python -m tests.client.consumer_process CONCURRENCY CHANCE SEED`, with the settings in the environment. With
-the chance given, it dies in the handler, after the effect and before the commit; and with the same chance after
-the commit, instead of acknowledging.
+`python -m tests.client.consumer_process CONCURRENCY CHANCE SEED`, with the settings in the
+environment. With the given chance it dies in the handler, after the effect and before the commit,
+and with the same chance after the commit and before the acknowledgement.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from tocsin.core.settings import Settings
 _acknowledge = Msg.ack
 
 
-class Fate:
+class MortalService:
     def __init__(self, chance: float, seed: int) -> None:
         self._chance = chance
         self._random = random.Random(seed)
 
-    def may_strike(self) -> None:
+    def _die_by_chance(self) -> None:
         if self._random.random() < self._chance:
             os.kill(os.getpid(), signal.SIGKILL)
 
     async def handle(self, event: Event, connection: Connection) -> None:
         await note(event, connection)
-        self.may_strike()
+        self._die_by_chance()
 
     async def acknowledge(self, message: Msg) -> None:
-        self.may_strike()
+        self._die_by_chance()
         await _acknowledge(message)
 
 
-async def main(settings: Settings, concurrency: int, fate: Fate) -> None:
-    setattr(Msg, "ack", lambda message: fate.acknowledge(message))  # noqa: B010
+async def main(settings: Settings, concurrency: int, service: MortalService) -> None:
+    setattr(Msg, "ack", lambda message: service.acknowledge(message))  # noqa: B010
     await consume(
         Events(),
-        fate.handle,
+        service.handle,
         consumer="billing",
         keep=Inbox(settings.postgres),
         start="beginning",
@@ -54,4 +54,4 @@ async def main(settings: Settings, concurrency: int, fate: Fate) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Settings(), int(sys.argv[1]), Fate(float(sys.argv[2]), int(sys.argv[3]))))
+    asyncio.run(main(Settings(), int(sys.argv[1]), MortalService(float(sys.argv[2]), int(sys.argv[3]))))

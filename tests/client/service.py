@@ -1,4 +1,4 @@
-"""A service that consumes: its inbox, a table of effects that would show a second handling, and a way to run it."""
+"""A service that consumes: its inbox, and a table of effects that shows a repeated record twice."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tocsin.core.settings import Settings
 
 
 async def make_service(connection: Connection) -> None:
-    """No key on the effects: what is done twice is seen twice."""
+    """Create the tables. The effects have no key: a record that is handled twice has two rows."""
     await make_inbox(connection)
     await connection.execute("create table effect (seq bigint, id uuid)")
 
 
 async def note(event: Event, connection: Connection) -> None:
-    """The handler of an ordinary service: one row of its own."""
+    """The handler of an ordinary service: it writes one row."""
     await connection.execute("insert into effect values (%s, %s)", (event.seq, event.id))
 
 
@@ -38,7 +38,7 @@ async def effects(connection: Connection) -> list[int]:
 
 
 async def publish(settings: Settings, connection: Connection, count: int, **fields: Any) -> int:
-    """Append events and bring the stream up to them; the last seq."""
+    """Append events and publish them; returns the last seq."""
     events = [NewEvent(T0, "caused", "noted", {"n": n}, **fields) for n in range(count)]
     last = await append_events(connection, events)
     await bring_up(settings)
@@ -60,7 +60,7 @@ async def delete_stream(settings: Settings) -> None:
 
 
 def billing(settings: Settings, stop: asyncio.Event, **changes: Any) -> Any:
-    """`consume` as most tests call it."""
+    """Call `consume` with the arguments of most tests."""
     select = Events(namespace=settings.namespace)
     wanted: dict[str, Any] = {
         "select": select,
@@ -77,7 +77,7 @@ def billing(settings: Settings, stop: asyncio.Event, **changes: Any) -> Any:
 
 @asynccontextmanager
 async def running(*coroutines: Any, stop: asyncio.Event) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """Consumers at work for the length of the block; then stopped, and their errors raised."""
+    """Run consumers for the length of the block, then stop them and raise their errors."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         yield tasks
@@ -95,7 +95,7 @@ async def running(*coroutines: Any, stop: asyncio.Event) -> AsyncIterator[list[a
 
 
 async def until_handled(connection: Connection, expected: Sequence[int], within: float = 20.0) -> None:
-    """Until the effects are these; fails at once when there are others."""
+    """Wait until the effects are these; fails at once if there are others."""
 
     async def are_there() -> bool:
         found = await effects(connection)
@@ -117,7 +117,7 @@ async def until_acknowledged(settings: Settings, consumer: str = "billing") -> N
         return False
 
     try:
-        # Sooner than the ack wait, after which it would come again.
+        # Sooner than the ack wait, after which NATS would redeliver it.
         await eventually(is_done, "the consumer has acknowledged everything", within=20)
     finally:
         await bus.close()

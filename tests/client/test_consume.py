@@ -1,4 +1,4 @@
-"""Each selected record is handled once, in the transaction of its handler, from where the service asked to begin."""
+"""Each selected record is handled once, in the transaction of its handler, from the given start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_every_record_is_handled_once(
         await until_handled(ledger, range(1, last + 1))
 
 
-async def test_one_at_a_time_is_in_order_over_all_processes(
+async def test_records_one_at_a_time_are_in_order_over_all_processes(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 40)
@@ -69,7 +69,7 @@ async def test_one_at_a_time_is_in_order_over_all_processes(
     assert seen == list(range(1, 41))
 
 
-async def test_side_by_side_a_slow_record_holds_nobody_up(
+async def test_with_concurrency_a_slow_record_delays_no_other_record(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 20)
@@ -96,7 +96,7 @@ async def test_side_by_side_a_slow_record_holds_nobody_up(
     assert most == 3
 
 
-async def test_a_restart_goes_on_where_it_stopped(
+async def test_a_restart_continues_where_the_consumer_stopped(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 5)
@@ -104,12 +104,12 @@ async def test_a_restart_goes_on_where_it_stopped(
         await until_handled(ledger, range(1, 6))
     await publish(settings, ledger, 5)
     again = asyncio.Event()
-    # Where to start counts only for a new name.
+    # The start is used only for a new name.
     async with running(billing(settings, again, start="new"), stop=again):
         await until_handled(ledger, range(1, 11))
 
 
-async def test_what_the_handler_wrote_is_undone_when_it_fails_and_written_when_it_does_not(
+async def test_the_writes_of_a_handler_are_rolled_back_if_it_fails(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 2)
@@ -127,7 +127,7 @@ async def test_what_the_handler_wrote_is_undone_when_it_fails_and_written_when_i
 async def test_a_handler_that_swallowed_an_error_of_postgres_has_failed(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """Its transaction is aborted: to commit it is to write nothing, and the record would be lost."""
+    """Its transaction is aborted: a commit would write nothing, and the record would be lost."""
     await publish(settings, ledger, 1)
     calls = 0
 
@@ -144,7 +144,7 @@ async def test_a_handler_that_swallowed_an_error_of_postgres_has_failed(
     assert calls == 2
 
 
-async def test_the_service_may_bring_its_own_pool_and_its_own_client(
+async def test_a_service_may_use_its_own_pool_and_client(
     settings: Settings, ledger: Connection, stop: asyncio.Event, pool: AsyncConnectionPool[Any]
 ) -> None:
     await publish(settings, ledger, 3)
@@ -155,7 +155,7 @@ async def test_the_service_may_bring_its_own_pool_and_its_own_client(
     await bus.close()
 
 
-async def test_two_names_are_two_consumers(
+async def test_consumers_with_different_names_each_handle_every_record(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 3)
@@ -173,7 +173,7 @@ async def test_two_names_are_two_consumers(
         ({"origin": ["external", "derived"]}, []),
     ],
 )
-async def test_only_what_is_selected_is_handled(
+async def test_only_selected_records_are_handled(
     settings: Settings,
     ledger: Connection,
     stop: asyncio.Event,
@@ -191,7 +191,7 @@ async def test_only_what_is_selected_is_handled(
     assert await effects(ledger) == expected
 
 
-async def test_steps_and_everything_come_as_what_they_are(
+async def test_each_kind_of_record_is_handed_over_as_its_model(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 1)
@@ -223,7 +223,7 @@ async def committed_at(ledger: Connection, seq: int) -> datetime:
 
 
 @pytest.mark.parametrize(("start", "first"), [("beginning", 1), (4, 4), ("new", 7), (12, 12)])
-async def test_it_begins_where_it_is_asked_to(
+async def test_a_consumer_begins_at_the_requested_position(
     settings: Settings, ledger: Connection, stop: asyncio.Event, start: Any, first: int
 ) -> None:
     await publish(settings, ledger, 6)
@@ -237,7 +237,7 @@ async def test_it_begins_where_it_is_asked_to(
         await until_handled(ledger, range(first, last + 1))
 
 
-async def test_a_time_to_begin_is_the_time_of_commit_also_in_a_rebuilt_stream(
+async def test_a_start_time_is_compared_with_commit_times_also_in_a_rebuilt_stream(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""What is given wrongly is said before anything is consumed, in a sentence that one can act on."""
+"""Invalid arguments are rejected before a record is consumed, with an error that has a remedy."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def three(record: object, connection: object, more: object) -> None: ...
         ({"select": Events(namespace="a.b")}, "TOCSIN_NAMESPACE='a.b'"),
     ],
 )
-async def test_a_wrong_argument_is_refused(
+async def test_an_invalid_argument_is_rejected(
     settings: Settings, stop: asyncio.Event, changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=re.escape(said)):
@@ -77,7 +77,7 @@ def test_an_inbox_needs_a_postgres() -> None:
         Inbox("")
 
 
-async def test_a_postgres_that_is_away_is_one_sentence_without_the_password(
+async def test_an_unreachable_postgres_is_reported_without_the_password(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 1)
@@ -91,7 +91,7 @@ async def test_a_postgres_that_is_away_is_one_sentence_without_the_password(
         await billing(settings, stop, keep=Inbox("postgres db=x"))
 
 
-async def test_an_inbox_without_tables_says_how_to_make_them(
+async def test_a_missing_inbox_table_is_reported_with_the_remedy(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 1)
@@ -104,7 +104,7 @@ async def test_an_inbox_without_tables_says_how_to_make_them(
         await until_handled(ledger, [1])
 
 
-async def test_an_inbox_without_rights_says_which(
+async def test_a_missing_privilege_on_the_inbox_is_named(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 1)
@@ -129,16 +129,14 @@ async def test_an_inbox_needs_read_committed(
         await billing(settings, stop, keep=strict)
 
 
-async def test_a_pool_that_is_not_open_is_said(
-    settings: Settings, ledger: Connection, stop: asyncio.Event
-) -> None:
+async def test_a_closed_pool_is_reported(settings: Settings, ledger: Connection, stop: asyncio.Event) -> None:
     await publish(settings, ledger, 1)
     closed: AsyncConnectionPool[Any] = AsyncConnectionPool(settings.postgres, open=False)
     with pytest.raises(Refused, match="the inbox's pool is not open"):
         await billing(settings, stop, keep=Inbox(closed))
 
 
-async def test_a_handler_that_is_not_async_ends_it_and_no_record_is_to_blame(
+async def test_a_handler_that_is_not_async_stops_the_consumer_without_a_dead_letter(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 1)
@@ -163,12 +161,12 @@ async def test_a_stream_that_does_not_exist_is_named(
     assert await effects(ledger) == []
 
 
-async def test_a_nats_that_is_away_is_named(settings: Settings, stop: asyncio.Event) -> None:
+async def test_an_unreachable_nats_is_named(settings: Settings, stop: asyncio.Event) -> None:
     with pytest.raises(Unreachable, match=r"cannot reach nats at nats://127\.0\.0\.1:9 "):
         await billing(settings, stop, nats="nats://127.0.0.1:9")
 
 
-async def test_without_an_address_the_environment_is_asked(
+async def test_without_an_address_the_environment_variable_is_used(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(settings, ledger, 1)

@@ -1,4 +1,4 @@
-"""The Python of docs/consuming.md runs as it is printed, and its tables name what there is."""
+"""The Python of docs/consuming.md runs as printed, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -107,5 +107,5 @@ def test_every_value_of_an_enumerated_attribute_is_named() -> None:
     assert [value for schema in schemas for value in schema["enum"] if f"`{value}`" not in PAGE] == []
 
 
-def test_every_knob_of_delivery_is_named() -> None:
+def test_every_option_of_delivery_is_documented() -> None:
     assert [one.name for one in fields(Delivery) if one.name not in PAGE] == []

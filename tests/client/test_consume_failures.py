@@ -1,4 +1,4 @@
-"""Records that fail are tried again, later each time, and end as dead letters; outages are nobody's fault."""
+"""Failing records are retried with backoff and end as dead letters; outages are not attempts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICK = Delivery(back_off_s=0.02, attempts=3)
 
 
 class Failing:
-    """A handler that fails for one record, as often as asked; it remembers when it was called."""
+    """A handler that fails for one record a number of times, and stores when it was called."""
 
     def __init__(self, seq: int, times: int = 1_000_000) -> None:
         self.seq = seq
@@ -49,7 +49,7 @@ class Failing:
         return [seq for seq, _ in self.calls]
 
 
-async def test_a_failing_record_is_tried_again_after_a_pause_that_doubles(
+async def test_a_failing_record_is_retried_after_a_pause_that_doubles(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 2)
@@ -61,7 +61,7 @@ async def test_a_failing_record_is_tried_again_after_a_pause_that_doubles(
     assert [at[n + 1] - at[n] >= wanted for n, wanted in enumerate((0.1, 0.2, 0.4))] == [True] * 3
 
 
-async def test_in_order_a_failing_record_holds_back_those_behind_it_until_it_is_a_dead_letter(
+async def test_in_order_later_records_wait_until_a_failing_record_is_a_dead_letter(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 3)
@@ -85,10 +85,13 @@ async def test_in_order_a_failing_record_holds_back_those_behind_it_until_it_is_
     assert json.loads(letter.body)["seq"] == 2
 
 
-async def test_side_by_side_a_failing_record_holds_nobody_back(
+async def test_with_concurrency_a_failing_record_delays_no_other_record(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """As many pause as may be at work, for longer than the test takes: what is handled meanwhile waited for none."""
+    """As many records pause as may be in progress, for longer than the test takes.
+
+    So the records that are handled meanwhile waited for none of them.
+    """
     await publish(settings, ledger, 12)
     calls: list[int] = []
 
@@ -104,7 +107,7 @@ async def test_side_by_side_a_failing_record_holds_nobody_back(
     assert sorted(calls) == list(range(1, 13)), "nor was any tried before its time"
 
 
-async def test_side_by_side_a_failing_record_becomes_a_dead_letter(
+async def test_with_concurrency_a_failing_record_becomes_a_dead_letter(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 12)
@@ -123,7 +126,7 @@ async def test_a_dead_letter_is_not_handled_again_nor_written_twice(
     await publish(settings, ledger, 1)
     async with running(billing(settings, stop, handle=Failing(1), delivery=QUICK), stop=stop):
         await until_acknowledged(settings)
-    # As if the process had died after the letter, before anything was noted, and NATS had forgotten as well.
+    # As if the process had died after the letter and before the mark, and NATS had lost its state.
     await ledger.execute("update tocsin_inbox set last_seq = 0, last_id = null")
     await ledger.execute("delete from tocsin_inbox_ahead")
     again = asyncio.Event()
@@ -138,7 +141,7 @@ async def test_a_dead_letter_is_not_handled_again_nor_written_twice(
     assert await effects(ledger) == []
 
 
-async def test_it_can_stop_at_a_record_instead_so_that_nothing_overtakes_it(
+async def test_with_when_dead_stop_no_record_overtakes_a_failing_one(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 3)
@@ -148,15 +151,15 @@ async def test_it_can_stop_at_a_record_instead_so_that_nothing_overtakes_it(
         await billing(settings, stop, handle=handler, delivery=delivery)
     assert handler.seqs == [1, 2, 2]
     assert await dead_letters(settings) == []
-    # Mended and started again, it goes on with the same record.
+    # With the handler fixed, the consumer continues with the same record.
     async with running(billing(settings, stop, delivery=delivery), stop=stop):
         await until_handled(ledger, [1, 2, 3])
 
 
-async def test_a_record_that_takes_its_process_along_each_time_becomes_a_dead_letter(
+async def test_a_record_that_kills_its_process_each_time_becomes_a_dead_letter(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """The process is played by a consumer that never answers: NATS counts what was begun."""
+    """A consumer that never answers stands for the process: NATS counts the attempts that began."""
     await publish(settings, ledger, 2)
     async with running(billing(settings, stop, handle=Failing(1, 1), delivery=QUICK), stop=stop):
         await until_handled(ledger, [1, 2])
@@ -226,7 +229,7 @@ async def test_a_handler_that_takes_too_long_is_cancelled_and_has_failed(
     assert await effects(ledger) == []
 
 
-async def test_a_handler_that_is_cancelled_from_inside_has_failed_and_the_consumer_lives(
+async def test_a_handler_that_is_cancelled_from_inside_has_failed_and_the_consumer_continues(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 2)
@@ -245,8 +248,11 @@ async def test_a_handler_that_is_cancelled_from_inside_has_failed_and_the_consum
 async def test_a_long_handler_keeps_its_record(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """Longer than the wait of NATS: another process would be given the record, were nothing said meanwhile. It is said
-    three times in a wait, which is so long that a machine that stalls for two seconds does not miss it."""
+    """The handler runs longer than the ack wait, which the consumer extends three times per wait.
+
+    Otherwise NATS would give the record to another process. The wait is so long that a machine that
+    stalls for two seconds does not miss it.
+    """
     await publish(settings, ledger, 1)
     began: list[float] = []
     delivery = Delivery(ack_wait_s=4.0)
@@ -275,7 +281,7 @@ async def test_a_long_handler_keeps_its_record(
 async def test_a_second_delivery_at_the_same_time_waits_and_is_skipped(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """As after a freeze: NATS gave the record to another process while the first still works."""
+    """As after a freeze: NATS gave the record to another process while the first still runs."""
     await publish(settings, ledger, 1)
     began, go_on = asyncio.Event(), asyncio.Event()
     calls = 0
@@ -290,7 +296,7 @@ async def test_a_second_delivery_at_the_same_time_waits_and_is_skipped(
     async with running(billing(settings, stop, handle=slow), billing(settings, stop, handle=slow), stop=stop):
         await began.wait()
         bus = await nats.connect(settings.nats)
-        # The server is told that the first process gives up, which it does not.
+        # The server gets a refusal of the first process, which still runs.
         info = await bus.jetstream().consumer_info(settings.stream, "billing")
         reply = f"$JS.ACK.{settings.stream}.billing.1.1.{info.delivered.consumer_seq}.{time.monotonic_ns()}.0"
         await bus.publish(reply, b"-NAK")

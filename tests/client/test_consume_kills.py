@@ -1,4 +1,4 @@
-"""Services killed in the middle of a transaction, and between the commit and the acknowledgement: every effect once."""
+"""Services killed during a transaction, or before the acknowledgement: every effect once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def start(settings: Settings, concurrency: int, chance: float, seed: int) 
 
 
 @pytest.mark.parametrize(("seed", "concurrency"), [(20261117, 1), (20261118, 4)])
-async def test_a_service_killed_again_and_again_does_everything_once(
+async def test_a_service_that_is_killed_repeatedly_handles_each_record_once(
     settings: Settings, ledger: Connection, seed: int, concurrency: int
 ) -> None:
     print(f"seed {seed}")  # noqa: T201

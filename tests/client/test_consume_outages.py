@@ -1,4 +1,4 @@
-"""Outages of the inbox and of NATS are waited out, and are nobody's fault."""
+"""Outages of the inbox and of NATS are waited out and do not count as attempts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
 
 
-async def test_an_outage_of_the_inbox_is_no_attempt(
+async def test_an_outage_of_the_inbox_does_not_count_as_an_attempt(
     settings: Settings, ledger: Connection, stop: asyncio.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The table is locked away, and the service's sessions give up waiting for it: that is not the record's fault."""
+    """The table is locked, and the sessions of the service reach their lock timeout."""
     await publish(settings, ledger, 2)
     impatient = Inbox(make_conninfo(settings.postgres, options="-c lock_timeout=20ms"))
     delivery = Delivery(attempts=1)
@@ -46,7 +46,7 @@ async def _another(settings: Settings) -> Connection:
     return await AsyncConnection.connect(settings.postgres, autocommit=True)
 
 
-async def test_sessions_that_are_lost_are_opened_again(
+async def test_lost_sessions_are_opened_again(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 2)

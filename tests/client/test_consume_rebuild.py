@@ -1,4 +1,4 @@
-"""What is kept decides: a stream or a consumer that was lost, rebuilt or replaced changes nothing that was handled."""
+"""The stored mark decides: a lost, rebuilt or replaced stream or consumer repeats no record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def on_stream(settings: Settings, act: str, *arguments: Any) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-async def test_a_stream_that_is_made_anew_is_gone_on_with_and_nothing_is_handled_again(
+async def test_a_rebuilt_stream_is_continued_and_no_record_is_handled_again(
     settings: Settings, ledger: Connection, stop: asyncio.Event, concurrency: int
 ) -> None:
     await publish(settings, ledger, 20)
@@ -52,7 +52,7 @@ async def test_a_stream_that_is_made_anew_is_gone_on_with_and_nothing_is_handled
     assert await effects(ledger) == list(range(1, last + 1))
 
 
-async def test_a_stream_that_lost_its_end_is_waited_for(
+async def test_the_consumer_waits_for_a_stream_that_lost_its_end(
     settings: Settings, ledger: Connection, stop: asyncio.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     await publish(settings, ledger, 10)
@@ -77,7 +77,7 @@ async def test_a_stream_that_lost_its_end_is_waited_for(
             await until_handled(ledger, range(1, 12))
 
 
-async def test_a_consumer_that_was_removed_is_made_again(
+async def test_a_deleted_consumer_is_created_again(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 5)
@@ -88,14 +88,14 @@ async def test_a_consumer_that_was_removed_is_made_again(
         await until_handled(ledger, range(1, 11))
 
 
-async def test_a_database_restored_from_a_backup_gets_again_what_it_lost_and_nothing_else(
+async def test_a_database_restored_from_a_backup_handles_only_the_lost_records_again(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 4)
     async with running(billing(settings, stop), stop=stop):
         await until_handled(ledger, range(1, 5))
         await until_acknowledged(settings)
-    # The backup was made at 2 with 4 done ahead, which is what handling side by side leaves.
+    # The backup has the mark 2 and record 4, as concurrent handlers leave it.
     await ledger.execute("update tocsin_inbox set last_seq = 2, last_id = null")
     await ledger.execute("insert into tocsin_inbox_ahead select stream, consumer, 4 from tocsin_inbox")
     await ledger.execute("delete from effect where seq = 3")
@@ -133,10 +133,10 @@ async def test_the_consumer_of_another_service_is_refused(
         await billing(settings, stop, **changes)
 
 
-async def test_a_consumer_that_an_operator_made_is_taken_as_it_is(
+async def test_a_consumer_that_an_operator_created_is_used_unchanged(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """For a service that may not make one itself."""
+    """For a service that has no permission to create one."""
     await publish(settings, ledger, 3)
     made = ConsumerConfig(
         durable_name="billing",
@@ -174,7 +174,7 @@ async def test_a_consumer_of_another_kind_is_refused(
             await billing(settings, asyncio.Event())
 
 
-async def test_records_that_the_stream_no_longer_keeps_are_said_to_be_missed(
+async def test_records_that_the_stream_no_longer_has_are_logged_as_missed(
     settings: Settings, ledger: Connection, stop: asyncio.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     await publish(settings, ledger, 3)
@@ -182,7 +182,7 @@ async def test_records_that_the_stream_no_longer_keeps_are_said_to_be_missed(
         await until_handled(ledger, [1, 2, 3])
         await until_acknowledged(settings)
     await publish(settings, ledger, 4)
-    # As if the first six had been there for too long.
+    # As if the first six had passed the retention of the stream.
     await delete_stream(settings)
     bus = await connect_bus(settings, "test")
     await bus.jetstream(timeout=10).add_stream(record_stream_config(settings, first_seq=7))
@@ -194,7 +194,7 @@ async def test_records_that_the_stream_no_longer_keeps_are_said_to_be_missed(
     assert "records 4 to 6 are no longer in the stream" in caplog.text
 
 
-async def test_another_selection_counts_from_the_restart_on(
+async def test_a_new_selection_applies_from_the_restart(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     for owner in ("a", "b"):
@@ -211,10 +211,10 @@ async def test_another_selection_counts_from_the_restart_on(
         await until_handled(ledger, [1, 2, 5, 6])
 
 
-async def test_the_way_of_delivery_may_change_with_a_restart(
+async def test_the_delivery_options_may_change_with_a_restart(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
-    """Also side by side and then in order: neither loses what the other left open."""
+    """Also from concurrent to ordered: neither loses the records that the other left open."""
     await publish(settings, ledger, 12)
     for concurrency, until in ((4, 12), (1, 18), (4, 24)):
         again = asyncio.Event()
@@ -229,7 +229,7 @@ async def test_the_way_of_delivery_may_change_with_a_restart(
         assert (config.max_ack_pending, config.ack_wait) == (delivery.most_pending, delivery.ack_wait_s)
 
 
-async def test_rows_of_an_inbox_that_vanish_stop_the_consumer_with_a_sentence(
+async def test_missing_rows_of_an_inbox_stop_the_consumer_with_an_error(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 1)

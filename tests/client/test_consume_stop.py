@@ -1,4 +1,4 @@
-"""A stop finishes what is in hand, acknowledges it, gives the rest back, and does not hang."""
+"""A stop finishes and acknowledges the records in progress, and returns the others in time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tocsin.core.settings import Settings
 
 
 class Gate:
-    """A handler that waits at a gate; how many are inside, and how many were cancelled there."""
+    """A handler that waits at a gate and counts the calls that wait or were cancelled there."""
 
     def __init__(self) -> None:
         self.inside = 0
@@ -44,7 +44,7 @@ class Gate:
 
 
 async def pending(settings: Settings) -> tuple[int, int]:
-    """How many are unacknowledged, and how many were never delivered."""
+    """The numbers of unacknowledged and of undelivered records."""
     bus = await connect_bus(settings, "test")
     try:
         info = await bus.jetstream(timeout=10).consumer_info(settings.stream, "billing")
@@ -54,7 +54,7 @@ async def pending(settings: Settings) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("how", ["stop", "cancel"])
-async def test_a_stop_lets_the_handlers_at_work_finish(
+async def test_a_stop_lets_running_handlers_finish(
     settings: Settings, ledger: Connection, stop: asyncio.Event, how: str
 ) -> None:
     await publish(settings, ledger, 10)
@@ -80,7 +80,7 @@ async def test_a_stop_lets_the_handlers_at_work_finish(
 
 
 @pytest.mark.parametrize("how", ["time", "second cancellation"])
-async def test_a_handler_that_does_not_finish_is_cancelled_and_its_record_given_back(
+async def test_a_handler_that_does_not_finish_is_cancelled_and_its_record_returned(
     settings: Settings, ledger: Connection, stop: asyncio.Event, how: str
 ) -> None:
     await publish(settings, ledger, 3)
@@ -104,13 +104,13 @@ async def test_a_handler_that_does_not_finish_is_cancelled_and_its_record_given_
             await task
     assert gate.cancelled == 2
     assert await effects(ledger) == []
-    # Given back at once: the next process does not have to wait for the ack wait of thirty seconds.
+    # Returned at once: the next process does not wait for the ack wait of thirty seconds.
     async with running(billing(settings, stop), stop=stop):
         await until_handled(ledger, [1, 2, 3], within=15)
         await until_acknowledged(settings)
 
 
-async def test_what_was_taken_is_given_back_even_if_nats_is_slow_to_end_the_subscription(
+async def test_pulled_records_are_returned_even_if_nats_ends_the_subscription_slowly(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await publish(settings, ledger, 1)
@@ -158,10 +158,10 @@ async def test_an_idle_consumer_stops_at_once(
         await task
 
 
-async def test_stops_and_starts_in_a_row_lose_and_double_nothing(
+async def test_repeated_stops_and_starts_lose_and_repeat_no_record(
     settings: Settings, ledger: Connection
 ) -> None:
-    """Each stop meets the loop somewhere else."""
+    """Each stop reaches the loop at another point."""
     total = 120
     await publish(settings, ledger, total)
     for number in range(1, 11):
@@ -185,11 +185,11 @@ async def test_stops_and_starts_in_a_row_lose_and_double_nothing(
 async def test_a_cancellation_that_arrives_together_with_an_answer_ends_the_consumer(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, whose: str
 ) -> None:
-    """Whichever answer of the start it is."""
+    """At any answer during the start."""
     client = await nats.connect(settings.nats)
     changes = {} if whose == "ours" else {"nats": client}
     answers = Answers(monkeypatch)
-    for last in (1, 2):  # the first start makes what later starts find
+    for last in (1, 2):  # the first start creates what later starts find
         await publish(settings, ledger, 1)
         stop.clear()
         async with running(billing(settings, stop, **changes), stop=stop) as (task,):

@@ -1,4 +1,4 @@
-"""The snippets of docs/data.md run as they are printed, and what they send arrives."""
+"""The snippets of docs/data.md run as printed, and their data is stored."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def snippets(language: str) -> list[str]:
 
 
 async def run(settings: Settings, *command: str) -> None:
-    """As in a shell of their own, in this test's namespace."""
+    """Run the snippets in a shell, in the namespace of this test."""
     given = {"TOCSIN_NATS": settings.nats, "TOCSIN_NAMESPACE": settings.namespace}
     process = await create_subprocess_exec(*command, env={**given, "PATH": ""})
     assert await process.wait() == 0
 
 
-async def test_what_the_snippets_send_is_stored(settings: Settings, connection: Connection) -> None:
+async def test_the_data_of_the_snippets_is_stored(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
     async with running(lane_worker("one", settings)):
         for script in snippets("python"):
@@ -42,7 +42,7 @@ async def test_what_the_snippets_send_is_stored(settings: Settings, connection: 
     assert values == {"dsp.temperature": 67, "door": "open"}
 
 
-async def test_the_event_on_the_page_is_taken_once(settings: Settings, connection: Connection) -> None:
+async def test_the_event_of_the_page_is_ingested_once(settings: Settings, connection: Connection) -> None:
     (body,) = snippets("json")
     shown = read_ingest_event(body.encode())
     (command,) = [line for text in snippets("console") for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""A dead letter has room for what it says, also of the largest record."""
+"""A dead letter fits into a message, also for the largest record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The back-off, and what is refused before anything runs."""
+"""The backoff, and the options that are rejected."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_in_order_means_one_at_a_time_over_all_processes() -> None:
         ({"when_dead": "retry"}, "when_dead='retry' does not exist: use 'skip' or 'stop'"),
     ],
 )
-def test_a_number_out_of_range_is_refused_by_name(values: dict[str, Any], said: str) -> None:
+def test_a_number_out_of_range_is_rejected_by_name(values: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         Delivery(**values)

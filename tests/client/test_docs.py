@@ -1,4 +1,4 @@
-"""The snippets of docs/client.md run as they are printed, and the Python and the SQL one do the same."""
+"""The snippets of docs/client.md run as printed, and Python and SQL do the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inbox alone: a claim counts once, also at the very moment in which its row is tidied away."""
+"""The inbox alone: a record is claimed once, also at the moment when its row is deleted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_record_is_claimed_once(inbox: OpenInbox) -> None:
     assert work.done == 1
 
 
-async def test_what_the_mark_speaks_for_is_handled_although_its_row_is_gone(
+async def test_a_record_before_the_mark_is_handled_although_its_row_is_deleted(
     inbox: OpenInbox, ledger: Connection
 ) -> None:
     work = Work()
@@ -57,17 +57,17 @@ async def test_what_the_mark_speaks_for_is_handled_although_its_row_is_gone(
     assert await all_rows(ledger, "select seq from tocsin_inbox_ahead") == [{"seq": 6}]
 
 
-async def test_the_mark_never_goes_back(inbox: OpenInbox) -> None:
+async def test_the_mark_never_moves_back(inbox: OpenInbox) -> None:
     await inbox.raise_to(Mark(5))
     await inbox.raise_to(Mark(4))
     assert await inbox.mark() == Mark(5)
     assert await inbox.begin(Mark(1)) == Mark(5)
 
 
-async def test_a_claim_that_meets_the_tidying_of_its_row_sees_the_mark(
+async def test_a_claim_during_the_deletion_of_its_row_sees_the_mark(
     settings: Settings, inbox: OpenInbox, ledger: Connection
 ) -> None:
-    """The row is deleted and the mark raised, but not committed: the second delivery waits, and then must not begin."""
+    """The deletion and the new mark are not committed: the second delivery waits and is skipped."""
     work = Work()
     await inbox.once(Mark(3), work)
     tidying: Connection = await AsyncConnection.connect(settings.postgres)
@@ -90,7 +90,7 @@ async def test_a_claim_that_meets_the_tidying_of_its_row_sees_the_mark(
     assert work.done == 1
 
 
-async def test_raising_the_mark_does_not_wait_for_a_handler_at_work(
+async def test_raising_the_mark_does_not_wait_for_a_running_handler(
     inbox: OpenInbox, ledger: Connection
 ) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
@@ -108,7 +108,7 @@ async def test_raising_the_mark_does_not_wait_for_a_handler_at_work(
     assert await all_rows(ledger, "select seq from tocsin_inbox_ahead") == [{"seq": 9}]
 
 
-async def test_a_deadlock_is_tried_again(settings: Settings, inbox: OpenInbox, ledger: Connection) -> None:
+async def test_a_deadlock_is_retried(settings: Settings, inbox: OpenInbox, ledger: Connection) -> None:
     await ledger.execute("create table account as select n from generate_series(1, 2) n")
     rival: Connection = await AsyncConnection.connect(settings.postgres)
     await rival.execute("set deadlock_timeout = '10min'")
@@ -119,7 +119,7 @@ async def test_a_deadlock_is_tried_again(settings: Settings, inbox: OpenInbox, l
         return await blocked(ledger, rival)
 
     async def work(connection: Connection) -> None:
-        if crossing:  # the second time, after the rival had its way
+        if crossing:  # the second time, after the rival has committed
             await crossing[0]
             await rival.rollback()
         await connection.execute("update account set n = n where n = 1")
@@ -133,7 +133,7 @@ async def test_a_deadlock_is_tried_again(settings: Settings, inbox: OpenInbox, l
     await rival.close()
 
 
-async def test_making_it_twice_changes_nothing(ledger: Connection) -> None:
+async def test_creating_the_inbox_twice_changes_nothing(ledger: Connection) -> None:
     await ledger.execute("insert into tocsin_inbox values ('tocsin', 'billing', 7)")
     await ledger.execute("drop table effect")
     await make_service(ledger)

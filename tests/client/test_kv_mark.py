@@ -1,4 +1,4 @@
-"""The mark in NATS: in order, at least once at the very moment of a crash, never again for anything before it."""
+"""The mark in NATS: ordered, at least once at a crash, and never again before the mark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_records_are_handled_once_and_in_order_by_several_processes(
         await seen.until(list(range(1, 22)))
 
 
-async def test_a_stream_that_is_made_anew_brings_nothing_again(
+async def test_a_rebuilt_stream_repeats_no_record(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 10)
@@ -74,10 +74,10 @@ async def test_a_stream_that_is_made_anew_brings_nothing_again(
         await seen.until(list(range(1, 13)))
 
 
-async def test_between_the_effect_and_the_mark_it_is_at_least_once(
+async def test_a_crash_between_the_effect_and_the_mark_repeats_one_record(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What docs/consuming.md says honestly: the process that dies right there handles one record again."""
+    """As docs/consuming.md documents: after a crash at this point one record is handled again."""
     await publish(settings, ledger, 2)
     seen = Seen()
 
@@ -105,7 +105,7 @@ async def _begin(kept: Any, first: Any) -> Any:
     return first
 
 
-async def test_a_second_delivery_is_skipped_and_a_key_that_moved_on_is_left(
+async def test_a_second_delivery_is_skipped_and_does_not_lower_the_mark(
     settings: Settings, ledger: Connection
 ) -> None:
     bus = await nats.connect(settings.nats)
@@ -136,7 +136,7 @@ async def test_a_second_delivery_is_skipped_and_a_key_that_moved_on_is_left(
     await bus.close()
 
 
-async def test_a_failing_record_is_tried_again_and_ends_as_a_dead_letter(
+async def test_a_failing_record_is_retried_and_ends_as_a_dead_letter(
     settings: Settings, ledger: Connection, stop: asyncio.Event
 ) -> None:
     await publish(settings, ledger, 3)
@@ -160,7 +160,7 @@ async def test_a_failing_record_is_tried_again_and_ends_as_a_dead_letter(
 
 
 @pytest.mark.parametrize("value", [b"12", b"{}", b'{"seq": "x"}'])
-async def test_a_key_that_is_no_mark_is_refused_by_name(
+async def test_a_key_that_is_not_a_mark_is_rejected_by_name(
     settings: Settings, ledger: Connection, stop: asyncio.Event, value: bytes
 ) -> None:
     await publish(settings, ledger, 1)

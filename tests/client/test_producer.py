@@ -1,4 +1,4 @@
-"""A producer waits for acknowledgements, keeps order, pushes back, and says what it could not deliver."""
+"""A producer waits for acknowledgements, keeps order, limits its backlog and reports failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def datapoints(settings: Settings) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_what_was_sent_is_stored_when_the_block_is_left(settings: Settings) -> None:
+async def test_all_data_is_stored_when_the_block_ends(settings: Settings) -> None:
     await make_streams(settings)
     async with Producer(settings) as producer:
         await producer.send("plant 7", "dsp.temperature", 66.5, ts=T0, labels={"zone": "north"})
@@ -74,7 +74,7 @@ async def test_what_was_sent_is_stored_when_the_block_is_left(settings: Settings
     ]
 
 
-async def test_datapoints_of_an_owner_keep_their_order_and_travel_together(settings: Settings) -> None:
+async def test_datapoints_of_an_owner_keep_their_order_and_share_messages(settings: Settings) -> None:
     await make_streams(settings)
     async with Producer(settings) as producer:
         for number in range(3_000):
@@ -88,7 +88,7 @@ async def test_datapoints_of_an_owner_keep_their_order_and_travel_together(setti
     assert len(await stored(settings, settings.data_stream)) < 300
 
 
-async def test_a_producer_that_is_ahead_waits(settings: Settings) -> None:
+async def test_a_producer_waits_for_pending_acknowledgements(settings: Settings) -> None:
     await make_streams(settings)
     async with Producer(settings, max_waiting=5) as producer:
         highest = 0
@@ -121,7 +121,7 @@ async def test_large_datapoints_are_split_over_messages(settings: Settings) -> N
         ("x", "a", 1, {"labels": {"a": 5}}, "the label"),
     ],
 )
-async def test_what_no_worker_would_take_is_refused_at_once(
+async def test_a_datapoint_that_no_worker_would_accept_is_rejected_at_once(
     settings: Settings, owner: str, key: str, value: Any, more: dict[str, Any], said: str
 ) -> None:
     async with Producer(settings) as producer:
@@ -129,7 +129,7 @@ async def test_what_no_worker_would_take_is_refused_at_once(
             await producer.send(owner, key, value, **more)
 
 
-async def test_without_a_stream_it_says_what_makes_it(settings: Settings) -> None:
+async def test_a_missing_stream_is_reported_with_the_remedy(settings: Settings) -> None:
     producer = Producer(settings, timeout_s=0.0)
     await producer.__aenter__()
     await producer.send("plant", "a", 1)
@@ -163,7 +163,7 @@ async def _send_many(producer: Producer) -> None:
     await producer.flush()
 
 
-async def test_an_event_is_handed_in_with_everything_it_was_given(settings: Settings) -> None:
+async def test_an_event_is_sent_with_all_its_fields(settings: Settings) -> None:
     await make_streams(settings)
     correlation = uuid.uuid4()
     async with Producer(settings) as producer:
@@ -197,7 +197,7 @@ async def test_an_event_is_handed_in_with_everything_it_was_given(settings: Sett
         ({"type": "a", "payload": {"x": "x" * 300_000}}, "send at most"),
     ],
 )
-async def test_an_event_that_no_worker_would_take_is_refused_at_once(
+async def test_an_event_that_no_worker_would_accept_is_rejected_at_once(
     settings: Settings, fields: dict[str, Any], said: str
 ) -> None:
     async with Producer(settings) as producer:

@@ -1,4 +1,4 @@
-"""Replay reads from a place to the end, leaves nothing behind, and can follow."""
+"""A replay reads from a position to the end, leaves nothing behind, and can follow."""
 
 from __future__ import annotations
 
@@ -46,20 +46,22 @@ async def filled(settings: Settings, ledger: Connection) -> Settings:
         (Records, 100, []),
     ],
 )
-async def test_it_reads_from_a_place_to_what_is_the_last_now(
+async def test_a_replay_reads_from_a_position_to_the_current_end(
     filled: Settings, select: Any, start: Any, expected: list[int]
 ) -> None:
     chosen = select(namespace=filled.namespace)
     assert await seqs(replay(chosen, start=start, nats=filled.nats)) == expected
 
 
-async def test_it_reads_what_is_selected(filled: Settings) -> None:
+async def test_a_replay_reads_only_selected_records(filled: Settings) -> None:
     for owner, expected in (("a", [1, 2, 6]), ("b", [3, 4]), (["a", "b"], [1, 2, 3, 4, 6]), ("c", [])):
         chosen = Events(namespace=filled.namespace, owner=owner)
         assert await seqs(replay(chosen, nats=filled.nats)) == expected
 
 
-async def test_it_reads_from_a_time_also_in_a_rebuilt_stream(filled: Settings, ledger: Connection) -> None:
+async def test_a_replay_starts_at_a_commit_time_also_in_a_rebuilt_stream(
+    filled: Settings, ledger: Connection
+) -> None:
     row = await one_row(ledger, "select recorded_at from tocsin.event where seq = 3")
     records = Records(namespace=filled.namespace)
     for _ in range(2):
@@ -71,7 +73,7 @@ async def test_it_reads_from_a_time_also_in_a_rebuilt_stream(filled: Settings, l
             await publisher.drain()
 
 
-async def test_it_follows_if_asked_to(filled: Settings, ledger: Connection) -> None:
+async def test_a_replay_with_follow_waits_for_new_records(filled: Settings, ledger: Connection) -> None:
     events = replay(Events(namespace=filled.namespace), start=4, follow=True, nats=filled.nats)
     found: list[int] = []
     async with aclosing(events) as following:
@@ -85,15 +87,15 @@ async def test_it_follows_if_asked_to(filled: Settings, ledger: Connection) -> N
     assert found == [4, 6, 7]
 
 
-async def test_it_leaves_out_what_is_none_of_ours(filled: Settings) -> None:
+async def test_a_replay_skips_messages_that_are_not_records(filled: Settings) -> None:
     bus = await nats.connect(filled.nats)
     await bus.jetstream().publish(f"{filled.subjects}.event.caused.x._._", b"?")
     await bus.close()
     assert await seqs(replay(Records(namespace=filled.namespace), start=5, nats=filled.nats)) == [5, 6]
 
 
-async def test_it_leaves_no_consumer_behind(filled: Settings) -> None:
-    """But what NATS removes by itself half a minute later."""
+async def test_a_replay_leaves_no_consumer_behind(filled: Settings) -> None:
+    """NATS removes the ephemeral consumer half a minute later at the latest."""
     await seqs(replay(Records(namespace=filled.namespace), nats=filled.nats))
     bus = await nats.connect(filled.nats)
     left = await bus.jetstream().consumers_info(filled.stream)
@@ -102,7 +104,7 @@ async def test_it_leaves_no_consumer_behind(filled: Settings) -> None:
     assert all((info.config.inactive_threshold or 0) <= 30 for info in left)
 
 
-async def test_a_wrong_argument_is_refused(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_argument_is_rejected(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="selects no records"):
         await seqs(replay("event", nats=filled.nats))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="start=-1 is not a position"):
@@ -116,7 +118,7 @@ async def test_a_wrong_argument_is_refused(filled: Settings, monkeypatch: pytest
 async def test_a_cancellation_that_arrives_together_with_an_answer_ends_the_replay(
     filled: Settings, monkeypatch: pytest.MonkeyPatch, whose: str
 ) -> None:
-    """Whichever answer it is: of the start, or the one with the records."""
+    """At any answer: during the start, or with the records."""
     client = await nats.connect(filled.nats)
     given = filled.nats if whose == "ours" else client
     records = Records(namespace=filled.namespace)

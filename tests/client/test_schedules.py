@@ -1,4 +1,4 @@
-"""A service's schedules live and die with its own transaction."""
+"""Schedules of a service commit or roll back with its own transaction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LATER = datetime(2037, 3, 2, 8, 0, 0, 250_000, tzinfo=UTC)
 
 @pytest.fixture
 async def service(settings: Settings) -> AsyncIterator[Connection]:
-    """As a stranger opens it: no autocommit, rows as dictionaries, another timezone, its own search path."""
+    """A session of a service: no autocommit, dictionary rows, another timezone and search path."""
     opened: psycopg.AsyncConnection[Any] = await psycopg.AsyncConnection.connect(
         settings.postgres, row_factory=dict_row, options="-c timezone=Asia/Tokyo -c search_path=pg_catalog"
     )
@@ -48,7 +48,7 @@ async def remind(connection: Connection, name: str = "remind", **changes: Any) -
     return await schedule_once(connection, **values)
 
 
-async def test_it_is_there_when_the_service_commits_and_not_before(
+async def test_a_schedule_exists_once_the_service_commits(
     service: Connection, connection: Connection
 ) -> None:
     made = await remind(service, created_by="shop")
@@ -69,7 +69,9 @@ async def test_it_is_there_when_the_service_commits_and_not_before(
     assert acts == [{"who": "shop", "via": "client", "verb": "add"}]
 
 
-async def test_a_rollback_of_the_service_leaves_nothing(service: Connection, connection: Connection) -> None:
+async def test_a_rollback_of_the_service_leaves_no_schedule(
+    service: Connection, connection: Connection
+) -> None:
     await remind(service)
     await service.rollback()
     assert await list_schedules(connection) == []
@@ -113,7 +115,7 @@ async def test_the_same_instant_in_another_zone_is_the_same_content(service: Con
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-async def test_other_content_is_refused_with_the_difference_and_the_transaction_stands(
+async def test_other_content_is_rejected_with_the_difference_and_the_transaction_stays_usable(
     service: Connection, connection: Connection, changes: dict[str, Any], difference: str
 ) -> None:
     await remind(service)
@@ -125,13 +127,13 @@ async def test_other_content_is_refused_with_the_difference_and_the_transaction_
     await remind(service, name="another")
     await service.commit()
     assert sorted(one.name for one in await list_schedules(connection, owner="svc")) == ["another", "remind"]
-    # Refused as the first statement of a transaction, it leaves none behind.
+    # An error in the first statement leaves no transaction open.
     with pytest.raises(Refused):
         await remind(service, **changes)
     assert service.info.transaction_status != TransactionStatus.INERROR
 
 
-async def test_what_cannot_be_right_is_refused_before_it_reaches_the_database(service: Connection) -> None:
+async def test_invalid_arguments_are_rejected_before_they_reach_the_database(service: Connection) -> None:
     with pytest.raises(InvalidInput, match="at 2037-03-02T08:00:00 has no timezone: give an aware datetime"):
         await remind(service, at=datetime(2037, 3, 2, 8, 0))
     with pytest.raises(InvalidInput, match="the name '' has 0 characters"):
@@ -153,7 +155,7 @@ async def test_cancelling_is_part_of_the_services_transaction(
     assert (await list_schedules(connection, status="active"))[0].name == "remind"
     assert await schedule_cancel(service, owner="svc", name="remind", cancelled_by="bob")
     assert not await schedule_cancel(service, owner="svc", name="remind")
-    assert not await schedule_cancel(service, owner="svc", name="nobody")
+    assert not await schedule_cancel(service, owner="svc", name="unknown")
     await service.commit()
     found = await get_schedule(connection, "svc", "remind")
     assert found is not None
@@ -171,7 +173,9 @@ async def test_all_of_an_owner_or_of_a_type_are_cancelled_and_nothing_else(servi
     assert [one.name for one in await list_schedules(service, type="t", owner="y")] == ["c"]
 
 
-async def test_with_autocommit_each_call_stands_alone(service: Connection, connection: Connection) -> None:
+async def test_with_autocommit_each_call_commits_by_itself(
+    service: Connection, connection: Connection
+) -> None:
     await service.set_autocommit(True)
     await remind(service)
     with pytest.raises(Refused):
@@ -179,7 +183,7 @@ async def test_with_autocommit_each_call_stands_alone(service: Connection, conne
     assert await get_schedule(connection, "svc", "remind") is not None
 
 
-async def test_timers_are_armed_and_cancelled_with_the_same_face(connection: Connection) -> None:
+async def test_timers_are_armed_and_cancelled_once(connection: Connection) -> None:
     assert await client.arm(connection, "watchdog", "pump-1", "", LATER)
     assert not await client.arm(connection, "watchdog", "pump-1", "", LATER)
     assert await client.cancel(connection, "watchdog", "pump-1")

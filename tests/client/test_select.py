@@ -1,4 +1,4 @@
-"""Choices of records become subjects that only those records have."""
+"""Selections become subjects that only the selected records have."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tocsin.core.settings import Settings
         (Records(), ["p.event.>", "p.action.>", "p.staleness.>", "p.health.>", "p.tombstone.>"]),
     ],
 )
-def test_a_choice_is_a_list_of_subjects(select: Any, subjects: list[str]) -> None:
+def test_a_selection_becomes_a_list_of_subjects(select: Any, subjects: list[str]) -> None:
     assert select.subjects("p") == subjects
 
 
@@ -50,7 +50,7 @@ _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @given(_texts, _texts, _texts, _texts)
-def test_a_chosen_owner_and_name_match_their_own_subject_and_no_other(
+def test_a_selected_owner_and_name_match_only_their_own_subject(
     owner: str, name: str, other_owner: str, other_name: str
 ) -> None:
     (pattern,) = Events(owner=owner, name=name).subjects("p")
@@ -70,12 +70,12 @@ def test_a_chosen_owner_and_name_match_their_own_subject_and_no_other(
         ({"name": ["a", None]}, "name=None is not a text"),
     ],
 )
-def test_what_no_record_can_have_is_refused(parts: dict[str, Any], said: str) -> None:
+def test_a_value_that_no_record_can_have_is_rejected(parts: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         Events(**parts)
 
 
-def test_a_body_is_read_as_what_its_subject_says() -> None:
+def test_a_body_is_read_as_the_model_of_its_subject() -> None:
     row = event_row()
     event = Events().read(row.subject("p.v1"), row.body("tocsin/p"))
     assert isinstance(event, Event)
@@ -95,18 +95,18 @@ def test_a_body_is_read_as_what_its_subject_says() -> None:
         ("p.v1.fresh.x", b"{}", "'p.v1.fresh.x' is not a subject of records that this version knows"),
     ],
 )
-def test_a_body_that_is_none_of_ours_is_said_to_be(subject: str, body: bytes, said: str) -> None:
+def test_a_body_that_is_not_a_record_is_reported(subject: str, body: bytes, said: str) -> None:
     with pytest.raises(Unreadable, match=re.escape(said)):
         Records().read(subject, body)
 
 
 def test_every_subject_of_the_stream_is_known() -> None:
-    """Otherwise a consumer of everything would miss a kind of record, or bury it."""
+    """Otherwise a consumer of `Records` would miss a kind of record, or make it a dead letter."""
     prefix = Settings().subjects
     assert sorted(record_stream_config(Settings()).subjects or []) == sorted(Records().subjects(prefix))
 
 
-def test_a_body_may_have_more_than_this_version_knows() -> None:
+def test_a_body_may_have_fields_that_this_version_does_not_know() -> None:
     row = event_row()
     body = row.body("tocsin/p").replace(b'"specversion"', b'"later":1,"specversion"')
     assert Events().read(row.subject("p.v1"), body).id == row.id

@@ -1,4 +1,4 @@
-"""Partitions of the record log, made small enough for a test to fill several."""
+"""Partitions of the record log, small enough for a test to fill several."""
 
 from __future__ import annotations
 

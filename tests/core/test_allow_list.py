@@ -50,7 +50,7 @@ def test_an_entry_allows_what_it_names(text: str, host: str, address: str, port:
         ("a,[::1", "'[::1' cannot be allowed"),
     ],
 )
-def test_an_entry_that_means_nothing_is_refused_at_start_up(text: str, message: str) -> None:
+def test_an_invalid_entry_is_rejected_at_start_up(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         AllowList.parse(text)
     assert message in str(refused.value)

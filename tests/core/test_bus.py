@@ -1,4 +1,4 @@
-"""NATS: fast and readable failures, a connection that lasts."""
+"""NATS: failures are fast and readable, and a connection survives restarts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ async def refusal(nats: str) -> str:
     return message
 
 
-async def test_no_server_is_named() -> None:
+async def test_a_missing_nats_url_is_reported() -> None:
     assert "set TOCSIN_NATS, for example to nats://localhost:4222" in await refusal("")
 
 
 @pytest.mark.parametrize(
     "url", ["nats://me:s3cret@127.0.0.1:1", "127.0.0.1:1", "nats://127.0.0.1:1, ,127.0.0.1:2"]
 )
-async def test_an_unreachable_server_is_one_sentence_without_its_password(url: str) -> None:
+async def test_an_unreachable_server_is_reported_without_its_password(url: str) -> None:
     message = await refusal(url)
     assert message.startswith("cannot reach nats at ")
     assert "127.0.0.1:1" in message
@@ -40,7 +40,7 @@ async def test_an_unreachable_server_is_one_sentence_without_its_password(url: s
 
 
 @pytest.mark.parametrize("url", ["nats://", "nats://:4222", "nats://me:s3cret@:4222"])
-async def test_a_url_without_a_host_is_no_url(url: str) -> None:
+async def test_a_url_without_a_host_is_rejected(url: str) -> None:
     message = await refusal(url)
     assert "has no host" in message
     assert "s3cret" not in message
@@ -49,11 +49,11 @@ async def test_a_url_without_a_host_is_no_url(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["nats://127.0.0.1:99999", "nats://127.0.0.1:port", "nats://" + "x" * 70 + ".y"]
 )
-async def test_a_url_that_cannot_be_right_is_refused_readably(url: str) -> None:
+async def test_an_invalid_url_is_rejected_with_the_reason(url: str) -> None:
     assert "cannot reach nats" in await refusal(url)
 
 
-async def test_what_answers_there_is_not_nats() -> None:
+async def test_a_server_that_is_not_nats_is_rejected() -> None:
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -64,20 +64,20 @@ async def test_what_answers_there_is_not_nats() -> None:
         assert "the server there is not nats" in await refusal(f"nats://127.0.0.1:{port}")
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_sends_nothing_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bus_module, "_PROBE_S", 0.2)
 
-    async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    server = await asyncio.start_server(keep_silent, "127.0.0.1", 0)
+    server = await asyncio.start_server(send_nothing, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
         assert "TimeoutError" in await refusal(f"nats://127.0.0.1:{port}")
 
 
-async def test_a_second_server_of_the_list_will_do(settings: Settings) -> None:
+async def test_the_second_server_of_a_list_is_used_if_the_first_is_unreachable(settings: Settings) -> None:
     bus = await connect_bus(
         settings.model_copy(update={"nats": f"nats://127.0.0.1:1,{settings.nats}"}), "test"
     )
@@ -86,7 +86,7 @@ async def test_a_second_server_of_the_list_will_do(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("minimum", "refused"), [((99, 0), True), ((2, 99), True), ((2, 11), False)])
-async def test_a_server_that_is_too_old_is_refused_by_name(
+async def test_a_server_that_is_too_old_is_rejected_with_its_version(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, minimum: tuple[int, int], refused: bool
 ) -> None:
     monkeypatch.setattr(bus_module, "MINIMUM_VERSION", minimum)
@@ -98,7 +98,7 @@ async def test_a_server_that_is_too_old_is_refused_by_name(
         await (await connect_bus(settings, "test")).close()
 
 
-async def test_the_connection_to_a_refused_server_is_closed(settings: Settings) -> None:
+async def test_the_connection_to_a_rejected_server_is_closed(settings: Settings) -> None:
     bus = await connect_bus(settings, "test")
     found = bus.connected_server_version
     await refuse_old_nats(bus, (found.major, found.minor))

@@ -28,7 +28,7 @@ async def fail() -> int:
 async def cancelled_at_the_answer(
     monkeypatch: pytest.MonkeyPatch, work: Callable[[], Awaitable[object]], number: int = 1
 ) -> bool:
-    """Whether the task was cancelled, when it was asked to at this answer."""
+    """Whether a task was cancelled that got the cancellation together with this answer."""
     answers = Answers(monkeypatch)
 
     async def run() -> None:
@@ -43,19 +43,19 @@ async def cancelled_at_the_answer(
 
 
 @pytest.mark.parametrize("answer", [give_seven, fail])
-async def test_a_cancellation_is_raised_and_not_the_answer(
+async def test_a_cancellation_is_raised_in_place_of_the_result(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Awaitable[int]]
 ) -> None:
     assert await cancelled_at_the_answer(monkeypatch, lambda: cancellable(asyncio.wait_for(answer(), 30)))
 
 
-async def test_without_a_cancellation_it_is_the_answer() -> None:
+async def test_without_a_cancellation_the_result_is_returned() -> None:
     assert await cancellable(give_seven()) == 7
     with pytest.raises(LookupError):
         await cancellable(fail())
 
 
-async def test_what_is_not_returned_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_result_that_is_not_returned_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     given_back: list[int] = []
 
     async def give_back(number: int) -> None:
@@ -68,7 +68,7 @@ async def test_what_is_not_returned_is_given_back(monkeypatch: pytest.MonkeyPatc
     assert given_back == [7]
 
 
-async def test_a_time_limit_holds_although_the_library_swallows_its_cancellation() -> None:
+async def test_a_time_limit_holds_even_if_the_library_swallows_its_cancellation() -> None:
     async def swallow() -> int:
         try:
             await asyncio.Event().wait()
@@ -137,7 +137,7 @@ async def test_connecting_to_nats_is_cancelled_and_leaves_no_connection(
         assert not made[-1].is_connected
 
 
-async def test_waiting_for_a_session_of_a_pool_is_cancelled_and_the_session_given_back(
+async def test_waiting_for_a_session_of_a_pool_is_cancelled_and_the_session_returned(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pool(settings, "test", 1) as sessions:

@@ -1,4 +1,4 @@
-"""Postgres: readable failures, sessions that cannot freeze the house, and the one retry."""
+"""Postgres: readable failures, sessions with time limits, and the retry of conflicts."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ async def refusal(postgres: str) -> str:
     return message
 
 
-async def test_no_database_is_named() -> None:
+async def test_a_missing_postgres_url_is_reported() -> None:
     assert "set TOCSIN_POSTGRES, for example to postgresql://" in await refusal("")
 
 
-async def test_an_unreachable_server_is_one_sentence_with_its_address() -> None:
+async def test_an_unreachable_server_is_reported_with_its_address() -> None:
     message = await refusal("postgresql://me:s3cret@127.0.0.1:1/mine")
     assert message.startswith("cannot reach postgres at 127.0.0.1:1/mine (")
     assert "set TOCSIN_POSTGRES" in message
     assert "s3cret" not in message
 
 
-async def test_a_database_that_is_not_there_is_said(settings: Settings) -> None:
+async def test_a_database_that_does_not_exist_is_reported(settings: Settings) -> None:
     message = await refusal(psycopg.conninfo.make_conninfo(settings.postgres, dbname="nowhere"))
     assert 'database "nowhere" does not exist' in message
 
@@ -51,26 +51,26 @@ async def test_a_database_that_is_not_there_is_said(settings: Settings) -> None:
         "password=two s3cret",
     ],
 )
-async def test_what_is_no_connection_string_never_shows_a_password(broken: str) -> None:
+async def test_an_invalid_connection_string_is_reported_without_its_password(broken: str) -> None:
     message = await refusal(broken)
     assert "TOCSIN_POSTGRES" in message
     assert "s3" not in message
 
 
-async def test_a_word_that_is_no_connection_string_is_shown() -> None:
+async def test_a_word_that_is_not_a_connection_string_is_shown() -> None:
     message = await refusal("localhost")
     assert message.startswith("TOCSIN_POSTGRES='localhost' is not a connection string: write postgresql://")
 
 
-async def test_an_old_server_is_refused_by_its_version(settings: Settings) -> None:
+async def test_a_server_that_is_too_old_is_rejected(settings: Settings) -> None:
     connection = await connect(settings, "test")
     with pytest.raises(Refused, match=r"postgres \d+ is too old: tocsin needs 99 or newer"):
         await refuse_old_server(connection, minimum=990000)
     assert connection.closed
 
 
-async def test_a_session_gives_up_its_locks_and_never_waits_for_ever(settings: Settings) -> None:
-    connection = await connect(settings.model_copy(update={"lease_ttl_s": 3.0}), "somebody")
+async def test_a_session_releases_its_locks_and_never_waits_forever(settings: Settings) -> None:
+    connection = await connect(settings.model_copy(update={"lease_ttl_s": 3.0}), "service")
     shown = {
         name: (await one_row(connection, "select current_setting(%s) as v", (name,)))["v"]
         for name in (
@@ -87,12 +87,12 @@ async def test_a_session_gives_up_its_locks_and_never_waits_for_ever(settings: S
         "lock_timeout": "3s",
         "TimeZone": "UTC",
         "default_transaction_isolation": "read committed",
-        "application_name": "tocsin somebody",
+        "application_name": "tocsin service",
     }
 
 
 async def test_a_session_over_a_network_notices_that_its_server_is_gone(settings: Settings) -> None:
-    """Also one that waits for an answer, and has sent nothing that could time out."""
+    """Also a session that waits for an answer and has sent nothing that could time out."""
     given = psycopg.conninfo.conninfo_to_dict(settings.postgres)
     path = f"{given['host']}/.s.PGSQL.{given.get('port', 5432)}"
 
@@ -117,8 +117,8 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def test_a_commit_of_ours_waits_for_the_disk_whatever_the_server_does(settings: Settings) -> None:
-    """A default of the server, the database, the role or the connection string must not weaken it."""
+async def test_a_commit_waits_for_the_disk_whatever_the_defaults_of_the_server(settings: Settings) -> None:
+    """No default of the server, database, role or connection string weakens it."""
     operator = await connect(settings, "operator")
     database = psycopg.sql.Identifier(operator.info.dbname)
     off = psycopg.sql.SQL("alter role current_user in database {} set synchronous_commit = off")
@@ -142,7 +142,9 @@ async def test_the_operators_own_options_are_kept(settings: Settings) -> None:
     await connection.close()
 
 
-async def test_a_pool_opens_sessions_of_ours_and_fails_readably(settings: Settings) -> None:
+async def test_a_pool_opens_sessions_with_our_settings_and_reports_an_unreachable_server(
+    settings: Settings,
+) -> None:
     async with pool(settings, "pooled", 2) as opened, opened.connection() as connection:
         assert (await one_row(connection, "select current_setting('TimeZone') as v"))["v"] == "UTC"
     with pytest.raises(Unreachable, match="cannot reach postgres"):
@@ -150,28 +152,28 @@ async def test_a_pool_opens_sessions_of_ours_and_fails_readably(settings: Settin
             pass
 
 
-class Losing:
-    def __init__(self, losses: int, error: type[psycopg.Error]) -> None:
+class ConflictingWork:
+    def __init__(self, conflicts: int, error: type[psycopg.Error]) -> None:
         self.tries = 0
-        self._losses = losses
+        self._conflicts = conflicts
         self._error = error
 
     async def __call__(self) -> str:
         self.tries += 1
-        if self.tries <= self._losses:
-            raise self._error("lost to another one")
+        if self.tries <= self._conflicts:
+            raise self._error("conflict")
         return "done"
 
 
 @pytest.mark.parametrize("error", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
-async def test_a_transaction_that_lost_is_run_again(error: type[psycopg.Error]) -> None:
-    work = Losing(3, error)
+async def test_a_transaction_with_a_conflict_is_retried(error: type[psycopg.Error]) -> None:
+    work = ConflictingWork(3, error)
     assert await retrying(work) == "done"
     assert work.tries == 4
 
 
-async def test_a_transaction_that_lost_while_its_task_was_cancelled_is_not_run_again() -> None:
-    """psycopg raises what the server answered, if that is an error, and not the cancellation."""
+async def test_a_transaction_with_a_conflict_is_not_retried_in_a_cancelled_task() -> None:
+    """If the server answers with an error, psycopg raises it in place of the cancellation."""
     began, tries = asyncio.Event(), 0
 
     async def lose() -> None:
@@ -181,7 +183,7 @@ async def test_a_transaction_that_lost_while_its_task_was_cancelled_is_not_run_a
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            raise psycopg.errors.SerializationFailure("lost to another one") from None
+            raise psycopg.errors.SerializationFailure("conflict") from None
 
     task = asyncio.create_task(retrying(lose))
     await began.wait()
@@ -191,13 +193,13 @@ async def test_a_transaction_that_lost_while_its_task_was_cancelled_is_not_run_a
     assert tries == 1
 
 
-async def test_a_retry_has_an_end_and_other_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retries_are_limited_and_other_errors_are_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(db, "_RETRIES", 3)
-    work = Losing(99, psycopg.errors.DeadlockDetected)
+    work = ConflictingWork(99, psycopg.errors.DeadlockDetected)
     with pytest.raises(psycopg.errors.DeadlockDetected):
         await retrying(work)
     assert work.tries == 3
-    other = Losing(1, psycopg.errors.UniqueViolation)
+    other = ConflictingWork(1, psycopg.errors.UniqueViolation)
     with pytest.raises(psycopg.errors.UniqueViolation):
         await retrying(other)
     assert other.tries == 1

@@ -1,4 +1,4 @@
-"""A file is written whole, or stays as it was."""
+"""A file is written completely, or stays unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.files import written_whole
 
 
-def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_replaces_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")
     path.chmod(0o640)
@@ -25,9 +25,7 @@ def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError])
-def test_what_ends_early_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, failure: type[BaseException]
-) -> None:
+def test_an_interrupted_write_leaves_only_the_old_file(tmp_path: Path, failure: type[BaseException]) -> None:
     path = tmp_path / "recording.gz"
     path.write_text("old")
 
@@ -50,7 +48,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "there").read_text() == "new"
 
 
-def test_what_is_no_ordinary_file_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDWR)
@@ -63,7 +61,7 @@ def test_what_is_no_ordinary_file_is_written_to_and_never_replaced(tmp_path: Pat
         os.close(reading)
 
 
-def test_what_cannot_be_written_is_said_with_its_reason(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported_with_its_reason(tmp_path: Path) -> None:
     def fill(path: Path) -> None:
         with written_whole(path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,4 +1,4 @@
-"""Ids as operators write them: whole, or their first characters."""
+"""Ids as operators write them: complete, or their first characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs: a line for people, an object for machines, on stderr."""
+"""Logs on stderr: text lines on a terminal, JSON objects elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def log_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_machines_get_one_object_per_line_with_the_traceback_in_it(
+def test_json_logs_have_one_object_per_line_with_the_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logs(Settings(log_format="json"))
@@ -50,7 +50,7 @@ def test_machines_get_one_object_per_line_with_the_traceback_in_it(
     assert "Traceback" in entry["exception"]
 
 
-def test_people_get_a_line_and_elsewhere_than_on_a_terminal_it_is_json(
+def test_logs_are_text_on_a_terminal_and_json_elsewhere(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logs(Settings(log_format="console"))
@@ -64,7 +64,7 @@ def test_people_get_a_line_and_elsewhere_than_on_a_terminal_it_is_json(
     assert json.loads(line)["epoch"] == 7
 
 
-def test_what_is_below_the_level_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_below_the_level_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs(Settings(log_format="json", log_level="warning"))
     structlog.get_logger().info("quiet")
     structlog.get_logger().warning("loud")
@@ -130,7 +130,7 @@ def test_an_error_of_several_lines_is_one_line_of_json(capsys: pytest.CaptureFix
     assert json.loads(line)["error"].startswith("ValidationError: 1 validation error")
 
 
-def test_what_libraries_log_has_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_of_libraries_have_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs(Settings(log_format="json"))
     configure_logs(Settings(log_format="json"))
     try:
@@ -144,7 +144,7 @@ def test_what_libraries_log_has_the_same_form(capsys: pytest.CaptureFixture[str]
     assert "OSError: reset" in entry["exception"]
 
 
-def test_logs_go_to_a_file_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_written_to_the_given_file(capsys: pytest.CaptureFixture[str]) -> None:
     file = io.StringIO()
     configure_logs(Settings(log_format="json"), file)
     structlog.get_logger().warning("ours", id=_ID)

@@ -20,7 +20,7 @@ def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], f
     }
 
 
-def test_a_page_has_help_type_and_values() -> None:
+def test_an_exposition_has_help_type_and_values() -> None:
     metrics = Metrics()
     fires = metrics.counter("tocsin_fires_total", 'what "fired"\nwith a \\', "kind")
     fires.add(2, "watchdog")
@@ -57,7 +57,7 @@ def test_any_value_survives(value: float) -> None:
     assert samples(metrics) == {("g", ()): value}
 
 
-def test_what_is_not_a_number_is_said_to_be_none() -> None:
+def test_a_value_that_is_not_a_number_is_written_as_nan() -> None:
     metrics = Metrics()
     metrics.gauge("g", "help").follow(lambda: math.nan)
     assert math.isnan(samples(metrics)["g", ()])
@@ -82,7 +82,7 @@ def test_a_histogram_counts_each_value_in_every_bucket_that_reaches_it(values: l
     assert found["h_seconds_sum", (("kind", "a"),)] == pytest.approx(sum(values))
 
 
-def test_what_was_never_counted_is_0_or_left_out() -> None:
+def test_a_counter_without_counts_is_0_or_omitted() -> None:
     metrics = Metrics()
     metrics.counter("a_total", "help")
     metrics.counter("b_total", "help", "kind")
@@ -90,7 +90,7 @@ def test_what_was_never_counted_is_0_or_left_out() -> None:
     assert samples(metrics) == {("a_total", ()): 0}
 
 
-def test_a_gauge_that_follows_is_read_when_asked_until_it_is_forgotten() -> None:
+def test_a_gauge_with_a_function_is_read_at_each_scrape_until_it_is_removed() -> None:
     metrics = Metrics()
     gauge = metrics.gauge("g", "help", "role")
     values = iter((1, 2))
@@ -100,7 +100,7 @@ def test_a_gauge_that_follows_is_read_when_asked_until_it_is_forgotten() -> None
     assert samples(metrics) == {}
 
 
-def test_what_prometheus_would_refuse_or_misread_cannot_be_made() -> None:
+def test_metrics_that_prometheus_would_reject_or_misread_cannot_be_created() -> None:
     metrics = Metrics()
     metrics.gauge("g", "help")
     for wrong in (

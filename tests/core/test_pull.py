@@ -1,4 +1,4 @@
-"""Pulling returns at once, survives a restart of NATS, and says when its consumer is gone."""
+"""A pull returns at once, survives a restart of NATS, and fails if its consumer is deleted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def pull(puller: Puller, count: int) -> list[str]:
 
 
 def hold_back(monkeypatch: pytest.MonkeyPatch, on_its_way: asyncio.Event | None = None) -> asyncio.Event:
-    """What the server says is received only when the event is set."""
+    """Hold back the messages of the server until the event is set."""
     let_in = asyncio.Event()
     receive = Puller._receive
 
@@ -82,13 +82,13 @@ async def test_one_message_is_returned_without_waiting_for_a_full_batch(bus: Cli
     assert time.monotonic() - began < 30
 
 
-async def test_what_has_arrived_comes_together_and_in_order(bus: Client) -> None:
+async def test_messages_that_have_arrived_are_returned_together_and_in_order(bus: Client) -> None:
     puller = await open_puller(bus, 4)
     await send(bus, *"abcdefghij")
     assert await pull(puller, 10) == list("abcdefghij")
 
 
-async def test_a_batch_is_never_larger_than_asked_for(bus: Client) -> None:
+async def test_a_batch_is_never_larger_than_requested(bus: Client) -> None:
     puller = await open_puller(bus, 3)
     await send(bus, *"abcdefgh")
     sizes = []
@@ -99,13 +99,13 @@ async def test_a_batch_is_never_larger_than_asked_for(bus: Client) -> None:
 
     await eventually(are_there, "all messages come")
     assert max(sizes) <= 3
-    # Answers to two requests may have come meanwhile.
+    # Answers to two requests may have arrived meanwhile.
     for _ in range(5):
         await puller._receive(Msg(_client=bus, subject="s.x", data=b"x"))
     assert [len(await puller.next_batch()) for _ in range(2)] == [3, 2]
 
 
-async def test_nothing_in_time_is_an_empty_batch(bus: Client) -> None:
+async def test_no_message_in_time_is_an_empty_batch(bus: Client) -> None:
     puller = await open_puller(bus, 3)
     assert await puller.next_batch(timeout_s=0.05) == []
     await send(bus, "a")
@@ -121,7 +121,7 @@ async def test_one_request_serves_many_batches(bus: Client) -> None:
     assert (puller._request, info.num_waiting) == (1, 1)
 
 
-async def test_a_request_that_expired_is_followed_by_one_other(
+async def test_an_expired_request_is_followed_by_one_other(
     bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.pull._EXPIRES_S", 0.1)
@@ -160,7 +160,7 @@ async def test_the_end_of_an_older_request_does_not_end_the_newer(
     assert puller._request == 2
 
 
-async def test_a_restart_of_nats_is_survived_and_asked_over_at_once(
+async def test_after_a_restart_of_nats_messages_are_requested_at_once(
     bus: Client, own_nats: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.pull._LOST_S", 3600.0)
@@ -178,7 +178,7 @@ async def test_a_restart_of_nats_is_survived_and_asked_over_at_once(
     await send(bus, "b")
 
     async def arrives() -> bool:
-        # The first message may come again: its acknowledgement may have died with the server.
+        # The first message may be redelivered: its acknowledgement may be lost with the server.
         return "b" in [message.data.decode() for message in await puller.next_batch()]
 
     await eventually(arrives, "the message comes")
@@ -186,7 +186,7 @@ async def test_a_restart_of_nats_is_survived_and_asked_over_at_once(
 
 
 @pytest.mark.parametrize("gone", ["consumer", "stream"])
-async def test_a_consumer_that_is_gone_is_an_error(bus: Client, gone: str) -> None:
+async def test_a_deleted_consumer_is_an_error(bus: Client, gone: str) -> None:
     puller = await open_puller(bus, 10)
     assert await puller.next_batch(timeout_s=0.05) == []
     js = bus.jetstream(timeout=10)
@@ -218,16 +218,16 @@ async def test_a_cancellation_that_meets_a_message_is_not_lost(bus: Client) -> N
     assert await puller.next_batch() == [message]
 
 
-async def test_a_consumer_that_never_was_is_an_error(bus: Client) -> None:
+async def test_a_consumer_that_never_existed_is_an_error(bus: Client) -> None:
     puller = await Puller.open(bus, "S", "c", 10)
     with pytest.raises(ConsumerGone, match="503"):
         await puller.next_batch(timeout_s=20)
 
 
-async def test_what_is_on_its_way_when_it_is_drained_is_returned(
+async def test_messages_in_transit_during_a_drain_are_returned(
     bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise it would be nobody's until the ack wait has passed."""
+    """Otherwise no process would have them until the ack wait has passed."""
     on_its_way = asyncio.Event()
     let_in = hold_back(monkeypatch, on_its_way)
     puller = await open_puller(bus, 5)
@@ -240,7 +240,7 @@ async def test_what_is_on_its_way_when_it_is_drained_is_returned(
     assert [message.data for message in await draining] == [b"a", b"b"]
 
 
-async def test_no_more_is_asked_for_than_there_is_room(bus: Client) -> None:
+async def test_no_more_messages_are_requested_than_fit(bus: Client) -> None:
     puller = await open_puller(bus, 10)
     await send(bus, *"abcdef")
     assert [message.data for message in await puller.next_batch(at_most=2)] in ([b"a", b"b"], [b"a"])

@@ -1,4 +1,4 @@
-"""`tocsin.append`: gapless, in commit order, fenced by the epoch; and the partitions it writes to."""
+"""`tocsin.append`: gapless, in commit order, fenced by the epoch; and its partitions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_no_records_take_no_number(connection: Connection) -> None:
     assert len(await all_rows(connection, "select * from tocsin.log_commit")) == 1
 
 
-async def test_an_id_is_taken_once(connection: Connection) -> None:
+async def test_an_id_is_accepted_once(connection: Connection) -> None:
     one = event()
     await append_events(connection, [one])
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -80,7 +80,7 @@ async def test_an_id_is_taken_once(connection: Connection) -> None:
     assert await seqs(connection) == [1]
 
 
-async def test_a_stale_epoch_is_refused_even_with_nothing_to_append(connection: Connection) -> None:
+async def test_a_stale_epoch_is_rejected_even_with_nothing_to_append(connection: Connection) -> None:
     await connection.execute("update tocsin.log_head set epoch = 7")
     assert await append_events(connection, [event()], epoch=7) == 1
     for epoch in (6, 8):
@@ -102,7 +102,7 @@ async def test_the_floor_is_the_least_head(connection: Connection) -> None:
 async def test_an_older_snapshot_cannot_append_under_an_older_epoch(
     connection: Connection, sessions: Sessions, level: str
 ) -> None:
-    """It would read the epoch of the time when it began, and commit under it."""
+    """It would read the epoch of its snapshot, and commit under it."""
     zombie = await sessions("zombie")
     await zombie.execute(f"set default_transaction_isolation = '{level}'".encode())
     with pytest.raises(psycopg.DatabaseError, match="read committed") as refused:
@@ -122,8 +122,10 @@ async def test_a_second_writer_waits_and_comes_after(
     assert await second == 2
 
 
-async def test_sequence_is_commit_order_whoever_writes(connection: Connection, sessions: Sessions) -> None:
-    """Four writers with rollbacks among them; a reader never sees a number appear below one it has seen."""
+async def test_sequence_is_commit_order_for_concurrent_writers(
+    connection: Connection, sessions: Sessions
+) -> None:
+    """Four writers with rollbacks. A reader never sees a new seq below one that it has seen."""
     writers = [await sessions(f"writer {number}") for number in range(4)]
     reader = await sessions("reader")
     writing = True

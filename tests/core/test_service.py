@@ -1,4 +1,4 @@
-"""A service runs until it is stopped, and is started again when it crashes."""
+"""A service runs until it is stopped, and is restarted when it crashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.core.service import Service, beat, end_tasks, running
 
 
 class Scripted:
-    """Fails as told, then runs until it is cancelled."""
+    """Fails as scripted, then runs until it is cancelled."""
 
     def __init__(self, *failures: BaseException) -> None:
         self._failures = list(failures)
@@ -38,7 +38,7 @@ class Scripted:
 
 @pytest.fixture(autouse=True)
 def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The back-offs asked for, taken at once."""
+    """The requested backoffs, which take no time."""
     asked: list[float] = []
 
     async def take_at_once(delay_s: float) -> None:
@@ -48,7 +48,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-async def test_a_crash_is_followed_by_a_restart_with_a_back_off_that_doubles(delays: list[float]) -> None:
+async def test_a_crash_is_followed_by_a_restart_with_a_backoff_that_doubles(delays: list[float]) -> None:
     scripted = Scripted(*(RuntimeError(str(number)) for number in range(8)))
     service = Service("scripted", scripted.run)
     async with running(service), asyncio.timeout(30):
@@ -60,7 +60,7 @@ async def test_a_crash_is_followed_by_a_restart_with_a_back_off_that_doubles(del
     assert not service.running
 
 
-async def test_after_a_healthy_while_the_back_off_begins_anew(
+async def test_after_a_healthy_period_the_backoff_starts_again(
     delays: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service_module, "_HEALTHY_S", -1.0)
@@ -138,7 +138,7 @@ async def test_a_cleanup_that_fails_is_not_started_again() -> None:
     assert runs == 1
 
 
-async def test_whoever_is_cancelled_while_stopping_is_really_cancelled() -> None:
+async def test_a_task_that_is_cancelled_while_it_stops_a_service_is_cancelled() -> None:
     began, refuses_to_end = asyncio.Event(), asyncio.Event()
 
     async def run() -> None:
@@ -163,7 +163,7 @@ async def test_whoever_is_cancelled_while_stopping_is_really_cancelled() -> None
 
 
 @pytest.mark.parametrize("how", ["stop", "end_tasks"])
-async def test_a_task_that_swallows_a_cancellation_is_asked_again(
+async def test_a_task_that_swallows_a_cancellation_is_cancelled_again(
     monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(service_module, "_CANCEL_AGAIN_S", 0.01)
@@ -177,7 +177,7 @@ async def test_a_task_that_swallows_a_cancellation_is_asked_again(
     await asyncio.gather(service.stop(), end_tasks([task]))
 
 
-async def test_whoever_is_cancelled_while_ending_tasks_waits_for_them_and_is_cancelled_then() -> None:
+async def test_a_task_that_is_cancelled_while_it_ends_others_waits_for_them_first() -> None:
     began, ending, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def run() -> None:
@@ -241,11 +241,11 @@ async def test_all_are_stopped_when_the_block_fails() -> None:
 
 
 def problem(service: Service) -> str | None:
-    """A call, so that mypy does not take one answer for the next."""
+    """A call, so that mypy does not narrow the type between two reads."""
     return service.problem
 
 
-async def test_a_service_has_a_problem_until_its_loops_go_round_and_again_when_one_stops(
+async def test_a_service_has_a_problem_until_each_loop_has_run_and_again_when_one_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scripted = Scripted(Unreachable("postgres is away"))
@@ -266,7 +266,7 @@ async def test_a_service_has_a_problem_until_its_loops_go_round_and_again_when_o
         assert re.fullmatch(r"lanes has not run for \d+ s", said), "the other said that it rests"
 
 
-async def test_a_loop_beats_for_the_service_that_it_runs_in() -> None:
+async def test_a_heartbeat_belongs_to_the_service_of_its_loop() -> None:
     began = asyncio.Event()
 
     async def part() -> None:
@@ -277,7 +277,7 @@ async def test_a_loop_beats_for_the_service_that_it_runs_in() -> None:
     async def run() -> None:
         await asyncio.create_task(part())
 
-    beat("nobody's")
+    beat("no service")
     one, other = Service("one", run), Service("other", asyncio.Event().wait)  # type: ignore[arg-type]
     async with running(one, other), asyncio.timeout(30):
         await began.wait()

@@ -41,7 +41,7 @@ def test_an_error_without_a_sqlstate_is_of_the_connection_or_of_a_value() -> Non
     assert fault_of(psycopg.DataError("date too large")) is Fault.UNREADABLE
 
 
-async def test_a_row_without_a_partition_is_no_other_check_violation(connection: Connection) -> None:
+async def test_a_row_without_a_partition_differs_from_other_check_violations(connection: Connection) -> None:
     await connection.execute("create table parted (n int check (n > 0)) partition by range (n)")
     await connection.execute("create table parted_low partition of parted for values from (0) to (10)")
     with pytest.raises(psycopg.errors.CheckViolation) as beyond:

@@ -1,4 +1,4 @@
-"""A NATS server with the permissions of deploy/nats, as the embedded one is started."""
+"""A NATS server with the permissions of deploy/nats, started as an embedded server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENCODED = "p%40ss%2F%2540%20w%3Ard"
 
 class GuardedNats(Nats):
     def _write_config(self, port: int) -> None:
-        """The embedded server's own, and the permissions as they are."""
+        """Write the configuration of an embedded server, with the permissions of deploy/nats."""
         super()._write_config(port)
         shutil.copy(CONFIG / "permissions.conf", self.data_dir)
         with self._config_path.open("a") as config:
@@ -32,13 +32,13 @@ class GuardedNats(Nats):
         return self.url.replace("nats://", f"nats://{user}:{ENCODED}@")
 
     def settings_of(self, user: str, settings: Settings) -> Settings:
-        """What the environment of a role would be, in the namespace of the example."""
+        """The settings of a role, in the namespace of the example."""
         changed = {"nats": self.url_of(user), "nats_inbox": f"_INBOX_{user}", "namespace": "tocsin"}
         return settings.model_copy(update=changed)
 
 
 def passwords() -> dict[str, str]:
-    """In quotes, or the server would read them as numbers, references or several words."""
+    """The passwords, in quotes: the server would parse them as numbers, references or words."""
     return {f"TOCSIN_{user.upper()}_PASSWORD": f'"{PASSWORD}"' for user in USERS}
 
 

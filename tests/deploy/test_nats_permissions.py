@@ -1,4 +1,4 @@
-"""Each permission of deploy/nats is tried: what is allowed works, what is not is refused by the server."""
+"""Each permission of deploy/nats: the server accepts the allowed requests and rejects others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedNats]:
 
 @asynccontextmanager
 async def connected(server: GuardedNats, user: str) -> AsyncIterator[tuple[Client, list[str]]]:
-    """A connection of that user, and what the server says that it may not do."""
+    """A connection of that user, and the permission errors that the server sends."""
     forbidden: list[str] = []
     bus = await connect_bus(
         server.settings_of(user, Settings()), "test", lambda error: forbidden.append(str(error))
@@ -44,13 +44,13 @@ async def connected(server: GuardedNats, user: str) -> AsyncIterator[tuple[Clien
         await bus.close()
 
 
-async def until_told(forbidden: list[str], count: int) -> None:
-    """The server says it apart from the request, which is only never answered."""
+async def until_rejected(forbidden: list[str], count: int) -> None:
+    """Wait for the permission errors. The server sends them apart; the request has no answer."""
 
-    async def are_told() -> bool:
+    async def are_rejected() -> bool:
         return len(forbidden) >= count
 
-    await eventually(are_told, f"the server refuses {count} times")
+    await eventually(are_rejected, f"the server rejects {count} requests")
     assert len(forbidden) == count, forbidden
 
 
@@ -60,13 +60,13 @@ async def refused(server: GuardedNats, user: str, *, publish: str = "", subscrib
             await bus.publish(publish, b"")
         else:
             await bus.subscribe(subscribe)
-        # Nobody may publish this. Refusals come in order, so this one tells that there is no other before it.
-        await bus.publish("nobody.may", b"")
+        # No user may publish this. Errors arrive in order, so any other is here by then.
+        await bus.publish("no.user", b"")
 
-        async def is_told() -> bool:
-            return any("nobody.may" in said for said in forbidden)
+        async def is_rejected() -> bool:
+            return any("no.user" in error for error in forbidden)
 
-        await eventually(is_told, "the server refuses")
+        await eventually(is_rejected, "the server rejects the request")
         return len(forbidden) > 1
 
 
@@ -81,16 +81,14 @@ async def test_only_the_publisher_writes_records(server: GuardedNats, user: str)
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_nobody_purges_or_deletes_but_the_user_kept_for_a_rebuild(
-    server: GuardedNats, user: str
-) -> None:
+async def test_only_the_user_for_rebuilds_may_purge_or_delete(server: GuardedNats, user: str) -> None:
     allowed = [subject for subject in DESTRUCTIVE if not await refused(server, user, publish=subject)]
     assert allowed == (["$JS.API.STREAM.DELETE.tocsin"] if user == "rebuild" else [])
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_nobody_hears_or_forges_the_answers_of_another(server: GuardedNats, user: str) -> None:
-    """An answer to the publisher says that its records are stored: it must not come from anybody else."""
+async def test_no_user_can_read_or_forge_the_answers_for_another(server: GuardedNats, user: str) -> None:
+    """An answer confirms to the publisher that records are stored: only the server may send it."""
     others = [other for other in USERS if other != user]
     assert all([await refused(server, user, subscribe=f"_INBOX_{other}.>") for other in others])
     assert all([await refused(server, user, publish=f"_INBOX_{other}.x") for other in USERS])
@@ -183,7 +181,7 @@ async def test_a_wrong_password_is_refused(server: GuardedNats, monkeypatch: pyt
         await connect_bus(wrong, "test")
 
 
-async def test_a_consumer_that_tries_takes_nothing_from_the_stream(server: GuardedNats) -> None:
+async def test_a_consumer_cannot_remove_messages_from_the_stream(server: GuardedNats) -> None:
     settings = server.settings_of("cdc", Settings())
     async with connected(server, "cdc") as (bus, _):
         js = bus.jetstream(timeout=5)
@@ -198,7 +196,7 @@ async def test_a_consumer_that_tries_takes_nothing_from_the_stream(server: Guard
                 await js.delete_stream("tocsin")
             with pytest.raises((NatsTimeout, asyncio.TimeoutError)):
                 await js.publish("tocsin.v1.event.caused.forged._._", b"{}", timeout=0.3)
-            await until_told(forbidden, 3)
+            await until_rejected(forbidden, 3)
     async with connected(server, "operator") as (bus, _):
         assert (await bus.jetstream(timeout=5).stream_info("tocsin")).state.messages == 1
 
@@ -208,12 +206,12 @@ async def test_a_consumer_cannot_have_a_stream_republish_into_the_records(server
         config = StreamConfig(name="evil", subjects=["evil.>"])
         with pytest.raises((NatsTimeout, asyncio.TimeoutError)):
             await bus.jetstream(timeout=0.3).add_stream(config)
-        await until_told(forbidden, 1)
+        await until_rejected(forbidden, 1)
         assert "stream.create.evil" in forbidden[0].lower()
 
 
-def test_the_server_of_the_example_takes_its_configuration(tmp_path: Path) -> None:
-    """nats.conf itself, by the server's own check."""
+def test_the_server_accepts_the_example_configuration(tmp_path: Path) -> None:
+    """Checks nats.conf with the server itself."""
     shutil.copytree(CONFIG, tmp_path / "nats")
     config = tmp_path / "nats" / "nats.conf"
     config.write_text(config.read_text().replace("/var/lib/nats", str(tmp_path / "store")))
@@ -226,15 +224,15 @@ def test_the_server_of_the_example_takes_its_configuration(tmp_path: Path) -> No
     assert checked.returncode == 0, checked.stderr
 
 
-async def test_what_is_forbidden_is_in_the_log_of_the_service(server: GuardedNats) -> None:
+async def test_a_forbidden_request_is_logged_by_the_service(server: GuardedNats) -> None:
     with capture_logs() as logs:
         bus = await connect_bus(server.settings_of("clock", Settings()), "test")
         await bus.publish("tocsin.v1.event.x", b"")
 
-        async def is_said() -> bool:
+        async def is_logged() -> bool:
             return any(line["event"].startswith("nats permission missing") for line in logs)
 
-        await eventually(is_said, "the log says so")
+        await eventually(is_logged, "the error is logged")
         await bus.close()
     (line,) = [line for line in logs if line["log_level"] == "error"]
     assert "tocsin.v1.event.x" in str(line["error"])

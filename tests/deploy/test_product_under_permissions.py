@@ -1,4 +1,4 @@
-"""The whole product with the users of deploy/nats: nothing that it does is forbidden."""
+"""The whole product with the users of deploy/nats: each service has the permissions it needs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def server(tmp_path: Path) -> Iterator[GuardedNats]:
 
 
 def as_user(server: GuardedNats, user: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The environment of a service with that user; its URL."""
+    """Set the environment of a service with that user; returns its URL."""
     monkeypatch.setenv("TOCSIN_NATS_INBOX", f"_INBOX_{user}")
     return server.url_of(user)
 
@@ -143,7 +143,7 @@ async def _consume(server: GuardedNats, settings: Settings, monkeypatch: pytest.
     await by_mark
 
 
-async def test_the_stream_is_rebuilt_by_the_user_kept_for_it(
+async def test_the_user_for_rebuilds_rebuilds_the_stream(
     server: GuardedNats, settings: Settings, connection: Connection
 ) -> None:
     own = server.settings_of("rebuild", settings)
@@ -156,7 +156,7 @@ async def test_the_stream_is_rebuilt_by_the_user_kept_for_it(
     await bus.close()
 
 
-async def test_a_consumer_without_the_streams_that_it_needs_is_told_who_can_make_them(
+async def test_missing_streams_of_a_consumer_are_reported_with_the_remedy(
     server: GuardedNats, settings: Settings, monkeypatch: pytest.MonkeyPatch, connection: Connection
 ) -> None:
     monkeypatch.setattr("tocsin.client._streams.API_TIMEOUT_S", 0.3)
@@ -173,7 +173,7 @@ async def test_a_consumer_without_the_streams_that_it_needs_is_told_who_can_make
     events = Events(namespace="tocsin")
     with pytest.raises(Unreachable, match=r"(?i)stream\.create\.tocsin-consumers-dead.*prepare` once"):
         await consume(events, see, consumer="billing", keep=KvMark(), nats=url)
-    # An inbox of another user is forbidden, and that is said as well.
+    # An inbox of another user is forbidden, and the error names it.
     monkeypatch.setenv("TOCSIN_NATS_INBOX", "_INBOX_cdc")
     with pytest.raises(Unreachable, match=r"(?i)subscription to .*_INBOX_cdc"):
         await consume(events, see, consumer="billing", keep=KvMark(), nats=url)

@@ -1,4 +1,4 @@
-"""Directories of the two kinds that matter here: short, and reachable for other accounts."""
+"""Data directories: used before, or short and accessible to other accounts."""
 
 import shutil
 import tempfile
@@ -20,7 +20,7 @@ def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def warm_path(tmp_path: Path, made_cluster: Path) -> Path:
-    """A data directory that Postgres has used before: a copy takes a tenth of the time of a first start."""
+    """A data directory that Postgres has used: a copy takes a tenth of a first start."""
     data_dir = tmp_path / "warm"
     shutil.copytree(made_cluster, data_dir / "postgres")
     return data_dir
@@ -28,7 +28,7 @@ def warm_path(tmp_path: Path, made_cluster: Path) -> Path:
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """Open to all accounts, and short enough that a socket fits below it (`tmp_path` is neither)."""
+    """A directory open to all accounts and short enough for a socket, unlike `tmp_path`."""
     with tempfile.TemporaryDirectory(prefix="t-") as name:
         path = Path(name).resolve()
         path.chmod(0o755)

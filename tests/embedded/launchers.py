@@ -1,7 +1,7 @@
-"""Launchers in other processes, and a look at what they leave behind.
+"""Launchers in other processes, and the processes that they leave behind.
 
-A `ScriptLauncher` is a fresh interpreter that can be killed. `in_a_fork` runs a function in a copy of this
-interpreter, which is how a user who cannot even reach the interpreter's files can run it.
+A `ScriptLauncher` is a new interpreter that can be killed. `in_a_fork` runs a function in a copy of
+this interpreter: a user without access to the files of the interpreter can run it that way.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ with embedded_servers(Path(sys.argv[1]), durable=False) as servers:
 
 
 class ScriptLauncher:
-    """`embedded_servers` in a process of its own; it stops when its input closes."""
+    """`embedded_servers` in its own process. It stops when its input closes."""
 
     def __init__(self, data_dir: Path) -> None:
         self._process = subprocess.Popen(
@@ -65,7 +65,7 @@ def script_launcher(data_dir: Path) -> Iterator[ScriptLauncher]:
 
 
 def in_a_fork(function: Callable[[], object]) -> int:
-    """The pid of a copy of this process that runs the function and exits with 0, or with 1 if it raised."""
+    """Run the function in a fork; returns its pid. It exits with 0, or with 1 after an error."""
     # Loaded on demand by the first connection, from a place that another user may not reach.
     "localhost".encode("idna")
     with warnings.catch_warnings():
@@ -84,7 +84,7 @@ def in_a_fork(function: Callable[[], object]) -> int:
 
 
 def users_of(data_dir: Path) -> dict[int, str]:
-    """Every process, apart from this one, that names the directory, works in it or has it open."""
+    """Each other process that names the directory, has a file there open, or runs in it."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

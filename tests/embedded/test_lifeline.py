@@ -26,7 +26,7 @@ class _Pipe:
         self.read_end, self.write_end = os.pipe()
 
     def next_line(self) -> bytes:
-        """One message, or nothing when all writers are gone."""
+        """One message; empty if all writers have ended."""
         ready, _, _ = select.select([self.read_end], [], [], _GUARD_S)
         assert ready, "the child outlived its launcher"
         return os.read(self.read_end, 100)
@@ -62,7 +62,7 @@ def test_a_child_whose_launcher_died_before_the_request_never_runs(tmp_path: Pat
     real = ctypes.CDLL(None)
 
     class LateLibrary:
-        """Asks for the death signal only once the launcher is dead, when it can no longer come."""
+        """Requests the death signal only after the death of the launcher, when it cannot come."""
 
         def __init__(self, _name: None) -> None:
             self._launcher = os.getpid()

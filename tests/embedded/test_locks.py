@@ -1,4 +1,4 @@
-"""Who holds a data directory, seen from the locks alone."""
+"""Locks on a data directory, without servers."""
 
 import fcntl
 import os
@@ -25,10 +25,10 @@ def test_the_lock_of_a_launcher_is_not_inherited(tmp_path: Path) -> None:
         child.wait()
 
 
-def test_a_copy_of_a_dead_launchers_lock_is_waited_for(
+def test_a_launcher_waits_for_a_copy_of_the_lock_of_a_dead_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy of a launcher killed between fork and exec: held by a process that is not the holder."""
+    """A launcher killed between fork and exec leaves a process with a copy of its lock."""
     ended = subprocess.Popen(["/bin/true"])
     ended.wait()
     path = tmp_path / locks.LAUNCHER_LOCK
@@ -61,7 +61,7 @@ def test_a_copy_of_a_dead_launchers_lock_is_waited_for(
 def test_the_lock_of_a_server_lasts_as_long_as_its_last_process(tmp_path: Path) -> None:
     path = tmp_path / "nats.lock"
     with server_lock(path, time.monotonic()) as fd:
-        # The first process ends at once and leaves a second one, as a killed postmaster leaves backends.
+        # The first process ends at once and leaves another, as a postmaster leaves backends.
         parent = subprocess.Popen(
             ["/bin/sh", "-c", "sleep 100 >/dev/null & echo $!"], pass_fds=(fd,), stdout=subprocess.PIPE
         )

@@ -1,4 +1,4 @@
-"""NATS alone: its port, its readiness, and errors one can act on."""
+"""NATS alone: its port, its readiness, and its errors."""
 
 import socket
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_a_remembered_port_that_is_taken_is_replaced(tmp_path: Path) -> None:
         assert _port(running) != first
 
 
-def test_a_port_lost_between_the_look_and_the_start_is_replaced(
+def test_a_port_that_is_taken_between_the_check_and_the_start_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with embedded_nats(tmp_path) as running:
@@ -63,13 +63,13 @@ def test_a_port_lost_between_the_look_and_the_start_is_replaced(
 
 
 @pytest.mark.parametrize("text", ["", "many", "-1", "0", "70000"])
-def test_a_damaged_note_of_the_port_is_ignored(tmp_path: Path, text: str) -> None:
+def test_a_damaged_port_file_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "nats.port").write_text(text)
     with embedded_nats(tmp_path) as running:
         assert running.alive
 
 
-def test_a_restart_insists_on_its_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_keeps_its_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with embedded_nats(tmp_path) as running:
         url, port = running.url, _port(running)
         running.kill()
@@ -135,7 +135,7 @@ def test_a_server_without_jetstream_is_never_ready(tmp_path: Path, monkeypatch: 
         pass
 
 
-def test_an_unusable_binary_is_an_error_one_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_binary_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "nats_binary", lambda: tmp_path / "gone")
     with pytest.raises(Unreachable, match="nats could not be started in"), embedded_nats(tmp_path / "data"):
         pass

@@ -1,4 +1,4 @@
-"""Postgres alone: creation, versions, leftovers of a crash, and errors one can act on."""
+"""Postgres alone: creation, versions, leftovers of a crash, and errors."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_durable_decides_what_reaches_the_disk(warm_path: Path, durable: bool, e
         }
 
 
-def test_settings_of_the_caller_do_not_steer_the_server(
+def test_the_environment_of_the_caller_does_not_configure_the_server(
     warm_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steering = {
@@ -52,7 +52,7 @@ def test_settings_of_the_caller_do_not_steer_the_server(
     for name, value in steering.items():
         monkeypatch.setenv(name, value)
     with embedded_postgres(warm_path, durable=False) as postgres:
-        # A client reads this one too, and would tell the server.
+        # A client reads this variable too, and would send it to the server.
         monkeypatch.delenv("PGDATESTYLE")
         with psycopg.connect(postgres.url) as connection:
             assert connection.execute("select current_user, current_database()").fetchone() == (
@@ -84,7 +84,7 @@ def test_a_version_that_no_wheel_has_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_half_made_draft_is_thrown_away(tmp_path: Path) -> None:
+def test_an_incomplete_draft_is_deleted(tmp_path: Path) -> None:
     draft = tmp_path / "postgres.draft-abc"
     (draft / "base").mkdir(parents=True)
     (draft / "PG_VERSION").write_text("18\n")
@@ -93,7 +93,7 @@ def test_a_half_made_draft_is_thrown_away(tmp_path: Path) -> None:
         assert not draft.exists()
 
 
-def test_a_pid_file_that_names_a_stranger_does_not_stop_a_start(warm_path: Path) -> None:
+def test_a_pid_file_that_names_another_process_does_not_prevent_a_start(warm_path: Path) -> None:
     stranger = subprocess.Popen(["sleep", "100"])
     try:
         with embedded_postgres(warm_path, durable=False) as postgres:
@@ -116,7 +116,7 @@ def test_a_pid_file_that_names_a_postgres_of_this_directory_is_respected(
     with embedded_postgres(warm_path, durable=False):
         pass
     cluster = warm_path / "postgres"
-    # The process table knows the real path only.
+    # The process table has only the real path.
     link = warm_path.with_name("link")
     link.symlink_to(warm_path)
     other = subprocess.Popen(["sleep", "100"], cwd=cluster)
@@ -154,7 +154,7 @@ def test_a_restart_waits_for_the_backends_of_a_killed_postmaster(
         connection.close()
 
 
-def test_the_pid_of_a_stopped_server_is_not_given(warm_path: Path) -> None:
+def test_a_stopped_server_has_no_pid(warm_path: Path) -> None:
     with embedded_postgres(warm_path, durable=False) as postgres:
         postgres.stop()
         with pytest.raises(Refused, match="postgres is not running"):
@@ -177,17 +177,17 @@ def test_a_setting_that_postgres_rejects_is_shown_with_the_log(warm_path: Path) 
 def test_a_failing_initdb_is_shown_with_the_log(
     tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _fake_binaries(short_path, monkeypatch, postgres="exit 1", initdb="echo no room on disk; exit 3")
+    _fake_binaries(short_path, monkeypatch, postgres="exit 1", initdb="echo no space on disk; exit 3")
     with pytest.raises(Unreachable) as failure, embedded_postgres(tmp_path):
         pass
     assert str(failure.value) == (
         f"postgres initdb failed (exit code 3); its log '{tmp_path / 'postgres.log'}' ends with:\n"
-        "    no room on disk"
+        "    no space on disk"
     )
     assert not (tmp_path / "postgres").exists()
 
 
-def test_a_server_that_is_never_ready_is_given_up_and_killed(
+def test_a_server_that_is_never_ready_is_killed(
     tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "postgres").mkdir()

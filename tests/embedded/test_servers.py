@@ -42,7 +42,7 @@ def _is_alive(each: EmbeddedServer) -> bool:
     return each.alive
 
 
-def test_data_survive_stop_kill_and_a_new_launcher_at_the_same_addresses(tmp_path: Path) -> None:
+def test_data_survives_stops_kills_and_new_launchers_at_the_same_addresses(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     with embedded_servers(data_dir) as servers:
         first = (servers.postgres_url, servers.nats_url)
@@ -108,7 +108,7 @@ def test_a_private_socket_directory_left_by_a_killed_launcher_is_used_again(tmp_
     with embedded_servers(data_dir, durable=False) as servers:
         assert servers.postgres_url == postgres_url
         socket_dir = Path((data_dir / "postgres.socket").read_text())
-    # Somebody else may own that name by the next start.
+    # Another process may own that name by the next start.
     socket_dir.mkdir(mode=0o755)
     try:
         with embedded_servers(data_dir, durable=False) as servers:
@@ -137,7 +137,7 @@ def test_the_same_process_cannot_launch_twice_through_a_link(tmp_path: Path) -> 
         assert servers.postgres.alive
 
 
-def test_a_server_that_fails_to_start_takes_the_other_down(tmp_path: Path) -> None:
+def test_a_server_that_fails_to_start_stops_the_other(tmp_path: Path) -> None:
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres" / "notes.txt").write_text("mine")
     with pytest.raises(Refused, match="has files that are not postgres data"), embedded_servers(tmp_path):
@@ -172,7 +172,7 @@ def test_a_control_character_in_the_path_is_refused(tmp_path: Path, name: str) -
     assert not list(tmp_path.iterdir())
 
 
-def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="cannot be used"), embedded_servers(tmp_path / "file" / "data"):
         pass

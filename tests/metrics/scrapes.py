@@ -46,7 +46,7 @@ class Samples:
 
 
 async def ask(port: int, path: str = "/metrics", method: str = "GET") -> tuple[int, str]:
-    """The status and the body."""
+    """Send a request; returns the status and the body."""
     return await raw(port, f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
 
 

@@ -97,7 +97,7 @@ async def test_beyond_ten_thousand_armed_timers_are_estimated(connection: Connec
     assert samples("tocsin_timers_armed", kind="runbook-wait") == 9_000
 
 
-async def test_the_log_lags_from_what_is_known_to_be_in_the_stream(connection: Connection) -> None:
+async def test_the_lag_of_the_log_is_counted_from_the_last_published_record(connection: Connection) -> None:
     for second in (0, 1, 2):
         await now(connection, second)
         await append_events(connection, [NewEvent(at(second), "caused", "noted")])
@@ -149,7 +149,7 @@ async def test_actions_and_workers_are_counted(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("figures_of", ["timers", "parked", "held", "alarms", "actions", "stale"])
-async def test_what_is_there_in_millions_is_found_by_an_index(
+async def test_rows_that_exist_in_millions_are_found_by_an_index(
     connection: Connection, figures_of: str
 ) -> None:
     await prepare(connection)

@@ -80,7 +80,7 @@ async def test_an_exposition_has_the_process_its_groups_and_the_database(setting
 
 
 async def test_while_postgres_is_unreachable_the_process_has_its_own_metrics(settings: Settings) -> None:
-    away = settings.model_copy(update={"postgres": "postgresql://nobody@127.0.0.1:1/none"})
+    away = settings.model_copy(update={"postgres": "postgresql://user@127.0.0.1:1/none"})
     group = Metrics()
     group.counter("tocsin_fires_total", "help").add(5)
     runs = service()
@@ -94,7 +94,7 @@ async def test_while_postgres_is_unreachable_the_process_has_its_own_metrics(set
         assert reason.count("\n") == 1
 
 
-async def test_a_postgres_that_hangs_costs_one_session_and_no_answer(
+async def test_a_postgres_that_hangs_costs_one_session_and_no_response(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.metrics.exposition._WAIT_S", 0.05)
@@ -119,7 +119,7 @@ async def test_a_postgres_that_hangs_costs_one_session_and_no_answer(
         writer.close()
 
 
-async def test_metrics_of_the_database_are_missing_when_postgres_stops_to_answer(
+async def test_metrics_of_the_database_are_missing_while_postgres_does_not_answer(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.metrics.exposition._INTERVAL_S", 0.0)

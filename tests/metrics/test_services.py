@@ -1,4 +1,4 @@
-"""Real services with their metrics, also while Postgres is gone."""
+"""Real services with their metrics, also while Postgres is down."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_a_held_timer_is_counted_until_the_watermark_passes(
         assert samples("tocsin_fires_total", kind="watchdog", outcome="fired") == 1
 
 
-async def test_while_postgres_is_gone_metrics_are_served_without_the_database(tmp_path: Path) -> None:
+async def test_while_postgres_is_down_metrics_are_served_without_the_database(tmp_path: Path) -> None:
     with embedded_nats(tmp_path / "nats") as nats:
         with embedded_postgres(tmp_path / "postgres") as postgres:
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=10.0)

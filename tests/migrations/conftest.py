@@ -26,7 +26,7 @@ async def empty(servers: Servers) -> AsyncIterator[Settings]:
 
 @pytest.fixture
 async def fresh(empty: Settings) -> AsyncIterator[Connection]:
-    """A session on it."""
+    """A session on the empty database."""
     connection = await connect(empty, "migrator")
     yield connection
     await connection.close()

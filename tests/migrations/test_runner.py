@@ -72,7 +72,7 @@ async def test_a_version_from_the_future_is_refused_by_name(fresh: Connection) -
 
 
 async def test_a_database_with_another_history_is_refused_with_the_remedy(fresh: Connection) -> None:
-    """As after an update from a build whose migrations were rewritten since."""
+    """As after an upgrade from a build with other migrations."""
     await migrate(fresh, (Migration(1, "0001_time", b"select 1"), SECOND))
     refusal = (
         f"database '{fresh.info.dbname}' has migration '0001_time' where this version of tocsin has "
@@ -124,7 +124,7 @@ async def test_a_service_refuses_a_newer_database(connection: Connection) -> Non
 async def test_a_second_migrator_waits_longer_than_its_lock_timeout_and_finds_nothing_to_do(
     empty: Settings, fresh: Connection
 ) -> None:
-    """The first one holds the lock for longer than the second one's session would wait for any other lock."""
+    """The first holds the lock for longer than the lock timeout of the second."""
     slow = Migration(1, "0001_slow", b"select pg_sleep(1.5)")
     second = await connect(empty, "second")
     await second.execute("set lock_timeout = '100ms'")

@@ -13,7 +13,7 @@ SINGLE_ROWS = ("log_head", "cdc_report", "pipeline_report", "prune_report")
 
 
 async def contents(connection: Connection) -> list[list[dict[str, Any]]]:
-    """What a description leaves out: the partitions, and the rows that a new database has."""
+    """The partitions and the rows of a new database, which the description leaves out."""
     partitions = await all_rows(
         connection,
         "select relname, pg_get_expr(relpartbound, oid) as bound, relacl::text as rights,"
@@ -44,7 +44,7 @@ async def test_running_the_committed_schema_gives_what_the_migrations_make(
     assert await migrate(fresh) == []
 
 
-async def test_a_changed_schema_is_noticed(connection: Connection) -> None:
+async def test_a_changed_schema_is_detected(connection: Connection) -> None:
     before = await describe(connection)
     for change in (
         "alter table tocsin.timer add column extra text",

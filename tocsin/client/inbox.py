@@ -51,7 +51,7 @@ async def make_inbox(connection: Connection) -> None:
 
 
 class _AlreadyHandled(Exception):
-    """Undoes a claim. psycopg's own Rollback would pass silently if its connection is gone."""
+    """Undoes a claim. `Rollback` of psycopg raises no error if its connection is lost."""
 
 
 class Inbox:
