@@ -1,4 +1,4 @@
-"""Whether a clock keeps its lease while it catches up after an outage.
+"""Checks whether a clock keeps its lease while it catches up after an outage.
 
 The outage takes one hour, with 100,000 cron schedules.
 

@@ -38,7 +38,7 @@ T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 @dataclass
 class Live:
-    """A publisher with what it needs, driven by the test."""
+    """A publisher with its sessions, driven by the test."""
 
     publisher: Publisher
     bus: Client
@@ -54,7 +54,7 @@ class Live:
         await self.publisher.resume(self.js, self.reader)
 
     async def drain(self) -> None:
-        """Until all is published and acknowledged, as the service does it."""
+        """Publish until all is acknowledged, as the service does it."""
         while True:
             try:
                 if not await self.step():
@@ -70,9 +70,9 @@ async def live(settings: Settings, chain_type: type[Chain] = Chain) -> AsyncIter
     bus = await connect_bus(settings, "test publisher")
     try:
         chain = await chain_type.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
-        one = Live(Publisher(settings), bus, bus.jetstream(timeout=10), chain, LogReader(connection))
-        await one.resume()
-        yield one
+        publisher = Live(Publisher(settings), bus, bus.jetstream(timeout=10), chain, LogReader(connection))
+        await publisher.resume()
+        yield publisher
     finally:
         await bus.close()
         await connection.close()
@@ -84,7 +84,7 @@ async def publish_all(settings: Settings) -> None:
 
 
 async def publish_all_but(settings: Settings, connection: Connection, *lost: int) -> None:
-    """A stream that has lost messages, although it denies deleting them."""
+    """Publish the log to a stream that then loses messages, although its configuration denies it."""
     bus = await connect_bus(settings, "test")
     js = bus.jetstream()
     await js.add_stream(replace(record_stream_config(settings), deny_delete=False))
@@ -97,20 +97,20 @@ async def publish_all_but(settings: Settings, connection: Connection, *lost: int
 
 
 async def forget_after(connection: Connection, seq: int) -> None:
-    """As a restore from a backup of that moment."""
+    """Remove later records, as a restore from a backup of that moment does."""
     for table in ("event", "action_step", "datapoint_calculated"):
         await connection.execute(f"delete from tocsin.{table} where seq > {seq}")
     await connection.execute("delete from tocsin.log_commit where last_seq > %s", (seq,))
 
 
 async def bodies(settings: Settings, first: int = 1) -> list[dict[str, Any]]:
-    """What the stream has from a sequence on."""
+    """The bodies of the stream from a sequence on."""
     count = await last_sequence(settings) - first + 1
     return [json.loads(message.data) for message in await read_stream(settings, count, after=first - 1)]
 
 
 async def append(connection: Connection, count: int, **fields: Any) -> int:
-    """The last seq."""
+    """Append events and return the last seq."""
     return await append_events(
         connection, [NewEvent(T0, "caused", "noted", {"n": n}, **fields) for n in range(count)]
     )
@@ -125,7 +125,7 @@ async def append_steps(connection: Connection, count: int, result: str = "{}") -
 
 
 async def write(settings: Settings, seed: int, transactions: int, stop: asyncio.Event | None = None) -> int:
-    """A writer of events and steps that rolls back a fifth of its transactions; how many it committed."""
+    """Write events and steps, and roll back a fifth of the transactions; the number of committed records."""
     chance = random.Random(seed)
     connection = await connect(patient(settings), f"test writer {seed}")
     try:
@@ -140,9 +140,9 @@ async def write(settings: Settings, seed: int, transactions: int, stop: asyncio.
 
 
 async def write_some(connection: Connection, chance: random.Random, writer: int, number: int) -> int:
-    """One transaction; how many records it committed."""
+    """Write one transaction; the number of committed records."""
     count = chance.randint(1, 5)
-    is_kept = chance.random() > 0.2
+    is_committed = chance.random() > 0.2
     async with connection.transaction():
         if chance.random() < 0.7:
             payload = {"writer": writer, "number": number, "text": "é" * chance.randint(0, 300)}
@@ -152,9 +152,9 @@ async def write_some(connection: Connection, chance: random.Random, writer: int,
             )
         else:
             await append_steps(connection, count, json.dumps({"writer": writer}))
-        if not is_kept:
+        if not is_committed:
             raise Rollback
-    return count if is_kept else 0
+    return count if is_committed else 0
 
 
 async def head(connection: Connection) -> int:
@@ -162,7 +162,7 @@ async def head(connection: Connection) -> int:
 
 
 async def last_sequence(settings: Settings) -> int:
-    """-1 as long as there is no stream."""
+    """The last sequence of the stream; -1 if there is no stream."""
     bus = await connect_bus(settings, "test")
     try:
         return int((await bus.jetstream().stream_info(settings.stream)).state.last_seq)
@@ -175,10 +175,10 @@ async def last_sequence(settings: Settings) -> int:
 async def published(settings: Settings, connection: Connection, within: float = 60.0) -> list[StoredMessage]:
     """The whole stream, once it has reached the head of the log, compared with the tables."""
 
-    async def is_there() -> bool:
+    async def is_published() -> bool:
         return await last_sequence(settings) == await head(connection)
 
-    await eventually(is_there, "the stream reaches the head of the log", within)
+    await eventually(is_published, "the stream reaches the head of the log", within)
     rows = await log(connection)
     stored = await read_stream(settings, len(rows), after=rows[0]["seq"] - 1 if rows else 0)
     assert [message.seq for message in stored] == [row["seq"] for row in rows]
@@ -190,7 +190,7 @@ async def published(settings: Settings, connection: Connection, within: float = 
 
 @dataclass(frozen=True)
 class Difference:
-    """Between the stream and the log."""
+    """The differences between the stream and the log."""
 
     lost: int = 0
     duplicated: int = 0

@@ -9,12 +9,12 @@ from asyncio.subprocess import PIPE, Process
 
 from tocsin.core.settings import Settings
 
-_GIVEN = {"postgres", "nats", "namespace", "cdc_chunk", "cdc_in_flight", "stream_replicas"}
+_PASSED_ON = {"postgres", "nats", "namespace", "cdc_chunk", "cdc_in_flight", "stream_replicas"}
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    given = settings.model_dump(include=_GIVEN)
-    return {**os.environ, **{f"TOCSIN_{name.upper()}": str(value) for name, value in given.items()}}
+    values = settings.model_dump(include=_PASSED_ON)
+    return {**os.environ, **{f"TOCSIN_{name.upper()}": str(value) for name, value in values.items()}}
 
 
 async def start(settings: Settings, stdout: int = PIPE, stderr: int | None = None) -> Process:

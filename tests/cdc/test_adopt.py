@@ -57,7 +57,7 @@ async def ids(connection: Connection) -> dict[int, str]:
 
 
 async def assert_whole(settings: Settings, connection: Connection) -> list[dict[str, Any]]:
-    """The publisher goes on by itself; every record of the log is at its place, and nothing is left to adopt."""
+    """Check that the publisher continues, that stream and log are equal, and that no loss is left."""
     await publish_all(settings)
     found = await bodies(settings)
     assert [body.get("seq", seq) for seq, body in enumerate(found, 1)] == list(range(1, len(found) + 1))
@@ -150,7 +150,7 @@ async def test_rules_applied_since_the_restore_are_in_force_from_the_new_seq_of_
     await append(connection, 1)
     await put(connection, action("tell", "other"))
     assert await versions(connection) == [("action", "tell", 1, 1, 3), ("action", "tell", 2, 3, None)]
-    # Where the data lane stood at two applies, the one as far from the other as everything moves.
+    # Cutovers of the data lane at applies that are as far apart as the records are moved.
     for rules_seq in (1, 3, 6):
         await connection.execute(
             "insert into tocsin.rule_cutover values ('data', 0, %s, 77, null)", (rules_seq,)
@@ -227,7 +227,7 @@ async def test_a_second_loss_does_not_touch_the_first(settings: Settings, connec
     await adopt_now(settings, connection)
     await append(connection, 3)
     await publish_all(settings)
-    # Restored to the moment of the first adoption: its gap is the last thing that the log knows.
+    # Restored to the moment of the first adoption: its gap is the last entry of the log.
     await forget_after(connection, 4)
     await append(connection, 2)
     assert (await adopt_now(settings, connection))[0] == Loss(7, 10, in_stream=True, to_move=2)
@@ -345,7 +345,7 @@ async def test_log_and_stream_are_compared_in_the_range_that_both_have(
         await publisher.drain()
         config = (await publisher.js.stream_info(settings.stream)).config
         await publisher.js.delete_stream(settings.stream)
-        # What is left of a stream when everything in it has expired: a last sequence.
+        # A stream whose messages have all expired keeps its last sequence.
         config.first_seq = 11
         await publisher.js.add_stream(config)
     await forget_after(connection, 6)

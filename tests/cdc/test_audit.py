@@ -44,7 +44,7 @@ from tocsin.core.settings import Settings
 
 
 class Chosen(random.Random):
-    """A sample of the test's choice."""
+    """A random source whose sample the test chooses."""
 
     def __init__(self, *seqs: int) -> None:
         super().__init__(0)
@@ -209,7 +209,7 @@ async def test_a_stream_ahead_and_a_hole_ahead_are_found_without_the_publisher(
     await publish_all(settings)
     await forget_after(connection, 4)
     assert str(await audit(1)).startswith("diverged the stream")
-    # The event that tells of it has the seq that the stream gave away: numbers alone look sound again.
+    # The event about it takes the seq that the stream has already used, so the numbers agree again.
     assert await head(connection) == 5
     assert str(await audit(5)).startswith("record-differs at 5, the log has")
     await append(connection, 3)

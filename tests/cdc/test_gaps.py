@@ -59,7 +59,7 @@ async def test_partitions_dropped_before_they_were_published_are_recorded_and_sk
         "from_seq": 6,
         "until_seq": 19,
     }
-    # Said as an event and in the audit, once.
+    # One event and one audit row.
     (gap_event,) = [body for body in found if body["type"] == "log-gap-recorded"]
     assert (gap_event["origin"], gap_event["data"]["from"], gap_event["data"]["until"]) == ("derived", 6, 19)
     (actor,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
@@ -85,7 +85,7 @@ async def test_an_accepted_hole_is_filled_with_tombstones_of_the_same_ids_each_t
 ) -> None:
     small = smaller(settings, cdc_chunk=7, cdc_in_flight=20)
     await append(connection, 5)
-    # As adopting a stream leaves it: the log jumps over a long range.
+    # As after an adopt: the log has a long gap.
     await connection.execute("update tocsin.log_head set floor = 105")
     await append(connection, 5)
     async with live(small) as publisher:

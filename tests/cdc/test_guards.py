@@ -111,7 +111,7 @@ async def as_role(settings: Settings, role: str) -> Connection:
 
 
 async def drop_roles(settings: Settings) -> None:
-    """They belong to the server, not to the database."""
+    """Drop the roles, because they belong to the server and not to the database."""
     superuser = await as_role(settings, "postgres")
     await superuser.execute("drop owned by tocsin_service, tocsin_reader")
     await superuser.execute("drop role tocsin_service, tocsin_reader")
@@ -137,7 +137,7 @@ async def test_a_role_with_every_right_on_every_table_cannot_write_the_log(
     await append(connection, 2)
     before = await contents(connection)
     stranger = await as_role(settings, "stranger")
-    # Also when it pretends to be a function of ours.
+    # Also with the search_path of the functions of Tocsin.
     for path in ("public", "tocsin, pg_temp"):
         await stranger.execute(f"set search_path = {path}".encode())
         for attempt in attempts():
@@ -190,43 +190,43 @@ async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_giv
 ) -> None:
     schema_owner = await connect(patient(owned), "owner")
     await schema_owner.execute(ROLES.read_bytes())
-    given = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
+    as_service = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
     service = await as_role(owned, "tocsin_service")
     try:
         await put(service, action("tell"))
         actor = Actor("ann", "test", await database_now(service))
         await put_schedule(service, ScheduleSpec("beat", {"every": "1s"}, action="tell"), actor)
         async with running(
-            Service("clock", Clock(given).run),
-            Service("cdc", Publisher(given).run),
-            Service("worker", Worker(given).run),
+            Service("clock", Clock(as_service).run),
+            Service("cdc", Publisher(as_service).run),
+            Service("worker", Worker(as_service).run),
         ):
 
             async def has_acted() -> bool:
                 return bool(await all_rows(service, "select 1 from tocsin.action where state = 'completed'"))
 
             await eventually(has_acted, "a fire has led to an action", within=60)
-            await send("plant", "a", 1, settings=given)
+            await send("plant", "a", 1, settings=as_service)
 
             async def is_stored() -> bool:
                 return bool(await all_rows(service, "select 1 from tocsin.datapoint"))
 
             await eventually(is_stored, "a datapoint is stored", within=60)
-        await publish_all(given)
-        await published(given, service)
+        await publish_all(as_service)
+        await published(as_service, service)
         await append(service, 4)
-        await publish_all(given)
+        await publish_all(as_service)
         superuser = await as_role(owned, "postgres")
         await forget_after(superuser, 3)
         await superuser.close()
-        bus = await connect_bus(given, "test")
-        loss = await find_loss(bus.jetstream(), given, LogReader(service))
+        bus = await connect_bus(as_service, "test")
+        loss = await find_loss(bus.jetstream(), as_service, LogReader(service))
         await bus.close()
         assert loss is not None
         assert loss.first == 4
-        await adopt(LogReader(service), given, loss, Actor("ann", "test", T0))
-        await publish_all(given)
-        # What services make by themselves as time goes on.
+        await adopt(LogReader(service), as_service, loss, Actor("ann", "test", T0))
+        await publish_all(as_service)
+        # Partitions that services create as time passes.
         await service.execute(
             "select tocsin.extend_log(5), tocsin.extend_datapoints('2026-01-01', '2026-01-02')"
         )
@@ -255,7 +255,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports
             await set_now_to_end(session)
         done = await prune(service, owned)
         assert (done.tables, done.rows) == ([], {"action_limit": 1})
-        assert {one.why for one in done.left} == {
+        assert {table.why for table in done.left} == {
             "only the owner of the schema can drop it: run `tocsin prune` with that role"
         }
         assert len((await prune(schema_owner, owned)).tables) == 6

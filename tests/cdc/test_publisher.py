@@ -114,7 +114,7 @@ async def test_polling_suffices_when_notifications_are_lost(
 
 
 class Watching(Chain):
-    """Counts what is unacknowledged at every send."""
+    """Counts the unacknowledged records at every send."""
 
     outstanding = 0
     most = 0

@@ -35,7 +35,7 @@ async def test_a_second_publisher_is_refused_and_resumes_behind_the_first(
             await second.step()
         await second.resume()
         assert second.publisher.position == 10
-        # What else was in flight is forgotten with the chain.
+        # The chain is dropped with the other chunks in flight.
         assert not await second.step()
     await published(settings, connection)
 
@@ -47,12 +47,12 @@ async def test_publishers_that_take_turns_break_each_others_chain_and_lose_nothi
     async with live(small) as first, live(small) as second:
         for turn in range(30):
             await append(connection, 2)
-            one = (first, second)[turn % 2]
+            publisher = (first, second)[turn % 2]
             try:
-                await one.step()
+                await publisher.step()
             except ChainBroken:
-                one.broken += 1
-                await one.resume()
+                publisher.broken += 1
+                await publisher.resume()
         await first.drain()
         await second.drain()
         assert first.broken + second.broken > 0
@@ -63,10 +63,10 @@ async def test_two_publishers_at_once_need_no_election(settings: Settings, conne
     small = smaller(settings, cdc_chunk=7, cdc_in_flight=50)
     written = asyncio.Event()
 
-    async def publish(one: Live) -> None:
+    async def publish(publisher: Live) -> None:
         while not written.is_set():
-            await one.drain()
-        await one.drain()
+            await publisher.drain()
+        await publisher.drain()
 
     async with live(small) as first, live(small) as second:
         publishing = asyncio.gather(publish(first), publish(second))
@@ -117,7 +117,7 @@ async def test_a_publisher_that_resumes_beside_another_reports_no_difference(
     async with live(settings) as first, live(settings) as second:
 
         async def look_late(*arguments: Any) -> int:
-            # Between two looks of the one that resumes, the other publishes what was just committed.
+            # Between two reads of the publisher that resumes, the other one publishes a new commit.
             await append(connection, 1)
             await first.drain()
             return await ensure_stream(*arguments)

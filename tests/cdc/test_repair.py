@@ -272,7 +272,7 @@ async def test_a_record_that_cannot_be_read_becomes_a_tombstone_and_the_log_cont
     await connection.execute("update tocsin.event set ts = 'infinity' where seq in (4, 9)")
     async with live(settings) as publisher:
         stored = await drain_until_idle(publisher)
-        # The next leader finds its place behind a tombstone as behind any record.
+        # The next leader resumes after a tombstone as after any record.
         await publisher.resume()
     kinds = ["tombstone" if "record-unsendable" in text else "event" for text in stored]
     assert kinds == ["event"] * 3 + ["tombstone"] + ["event"] * 4 + ["tombstone"]

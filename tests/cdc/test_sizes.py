@@ -61,15 +61,15 @@ async def test_the_largest_record_makes_an_envelope_of_at_most_256_kb_and_arrive
 async def test_a_record_that_is_too_large_is_refused_when_it_is_appended(
     connection: Connection, changed: dict[str, object]
 ) -> None:
-    given = {"ts": T0, "origin": "caused", "type": "noted", **changed}
+    fields = {"ts": T0, "origin": "caused", "type": "noted", **changed}
     with pytest.raises(psycopg.errors.CheckViolation):
-        await append_events(connection, [NewEvent(**given)])  # type: ignore[arg-type]
+        await append_events(connection, [NewEvent(**fields)])  # type: ignore[arg-type]
 
 
 async def test_a_body_of_more_than_a_megabyte_becomes_a_tombstone(
     settings: Settings, connection: Connection
 ) -> None:
-    """As if a later migration had forgotten the check."""
+    """The check of the table is dropped first, as if a later migration had omitted it."""
     for table in ("event", "event_0", "event_1000000", "event_2000000"):
         await connection.execute(f"alter table tocsin.{table} drop constraint if exists event_payload_check")
     await append(connection, 1)

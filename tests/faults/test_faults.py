@@ -23,9 +23,9 @@ SEED = int(os.environ.get("TOCSIN_FAULT_SEED", "20260302"))
 def folder() -> Iterator[Path]:
     """A folder in memory if there is one: servers that are killed and restarted read and write a lot."""
     memory = Path("/dev/shm")
-    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="tocsin-", dir=place) as made:
-        yield Path(made)
+    parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="tocsin-", dir=parent) as path:
+        yield Path(path)
 
 
 @pytest.mark.timeout(600)

@@ -1,7 +1,7 @@
 """A model of schedules in plain arithmetic, for the state machine: it shares no code with the product.
 
-A recurrence is a start and a step, a decision is a list that is cut in two, and a promise is what one generation has to
-account for.
+A recurrence is a start and a step. A decision cuts a list of occurrences in two: missed and fired.
+A promise is the set of occurrences that one generation has to record.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Rhythm:
         return None if self.end is not None and found > self.end else found
 
     def between(self, first: datetime, last: datetime) -> list[datetime]:
-        """Those in [first, last]; `first` is one of them."""
-        found: list[datetime] = []
-        one: datetime | None = first
-        while one is not None and one <= last:
-            found.append(one)
-            one = self.after(one)
-        return found
+        """The occurrences in [first, last]; `first` is one of them."""
+        occurrences: list[datetime] = []
+        occurrence: datetime | None = first
+        while occurrence is not None and occurrence <= last:
+            occurrences.append(occurrence)
+            occurrence = self.after(occurrence)
+        return occurrences
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Record:
 
 @dataclass
 class Promise:
-    """The occurrences that one generation has to account for: after `after`, up to `done`."""
+    """The occurrences that one generation has to record: after `after`, up to `done`."""
 
     rhythm: Rhythm
     after: datetime
@@ -125,7 +125,7 @@ class Modelled:
         return self.next_at is not None and self.next_at <= now
 
     def settle(self, now: datetime) -> None:
-        """One turn of a due tick."""
+        """Fire a due tick once."""
         own = self.next_at
         assert own is not None
         policy, following = self.wanted.policy, self.rhythm.after(own)
@@ -135,20 +135,20 @@ class Modelled:
         fires, missed = [own], []
         if now - own > grace:
             due = self.rhythm.between(own, now)
-            fires = [one for one in due if policy.window is None or one >= now - policy.window]
-            kept = {"none": 0, "latest": 1, "all": policy.max_catch_up}[policy.catch_up]
-            fires = fires[max(0, len(fires) - kept) :] if kept else []
-            missed = [one for one in due if one not in fires]
+            fires = [at for at in due if policy.window is None or at >= now - policy.window]
+            most = {"none": 0, "latest": 1, "all": policy.max_catch_up}[policy.catch_up]
+            fires = fires[max(0, len(fires) - most) :] if most else []
+            missed = [at for at in due if at not in fires]
         if missed:
             self.records.append(Record("missed", missed[0], missed[-1], len(missed)))
-        self.records += [Record("fired", one, one) for one in fires]
+        self.records += [Record("fired", at, at) for at in fires]
         self.done = self.promises[-1].done = max(fires + missed)
         self.next_at = self.rhythm.after(self.done)
         if self.next_at is None:
             self.status = "fired" if self.wanted.shape == "once" and not missed else "ended"
 
     def change(self, wanted: Wanted, rhythm: Rhythm, status: str, now: datetime) -> bool:
-        """A new generation; false if it is refused because it would never fire again."""
+        """Begin a new generation; false if it is refused because it would never fire again."""
         next_at = None
         after = now if self.done is None else max(now, self.done)
         if status == "active":
@@ -171,8 +171,8 @@ def as_record(event: dict[str, Any]) -> Record:
 
 
 def assert_each_once(promises: list[Promise], records: list[Record]) -> None:
-    """From the records alone: no occurrence is in two of them, none is in none, and none is made up."""
-    settled = Counter(one for promise in promises for one in promise.settled())
-    ends = Counter(one for one in settled for record in records if record.first <= one <= record.last)
+    """Check that each occurrence is in exactly one record, and that no record has another one."""
+    settled = Counter(at for promise in promises for at in promise.settled())
+    ends = Counter(at for at in settled for record in records if record.first <= at <= record.last)
     assert settled == ends
     assert sum(record.count for record in records) == settled.total()

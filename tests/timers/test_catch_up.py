@@ -205,8 +205,10 @@ def test_every_occurrence_up_to_now_is_in_exactly_one_of_fires_and_missed(
     decision = decide(recurrence, policy, own.at, now)
 
     settled = [
-        one.at
-        for one in recurrence.occurrences(own.at - timedelta(microseconds=1), decision.done_until, 9999)
+        occurrence.at
+        for occurrence in recurrence.occurrences(
+            own.at - timedelta(microseconds=1), decision.done_until, 9999
+        )
     ]
     fired = times(decision)
     not_fired = [at for at in settled if at not in fired]
@@ -214,7 +216,7 @@ def test_every_occurrence_up_to_now_is_in_exactly_one_of_fires_and_missed(
     assert set(fired) <= set(settled)
     assert fired == sorted(set(fired))
     assert missed(decision) == ((len(not_fired), not_fired[0], not_fired[-1]) if not_fired else None)
-    # What was missed lies before what fired, so one record can tell it by its first and last.
+    # Missed occurrences lie before fired ones, so that one record can name their first and last.
     assert not fired or not not_fired or not_fired[-1] < fired[0]
     assert following(decision) == recurrence.next_after(decision.done_until)
     assert decision.done_until <= now - spread

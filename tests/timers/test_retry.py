@@ -102,7 +102,7 @@ async def test_a_tick_is_found_by_the_name_of_its_schedule_unless_several_have_t
     with pytest.raises(Refused) as refused:
         await retry_timer(connection, "schedule-tick", "beat", "", ACTOR)
     assert str(refused.value).startswith("several schedules are called 'beat': give the ref of one: ")
-    assert all(f"{one} (owner " in str(refused.value) for one in ids)
+    assert all(f"{ref} (owner " in str(refused.value) for ref in ids)
     await retry_timer(connection, "schedule-tick", ids[0], "", ACTOR)
     await arm_plain(connection, "watchdog", at(5), ref=ids[1])
     with pytest.raises(Refused, match="there is no watchdog 'beat'"):

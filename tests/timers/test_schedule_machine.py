@@ -72,7 +72,7 @@ class Instance:
         return self._runner.run(work)
 
     async def open_session(self, name: str) -> Connection:
-        """Patient, so that a slow machine decides nothing."""
+        """Open a session with long timeouts, so that a slow machine does not change the result."""
         connection = await connect(self._settings, name)
         await connection.execute("set lock_timeout = '60s'")
         await connection.execute("set idle_in_transaction_session_timeout = 0")
@@ -177,7 +177,7 @@ class Schedules(RuleBasedStateMachine):
         )
         self.first_seq = heads[0]["head"] + 1
         self.leader = Leader(self.instance)
-        # From the start there is something to fire, to miss and to disturb.
+        # Every example has schedules from its first step.
         self.put_wanted("a", Wanted("every 10s", self.now, policy, 0))
         self.put_wanted("b", Wanted(shape, self.now + 45 * SECOND, policy, 0))
 
@@ -185,7 +185,8 @@ class Schedules(RuleBasedStateMachine):
 
     @rule(name=NAMES, shape=SHAPES, policy=POLICIES, tag=st.integers(0, 1), seconds=st.integers(-20, 120))
     def put(self, name: str, shape: str, policy: Policy, tag: int, seconds: int) -> None:
-        # A one-shot of the past is refused in the end; an interval that ends before it begins is no recurrence at all.
+        # A one-shot in the past is refused by the edit. An interval that ends before it begins cannot
+        # be parsed, so it is not tried.
         seconds = max(seconds, 0) if shape == "ending" else seconds
         self.put_wanted(name, Wanted(shape, self.now + seconds * SECOND, policy, tag))
 
@@ -205,7 +206,7 @@ class Schedules(RuleBasedStateMachine):
             grace=policy.grace,
             max_catch_up=policy.max_catch_up,
         )
-        self.acted(put_schedule(self.instance.connection, spec, self.actor), self.model_put(name, wanted))
+        self.edit(put_schedule(self.instance.connection, spec, self.actor), self.model_put(name, wanted))
 
     def model_put(self, name: str, wanted: Wanted) -> str | None:
         row = self.model.get(name)
@@ -225,18 +226,18 @@ class Schedules(RuleBasedStateMachine):
     @rule(name=NAMES)
     def pause(self, name: str) -> None:
         work = pause_schedule(self.instance.connection, self.owner, name, self.actor)
-        self.acted(work, self.model_status(name, "paused", {"active"}, {"paused"}))
+        self.edit(work, self.model_status(name, "paused", {"active"}, {"paused"}))
 
     @rule(name=NAMES)
     def resume(self, name: str) -> None:
         work = resume_schedule(self.instance.connection, self.owner, name, self.actor)
-        self.acted(work, self.model_status(name, "active", {"paused"}, {"active"}))
+        self.edit(work, self.model_status(name, "active", {"paused"}, {"active"}))
 
     @rule(name=NAMES)
     def cancel(self, name: str) -> None:
         work = cancel_schedule(self.instance.connection, self.owner, name, self.actor)
         finished = {"fired", "ended", "cancelled"}
-        self.acted(work, self.model_status(name, "cancelled", {"active", "paused"}, finished))
+        self.edit(work, self.model_status(name, "cancelled", {"active", "paused"}, finished))
 
     def model_status(self, name: str, to: str, changed: set[str], unchanged: set[str]) -> str | None:
         row = self.model.get(name)
@@ -246,8 +247,8 @@ class Schedules(RuleBasedStateMachine):
             return "unchanged"
         return "changed" if row.change(row.wanted, row.rhythm, to, self.now) else None
 
-    def acted(self, work: Coroutine[Any, Any, PutResult], expected: str | None) -> None:
-        """`expected` is the outcome; None says that it is refused."""
+    def edit(self, work: Coroutine[Any, Any, PutResult], expected: str | None) -> None:
+        """Run an edit. `expected` is its outcome, or None if it must be refused."""
         try:
             outcome: str | None = self.instance.run(work).outcome
         except Refused:
@@ -289,7 +290,7 @@ class Schedules(RuleBasedStateMachine):
         due = self.due()
         committed = self.leader.crashes(point, self.now)
         self.leader = None
-        # Nothing due, nothing locked or appended: such a batch passes the point by.
+        # A batch without due timers locks and appends nothing, so it does not reach the point.
         assert committed == (point == "committed" or not due)
         if committed:
             for row in due:
@@ -297,7 +298,10 @@ class Schedules(RuleBasedStateMachine):
 
     @rule(ended=st.booleans(), by=HALF_SECONDS)
     def take_over(self, ended: bool, by: timedelta) -> None:
-        """With the old leader's session ended, or, by a pooler's fault, with the epoch as the only fence."""
+        """Begin a new term.
+
+        The session of the old leader is ended. Otherwise, as with a pooler, only the epoch fences it.
+        """
         self.now += by
         old = self.leader
         if not ended:
@@ -311,10 +315,10 @@ class Schedules(RuleBasedStateMachine):
     @precondition(lambda self: self.leader is not None)
     @rule(by=HALF_SECONDS, name=KNOWN, shape=SHAPES)
     def the_databases_clock_goes_back_before_an_edit(self, by: timedelta, name: str, shape: str) -> None:
-        """What the edit promises may lie before what is done already, and must not be done again."""
+        """The next occurrence of the edit may lie before one that is done, which must not fire again."""
         assert self.leader is not None
         self.now -= by
-        # As the service does with every look, fifty times a second.
+        # The service does this at every scan, fifty times a second.
         self.leader.term.rescan_recent(self.now)
         before = self.model[name].wanted
         self.put_wanted(name, Wanted(shape, self.now + 20 * SECOND, before.policy, 1 - before.tag))
@@ -387,7 +391,7 @@ def test_every_occurrence_ends_exactly_once_in_any_sequence_of_steps(settings: S
                 derandomize=True,
                 database=None,
                 suppress_health_check=list(HealthCheck),
-                # Shrinking on a real database takes longer than the test may; the example is the same in every run.
+                # No shrinking: it takes too long on a real database, and every run has the same examples.
                 phases=[Phase.generate],
             ),
         )

@@ -76,7 +76,7 @@ async def test_an_edit_that_waited_for_a_fire_starts_after_its_occurrence(
     await overtaken(connection, editor, watch, edit)
     held.go_on.set()
     assert (await fire).fires == 1
-    # The edit was asked for at second 1 and read second 10 as the next one; by now that is done.
+    # The edit began at second 1 and read second 10 as the next occurrence, which is done by now.
     assert (await edit).next_at == T0 + 20 * SECOND
     assert [event["ts"] for event in await events(connection)] == [DUE]
 

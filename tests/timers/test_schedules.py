@@ -83,7 +83,7 @@ async def test_an_edit_creates_a_generation_and_returns_the_differences(connecti
     await put_schedule(connection, BEAT, actor())
     changed = await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(13 * SECOND, "bob"))
     assert (changed.outcome, changed.generation, changed.differences) == ("changed", 2, ("payload",))
-    # The anchor is kept: the beat stays where it was. The occurrence that was due at 10 s is not fired late.
+    # The anchor is kept, so the occurrences do not move. The occurrence that was due at 10 s is not fired late.
     assert changed.next_at == T0 + 20 * SECOND
     (tick,) = await ticks(connection)
     assert (tick["generation"], tick["nominal_at"]) == (2, T0 + 20 * SECOND)

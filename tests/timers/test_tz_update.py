@@ -25,7 +25,7 @@ HOUR = timedelta(hours=1)
 
 
 async def pretend_the_zone_was_an_hour_ahead(connection: Connection) -> None:
-    """What an older tz database would have left behind: ticks an hour early."""
+    """Move ticks an hour back, as an older tz database would have computed them."""
     await connection.execute(
         "update tocsin.timer set fire_at = fire_at - interval '1 hour', nominal_at = nominal_at - interval '1 hour'"
     )

@@ -147,24 +147,24 @@ class Window:
 
 def changes(zone: str, years: tuple[int, int] = YEARS) -> Iterator[datetime]:
     """The first UTC minute of each new offset."""
-    place = ZoneInfo(zone)
+    tz = ZoneInfo(zone)
     instant = datetime(years[0], 1, 1, tzinfo=UTC)
     while instant.year <= years[1]:
         later = instant + timedelta(hours=6)
-        if instant.astimezone(place).utcoffset() != later.astimezone(place).utcoffset():
+        if instant.astimezone(tz).utcoffset() != later.astimezone(tz).utcoffset():
             probe = instant
-            while probe.astimezone(place).utcoffset() == instant.astimezone(place).utcoffset():
+            while probe.astimezone(tz).utcoffset() == instant.astimezone(tz).utcoffset():
                 probe += _MINUTE
             yield probe
         instant = later
 
 
 def window(zone: str, around: datetime) -> Window:
-    place = ZoneInfo(zone)
+    tz = ZoneInfo(zone)
     start, end = around - _MARGIN, around + _MARGIN
     count = (end - start) // _MINUTE
     instants = [start + number * _MINUTE for number in range(1, count + 1)]
-    minutes = [(instant, instant.astimezone(place).replace(tzinfo=None, fold=0)) for instant in instants]
+    minutes = [(instant, instant.astimezone(tz).replace(tzinfo=None, fold=0)) for instant in instants]
     by_wall: dict[datetime, list[datetime]] = {}
     for instant, wall in minutes:
         by_wall.setdefault(wall, []).append(instant)

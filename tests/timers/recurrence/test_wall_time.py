@@ -127,11 +127,11 @@ def test_a_sparse_interval_like_job_crosses_many_transitions() -> None:
 
 
 def test_resolve_distinguishes_plain_times_folds_and_gaps() -> None:
-    place = zone(NEW_YORK)
-    assert resolve(datetime(2026, 7, 1, 12), place).first == datetime(2026, 7, 1, 16, tzinfo=UTC)
-    folded = resolve(datetime(2026, 11, 1, 1, 30), place)
+    new_york = zone(NEW_YORK)
+    assert resolve(datetime(2026, 7, 1, 12), new_york).first == datetime(2026, 7, 1, 16, tzinfo=UTC)
+    folded = resolve(datetime(2026, 11, 1, 1, 30), new_york)
     assert (folded.first, folded.second) == (AUTUMN + timedelta(hours=5.5), AUTUMN + timedelta(hours=6.5))
-    assert resolve(datetime(2026, 3, 8, 2, 1), place).gap_end == datetime(2026, 3, 8, 3, 0)
+    assert resolve(datetime(2026, 3, 8, 2, 1), new_york).gap_end == datetime(2026, 3, 8, 3, 0)
 
 
 @pytest.mark.parametrize(
