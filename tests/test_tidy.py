@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.replaced_words import REPLACED_WORDS, find_replaced_words, read_replacements
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tocsin", "clock", "timers", "cdc", "rules", "schemas", "migrations")
 ALL = (*PACKAGES, "bench", "tests", "examples", "docs", "deploy", ".ci")
@@ -57,6 +59,15 @@ LOOKS_LIKE_SQL = re.compile(
 SWALLOWS_CANCELLATIONS = {"asyncio.wait_for", "wait_for", "nats.connect", "AsyncConnectionPool"}
 MAY_SLEEP = {"tests/wait.py", "tests/streams.py"}
 MACHINE_PATHS = tuple("/" + name + "/" for name in ("root", "work", "home"))
+# The lists of the replaced words, and a text by others.
+LISTS_REPLACED_WORDS = {"docs/glossary.md", "tests/replaced_words.py", "tests/test_tidy.py", "LICENSE"}
+# The old key of a document, which an error message names, and an account of the operating system.
+MAY_USE_WORD = {
+    ("rules/documents/load/validation.py", "edges"),
+    ("tests/rules/documents/load/test_loader.py", "edges"),
+    ("tocsin/embedded/account.py", "nobody"),
+    ("tests/embedded/test_account.py", "nobody"),
+}
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")) + r")\b")
 
 
@@ -303,6 +314,37 @@ def test_imports_are_absolute() -> None:
 
 def test_nothing_is_left_unfinished() -> None:
     assert [name_of(path) for path, text in texts() if UNFINISHED.search(text)] == []
+
+
+def test_replaced_words_are_not_used() -> None:
+    """In code, docs, help, errors and tests. The exceptions are a file and a word each."""
+    replacements = read_replacements()
+    assert set(REPLACED_WORDS) - set(replacements) == set(), "not in the last table of docs/glossary.md"
+    excepted: set[tuple[str, str]] = set()
+    used = []
+    for path, text in texts():
+        name = name_of(path)
+        for line, word, entry in find_replaced_words(text) if name not in LISTS_REPLACED_WORDS else ():
+            if (name, word.lower()) in MAY_USE_WORD:
+                excepted.add((name, word.lower()))
+            else:
+                used.append(f"{name}:{line}: {word!r}, write instead: {replacements[entry]}")
+    assert not used, "\n".join(used)
+    assert excepted == MAY_USE_WORD, "an exception is no longer needed"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a\nverdict", [(2, "verdict", "verdict")]),
+        ("class CalmHouse", [(1, "Calm", "calm"), (1, "House", "house")]),
+        ("def wait_for_ever() -> None", [(1, "for ever", "for ever")]),
+        ("test_nobody_hears", [(1, "nobody", "nobody"), (1, "hears", "hear")]),
+        ("room.temperature, knowledge, outstanding, recommend, amended", []),
+    ],
+)
+def test_replaced_words_are_recognised(text: str, words: list[tuple[int, str, str]]) -> None:
+    assert list(find_replaced_words(text)) == words
 
 
 def test_no_file_contains_a_path_of_a_machine() -> None:
