@@ -98,9 +98,9 @@ async def until_handled(connection: Connection, expected: Sequence[int], within:
     """Wait until the effects are these; fails at once if there are others."""
 
     async def are_there() -> bool:
-        found = await effects(connection)
-        assert set(found) <= set(expected), found
-        return len(found) >= len(expected)
+        handled = await effects(connection)
+        assert set(handled) <= set(expected), handled
+        return len(handled) >= len(expected)
 
     await eventually(are_there, f"{len(expected)} records are handled", within)
     assert await effects(connection) == list(expected)
@@ -135,10 +135,12 @@ async def dead_letters(settings: Settings) -> list[Letter]:
     js = bus.jetstream()
     try:
         last = (await js.stream_info(f"{settings.namespace}-consumers-dead")).state.last_seq
-        found = [
+        messages = [
             await js.get_msg(f"{settings.namespace}-consumers-dead", seq=seq) for seq in range(1, last + 1)
         ]
-        return [Letter(one.subject or "", one.headers or {}, one.data or b"") for one in found]
+        return [
+            Letter(message.subject or "", message.headers or {}, message.data or b"") for message in messages
+        ]
     except NotFoundError:
         return []
     finally:

@@ -36,7 +36,7 @@ async def three(record: object, connection: object, more: object) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"select": "tocsin.v1.event.>"}, "'tocsin.v1.event.>' selects no records: give Events()"),
         ({"consumer": "bill.ing"}, "consumer='bill.ing' is not a name: use 1 to 64 letters"),
@@ -66,9 +66,9 @@ async def three(record: object, connection: object, more: object) -> None: ...
     ],
 )
 async def test_an_invalid_argument_is_rejected(
-    settings: Settings, stop: asyncio.Event, changes: dict[str, Any], said: str
+    settings: Settings, stop: asyncio.Event, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=re.escape(said)):
+    with pytest.raises(InvalidInput, match=re.escape(message)):
         await billing(settings, stop, **changes)
 
 
@@ -84,9 +84,9 @@ async def test_an_unreachable_postgres_is_reported_without_the_password(
     away = Inbox("postgresql://me:secret@127.0.0.1:9/shop")
     with pytest.raises(
         Unreachable, match=r"cannot reach the inbox's postgres at 127\.0\.0\.1:9/shop"
-    ) as caught:
+    ) as raised:
         await billing(settings, stop, keep=away)
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(raised.value)
     with pytest.raises(InvalidInput, match="is not a connection string"):
         await billing(settings, stop, keep=Inbox("postgres db=x"))
 

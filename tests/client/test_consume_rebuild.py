@@ -28,10 +28,10 @@ from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 
-async def on_stream(settings: Settings, act: str, *arguments: Any) -> None:
+async def on_stream(settings: Settings, method: str, *arguments: Any) -> None:
     bus = await connect_bus(settings, "test")
     try:
-        await getattr(bus.jetstream(timeout=10), act)(settings.stream, *arguments)
+        await getattr(bus.jetstream(timeout=10), method)(settings.stream, *arguments)
     finally:
         await bus.close()
 
@@ -67,10 +67,10 @@ async def test_the_consumer_waits_for_a_stream_that_lost_its_end(
         assert await last_sequence(settings) == 4
         async with running(billing(settings, again), stop=again):
 
-            async def is_said() -> bool:
+            async def is_logged() -> bool:
                 return "ends at 4, but 10 is handled" in caplog.text
 
-            await eventually(is_said, "the consumer waits")
+            await eventually(is_logged, "the consumer waits")
             await publisher.resume()
             await publisher.drain()
             await publish(settings, ledger, 1)
@@ -163,14 +163,14 @@ async def test_a_consumer_of_another_kind_is_refused(
         await until_handled(ledger, [1])
     if is_new:
         await ledger.execute("delete from tocsin_inbox")
-    for description, policy, said in (
+    for description, policy, message in (
         ("tocsin workers: rules", AckPolicy.EXPLICIT, "belongs to tocsin itself"),
         ("mine", AckPolicy.NONE, "not a pull consumer with explicit acknowledgements"),
     ):
         await on_stream(settings, "delete_consumer", "billing")
         config = ConsumerConfig(durable_name="billing", description=description, ack_policy=policy)
         await on_stream(settings, "add_consumer", config)
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=message):
             await billing(settings, asyncio.Event())
 
 

@@ -21,7 +21,7 @@ def test_in_order_means_one_at_a_time_over_all_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"concurrency": 0}, "concurrency=0 is out of range: give a whole number from 1 to 1000"),
         ({"concurrency": True}, "concurrency=True"),
@@ -36,6 +36,6 @@ def test_in_order_means_one_at_a_time_over_all_processes() -> None:
         ({"when_dead": "retry"}, "when_dead='retry' does not exist: use 'skip' or 'stop'"),
     ],
 )
-def test_a_number_out_of_range_is_rejected_by_name(values: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_a_number_out_of_range_is_rejected_by_name(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         Delivery(**values)

@@ -23,8 +23,8 @@ from tocsin.core.settings import Settings
 @pytest.fixture
 async def inbox(settings: Settings, ledger: Connection) -> AsyncIterator[OpenInbox]:
     bus = await connect_bus(settings, "test")
-    place = ConsumerContext(bus, "tocsin", "billing", 1, Delivery(concurrency=3))
-    async with Inbox(settings.postgres).open(place) as opened:
+    context = ConsumerContext(bus, "tocsin", "billing", 1, Delivery(concurrency=3))
+    async with Inbox(settings.postgres).open(context) as opened:
         await opened.begin(Mark(0))
         yield opened
     await bus.close()

@@ -40,8 +40,8 @@ async def mark(settings: Settings) -> dict[str, Any]:
     bus = await nats.connect(settings.nats)
     try:
         bucket = await bus.jetstream().key_value(f"{settings.namespace}-consumers")
-        found: dict[str, Any] = json.loads((await bucket.get("billing")).value or b"")
-        return found
+        stored: dict[str, Any] = json.loads((await bucket.get("billing")).value or b"")
+        return stored
     finally:
         await bus.close()
 
@@ -109,7 +109,7 @@ async def test_a_second_delivery_is_skipped_and_does_not_lower_the_mark(
     settings: Settings, ledger: Connection
 ) -> None:
     bus = await nats.connect(settings.nats)
-    place = ConsumerContext(bus, settings.namespace, "billing", 1, Delivery())
+    context = ConsumerContext(bus, settings.namespace, "billing", 1, Delivery())
     done: list[int] = []
 
     async def work(_: object) -> None:
@@ -120,7 +120,7 @@ async def test_a_second_delivery_is_skipped_and_does_not_lower_the_mark(
         assert await kept.once(Mark(8), work) is True
         assert await kept.once(Mark(9), work) is True
 
-    async with KvMark().open(place) as kept:
+    async with KvMark().open(context) as kept:
         assert await kept.begin(Mark(4)) == Mark(4)
         assert await kept.begin(Mark(3)) == Mark(4)
         assert [await kept.once(Mark(seq), work) for seq in (4, 5, 5, 7, 6)] == [

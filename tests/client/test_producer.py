@@ -42,8 +42,8 @@ async def make_streams(settings: Settings) -> None:
 async def stored(settings: Settings, stream: str) -> list[tuple[str, Any]]:
     async with jetstream(settings) as js:
         last = (await js.stream_info(stream)).state.last_seq
-        found = [await js.get_msg(stream, seq) for seq in range(1, last + 1)]
-    return [(str(one.subject), json.loads(one.data or b"")) for one in found]
+        messages = [await js.get_msg(stream, seq) for seq in range(1, last + 1)]
+    return [(str(message.subject), json.loads(message.data or b"")) for message in messages]
 
 
 async def datapoints(settings: Settings) -> list[tuple[str, dict[str, Any]]]:
@@ -61,9 +61,9 @@ async def test_all_data_is_stored_when_the_block_ends(settings: Settings) -> Non
         await producer.send("plant 7", "dsp.temperature", 66.5, ts=T0, labels={"zone": "north"})
         await producer.send("plant 7", "door", "open")
         await producer.send("x", "on", True)
-    found = await datapoints(settings)
-    assert ("x", {"key": "on", "value": True}) in found
-    assert [one for owner, one in found if owner == "plant%207"] == [
+    sent = await datapoints(settings)
+    assert ("x", {"key": "on", "value": True}) in sent
+    assert [one for owner, one in sent if owner == "plant%207"] == [
         {
             "key": "dsp.temperature",
             "value": 66.5,
@@ -80,10 +80,10 @@ async def test_datapoints_of_an_owner_keep_their_order_and_share_messages(settin
         for number in range(3_000):
             await producer.send(f"plant-{number % 3}", "n", number)
         await producer.flush()
-        found = await datapoints(settings)
-        assert len(found) == 3_000
+        sent = await datapoints(settings)
+        assert len(sent) == 3_000
     for owner in range(3):
-        mine = [one["value"] for token, one in found if token == f"plant-{owner}"]
+        mine = [one["value"] for token, one in sent if token == f"plant-{owner}"]
         assert mine == list(range(owner, 3_000, 3))
     assert len(await stored(settings, settings.data_stream)) < 300
 
@@ -109,7 +109,7 @@ async def test_large_datapoints_are_split_over_messages(settings: Settings) -> N
 
 
 @pytest.mark.parametrize(
-    ("owner", "key", "value", "more", "said"),
+    ("owner", "key", "value", "more", "message"),
     [
         ("x" * 129, "a", 1, {}, "the owner"),
         ("x", "a b", 1, {}, "is not a key"),
@@ -122,10 +122,10 @@ async def test_large_datapoints_are_split_over_messages(settings: Settings) -> N
     ],
 )
 async def test_a_datapoint_that_no_worker_would_accept_is_rejected_at_once(
-    settings: Settings, owner: str, key: str, value: Any, more: dict[str, Any], said: str
+    settings: Settings, owner: str, key: str, value: Any, more: dict[str, Any], message: str
 ) -> None:
     async with Producer(settings) as producer:
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=message):
             await producer.send(owner, key, value, **more)
 
 
@@ -186,7 +186,7 @@ async def test_an_event_is_sent_with_all_its_fields(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"type": "a b"}, "type is 'a b': use letters"),
         ({"type": "a", "payload": {"x": object()}}, "the payload is not JSON"),
@@ -198,10 +198,10 @@ async def test_an_event_is_sent_with_all_its_fields(settings: Settings) -> None:
     ],
 )
 async def test_an_event_that_no_worker_would_accept_is_rejected_at_once(
-    settings: Settings, fields: dict[str, Any], said: str
+    settings: Settings, fields: dict[str, Any], message: str
 ) -> None:
     async with Producer(settings) as producer:
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=message):
             await producer.emit(**fields)
 
 

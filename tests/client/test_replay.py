@@ -65,8 +65,8 @@ async def test_a_replay_starts_at_a_commit_time_also_in_a_rebuilt_stream(
     row = await one_row(ledger, "select recorded_at from tocsin.event where seq = 3")
     records = Records(namespace=filled.namespace)
     for _ in range(2):
-        found = await seqs(replay(records, start=row["recorded_at"], nats=filled.nats))
-        assert found == [3, 4, 5, 6]
+        replayed = await seqs(replay(records, start=row["recorded_at"], nats=filled.nats))
+        assert replayed == [3, 4, 5, 6]
         async with live(filled) as publisher:
             await publisher.js.delete_stream(filled.stream)
             await publisher.resume()
@@ -75,16 +75,16 @@ async def test_a_replay_starts_at_a_commit_time_also_in_a_rebuilt_stream(
 
 async def test_a_replay_with_follow_waits_for_new_records(filled: Settings, ledger: Connection) -> None:
     events = replay(Events(namespace=filled.namespace), start=4, follow=True, nats=filled.nats)
-    found: list[int] = []
+    replayed: list[int] = []
     async with aclosing(events) as following:
         async for event in following:
             assert isinstance(event, Event)
-            found.append(event.seq)
-            if len(found) == 2:
+            replayed.append(event.seq)
+            if len(replayed) == 2:
                 await publish(filled, ledger, 1)
-            if len(found) == 3:
+            if len(replayed) == 3:
                 break
-    assert found == [4, 6, 7]
+    assert replayed == [4, 6, 7]
 
 
 async def test_a_replay_skips_messages_that_are_not_records(filled: Settings) -> None:

@@ -62,11 +62,11 @@ async def test_a_schedule_exists_once_the_service_commits(
     assert made.fire_at.tzinfo is UTC
     assert await get_schedule(connection, "svc", "remind") is None
     await service.commit()
-    found = await get_schedule(connection, "svc", "remind")
-    assert found is not None
-    assert (found.id, found.next_at, found.created_by) == (made.id, LATER, "shop")
-    acts = await all_rows(connection, "select who, via, verb from tocsin.audit")
-    assert acts == [{"who": "shop", "via": "client", "verb": "add"}]
+    stored = await get_schedule(connection, "svc", "remind")
+    assert stored is not None
+    assert (stored.id, stored.next_at, stored.created_by) == (made.id, LATER, "shop")
+    audit_rows = await all_rows(connection, "select who, via, verb from tocsin.audit")
+    assert audit_rows == [{"who": "shop", "via": "client", "verb": "add"}]
 
 
 async def test_a_rollback_of_the_service_leaves_no_schedule(
@@ -157,11 +157,11 @@ async def test_cancelling_is_part_of_the_services_transaction(
     assert not await schedule_cancel(service, owner="svc", name="remind")
     assert not await schedule_cancel(service, owner="svc", name="unknown")
     await service.commit()
-    found = await get_schedule(connection, "svc", "remind")
-    assert found is not None
-    assert (found.status, found.generation, found.next_at) == ("cancelled", 2, None)
-    acts = await all_rows(connection, "select who, via from tocsin.audit where verb = 'cancel'")
-    assert acts == [{"who": "bob", "via": "client"}]
+    stored = await get_schedule(connection, "svc", "remind")
+    assert stored is not None
+    assert (stored.status, stored.generation, stored.next_at) == ("cancelled", 2, None)
+    audit_rows = await all_rows(connection, "select who, via from tocsin.audit where verb = 'cancel'")
+    assert audit_rows == [{"who": "bob", "via": "client"}]
 
 
 async def test_all_of_an_owner_or_of_a_type_are_cancelled_and_nothing_else(service: Connection) -> None:

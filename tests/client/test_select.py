@@ -61,7 +61,7 @@ def test_a_selected_owner_and_name_match_only_their_own_subject(
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ({"origin": "schedule"}, "origin 'schedule' does not exist: use one of caused, derived, external"),
         ({"origin": ["caused", "x"]}, "origin 'x' does not exist"),
@@ -70,8 +70,8 @@ def test_a_selected_owner_and_name_match_only_their_own_subject(
         ({"name": ["a", None]}, "name=None is not a text"),
     ],
 )
-def test_a_value_that_no_record_can_have_is_rejected(parts: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_a_value_that_no_record_can_have_is_rejected(parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         Events(**parts)
 
 
@@ -83,7 +83,7 @@ def test_a_body_is_read_as_the_model_of_its_subject() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "body", "said"),
+    ("subject", "body", "message"),
     [
         ("p.v1.event.caused.t._._", b"", "the body is not a valid event: it is not JSON ("),
         (
@@ -95,8 +95,8 @@ def test_a_body_is_read_as_the_model_of_its_subject() -> None:
         ("p.v1.fresh.x", b"{}", "'p.v1.fresh.x' is not a subject of records that this version knows"),
     ],
 )
-def test_a_body_that_is_not_a_record_is_reported(subject: str, body: bytes, said: str) -> None:
-    with pytest.raises(Unreadable, match=re.escape(said)):
+def test_a_body_that_is_not_a_record_is_reported(subject: str, body: bytes, message: str) -> None:
+    with pytest.raises(Unreadable, match=re.escape(message)):
         Records().read(subject, body)
 
 

@@ -100,11 +100,11 @@ async def test_a_server_that_is_too_old_is_rejected_with_its_version(
 
 async def test_the_connection_to_a_rejected_server_is_closed(settings: Settings) -> None:
     bus = await connect_bus(settings, "test")
-    found = bus.connected_server_version
-    await refuse_old_nats(bus, (found.major, found.minor))
+    version = bus.connected_server_version
+    await refuse_old_nats(bus, (version.major, version.minor))
     assert bus.is_connected
     with pytest.raises(Refused):
-        await refuse_old_nats(bus, (found.major, found.minor + 1))
+        await refuse_old_nats(bus, (version.major, version.minor + 1))
     assert bus.is_closed
 
 

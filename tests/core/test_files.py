@@ -70,10 +70,10 @@ def test_a_failed_write_is_reported_with_its_reason(tmp_path: Path) -> None:
         with written_whole(path) as being_written:
             being_written.write_text("new")
 
-    for path, act, why in (
+    for path, write_to, why in (
         (tmp_path / "full", fill, "No space left on device"),
         (tmp_path / "missing" / "report.html", write, "No such file or directory"),
     ):
         with pytest.raises(InvalidInput) as refused:
-            act(path)
+            write_to(path)
         assert str(refused.value) == f"{path} cannot be written ({why}): name another file"

@@ -81,9 +81,9 @@ class _Level(Enum):
 
 
 def _invalid() -> ValidationError:
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError) as raised:
         TypeAdapter(int).validate_python("x")
-    return caught.value
+    return raised.value
 
 
 _ID = UUID("e3e00202-0000-4000-8000-000000000000")

@@ -46,16 +46,16 @@ async def send(bus: Client, *bodies: str) -> None:
 
 async def pull(puller: Puller, count: int) -> list[str]:
     """The next messages, acknowledged, however many batches they take."""
-    found: list[Msg] = []
+    messages: list[Msg] = []
 
     async def are_there() -> bool:
-        found.extend(await puller.next_batch())
-        return len(found) >= count
+        messages.extend(await puller.next_batch())
+        return len(messages) >= count
 
     await eventually(are_there, f"{count} messages come", within=30)
-    for message in found:
+    for message in messages:
         await message.ack()
-    return [message.data.decode() for message in found]
+    return [message.data.decode() for message in messages]
 
 
 def hold_back(monkeypatch: pytest.MonkeyPatch, on_its_way: asyncio.Event | None = None) -> asyncio.Event:
@@ -192,14 +192,14 @@ async def test_a_deleted_consumer_is_an_error(bus: Client, gone: str) -> None:
     js = bus.jetstream(timeout=10)
     await (js.delete_consumer("S", "c") if gone == "consumer" else js.delete_stream("S"))
 
-    async def is_said() -> bool:
+    async def is_gone() -> bool:
         try:
             await puller.next_batch()
         except ConsumerGone as error:
             return "'c' is gone" in str(error)
         return False
 
-    await eventually(is_said, "the consumer is gone")
+    await eventually(is_gone, "the consumer is gone")
 
 
 async def test_a_cancellation_that_meets_a_message_is_not_lost(bus: Client) -> None:

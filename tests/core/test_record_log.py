@@ -32,13 +32,13 @@ async def seqs(connection: Connection) -> list[int]:
 
 
 async def test_events_are_numbered_from_one_in_the_order_given(connection: Connection) -> None:
-    given = [event(str(number)) for number in range(3)]
-    assert await append_events(connection, given) == 3
+    events = [event(str(number)) for number in range(3)]
+    assert await append_events(connection, events) == 3
     rows = await all_rows(connection, "select * from tocsin.event order by seq")
     assert [(row["seq"], row["id"], row["payload"]["name"]) for row in rows] == [
-        (number + 1, one.id, str(number)) for number, one in enumerate(given)
+        (number + 1, appended.id, str(number)) for number, appended in enumerate(events)
     ]
-    assert [row["correlation_id"] for row in rows] == [one.id for one in given]
+    assert [row["correlation_id"] for row in rows] == [appended.id for appended in events]
     assert await append_events(connection, [event()]) == 4
 
 

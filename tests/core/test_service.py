@@ -254,7 +254,7 @@ async def test_a_service_has_a_problem_until_each_loop_has_run_and_again_when_on
     async with running(service), asyncio.timeout(30):
         assert problem(service) == "it is starting"
         await scripted.settled.wait()
-        assert problem(service) == "postgres is away", "it was started again, and no loop has said anything"
+        assert problem(service) == "postgres is away", "it was restarted, and no loop has run yet"
         service.beat("lanes", "", 0.0)
         assert problem(service) is None
         service.beat("ingest", "nats is away", 0.0)
@@ -262,8 +262,8 @@ async def test_a_service_has_a_problem_until_each_loop_has_run_and_again_when_on
         service.beat("ingest", "", 60.0)
         assert problem(service) is None
         monkeypatch.setattr(service_module, "_LONGEST_BEAT_S", 0.0)
-        said = problem(service) or ""
-        assert re.fullmatch(r"lanes has not run for \d+ s", said), "the other said that it rests"
+        reported = problem(service) or ""
+        assert re.fullmatch(r"lanes has not run for \d+ s", reported), "the other reported a rest"
 
 
 async def test_a_heartbeat_belongs_to_the_service_of_its_loop() -> None:

@@ -71,7 +71,7 @@ async def refused(server: GuardedNats, user: str, *, publish: str = "", subscrib
 
 
 RECORDS = [f"tocsin.v1.{kind}.x" for kind in ("event", "action", "staleness", "health", "tombstone")]
-DESTRUCTIVE = [f"$JS.API.STREAM.{act}.tocsin" for act in ("DELETE", "PURGE", "MSG.DELETE", "UPDATE")]
+DESTRUCTIVE = [f"$JS.API.STREAM.{request}.tocsin" for request in ("DELETE", "PURGE", "MSG.DELETE", "UPDATE")]
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -64,14 +64,14 @@ async def test_clock_cdc_worker_producer_and_consumer_do_their_work(
     roles = {role: server.settings_of(role, settings) for role in ("clock", "cdc", "worker", "operator")}
     await apply(connection, load_text(RULES), Actor("tester", "test", await database_now(connection)))
     operator = await connect_bus(roles["operator"], "test")
-    told = await operator.subscribe("reports.beat")
+    reports = await operator.subscribe("reports.beat")
     with capture_logs() as logs:
         async with running(
             Service("clock", Clock(roles["clock"]).run),
             Service("cdc", Publisher(roles["cdc"]).run),
             Service("worker", Worker(roles["worker"]).run),
         ):
-            await told.next_msg(timeout=30)
+            await reports.next_msg(timeout=30)
             await _produce(server, settings)
             await _is_current(connection)
             await prepare(nats=operator, namespace="tocsin")

@@ -85,13 +85,13 @@ def in_a_fork(function: Callable[[], object]) -> int:
 
 def users_of(data_dir: Path) -> dict[int, str]:
     """Each other process that names the directory, has a file there open, or runs in it."""
-    found = {}
+    users = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 if os.fsencode(data_dir) in _traces(entry):
-                    found[int(entry.name)] = (entry / "comm").read_text().strip()
-    return found
+                    users[int(entry.name)] = (entry / "comm").read_text().strip()
+    return users
 
 
 def _traces(process: Path) -> bytes:

@@ -49,12 +49,12 @@ async def test_a_version_that_fails_leaves_nothing_behind(fresh: Connection) -> 
     broken = Migration(2, "0002_broken", b"create table half (id integer); select 1 / 0")
     with pytest.raises(psycopg.errors.DivisionByZero):
         await migrate(fresh, (FIRST, broken))
-    found = await (
+    objects = await (
         await fresh.execute(
             "select to_regclass('first'), to_regclass('half'), to_regclass('tocsin_migration')"
         )
     ).fetchone()
-    assert found == (None, None, None)
+    assert objects == (None, None, None)
 
 
 async def test_an_edited_version_is_refused_by_name(fresh: Connection) -> None:

@@ -69,13 +69,17 @@ class DurableConsumer:
 
     async def ensure(self, store: OpenMarkStore, start: Start, *, is_first: bool) -> None:
         stream = await wait_for_stream(self._bus, is_first=is_first)
-        found = await self._info()
-        if found is not None:
-            self._refuse_foreign(found.config)
+        existing = await self._info()
+        if existing is not None:
+            self._refuse_foreign(existing.config)
         mark = await store.mark()
         if mark is None:
             # An operator may have created a consumer that has delivered nothing yet.
-            if found is not None and found.delivered is not None and found.delivered.consumer_seq > 0:
+            if (
+                existing is not None
+                and existing.delivered is not None
+                and existing.delivered.consumer_seq > 0
+            ):
                 raise Unusable(
                     f"the consumer {self._name!r} is in use in nats, and this service has no mark for it",
                     remedy="choose another name if another service uses this one, or remove it with "
@@ -84,7 +88,7 @@ class DurableConsumer:
             mark = await store.begin(await find_start(self._js, self._stream, start))
         await self._check_same_log(mark)
         self._log_lost_records(mark, int(stream.state.first_seq))
-        if found is not None and await self._acknowledged_unhandled(found, mark, store):
+        if existing is not None and await self._acknowledged_unhandled(existing, mark, store):
             _log.warning(
                 "consumer %s: nats has acknowledgements of records that are not handled here (was the database "
                 "restored?); starting again after %s",
@@ -92,8 +96,8 @@ class DurableConsumer:
                 mark.seq,
             )
             await self._js.delete_consumer(self._stream, self._name)
-            found = None
-        await self._make(mark, found)
+            existing = None
+        await self._make(mark, existing)
 
     async def floor(self) -> Mark:
         """The mark up to which NATS has everything acknowledged.
@@ -106,10 +110,10 @@ class DurableConsumer:
 
     async def _info(self) -> ConsumerInfo | None:
         try:
-            found: ConsumerInfo = await self._js.consumer_info(self._stream, self._name)
+            info: ConsumerInfo = await self._js.consumer_info(self._stream, self._name)
         except NotFoundError:
             return None
-        return found
+        return info
 
     async def _check_same_log(self, mark: Mark) -> None:
         logged_s = 0.0
@@ -122,10 +126,10 @@ class DurableConsumer:
                     *(self._name, self._stream, last, mark.seq),
                 )
             await asyncio.sleep(_POLL_S)
-        found = await record_id(self._js, self._stream, mark.seq)
-        if mark.id is not None and found is not None and found != mark.id:
+        stored_id = await record_id(self._js, self._stream, mark.seq)
+        if mark.id is not None and stored_id is not None and stored_id != mark.id:
             raise Unusable(
-                f"the stream {self._stream!r} has the record {found} at {mark.seq}, but {self._name!r} has "
+                f"the stream {self._stream!r} has the record {stored_id} at {mark.seq}, but {self._name!r} has "
                 f"handled {mark.id} there: this is another log",
                 remedy="give the consumer a new name, or delete its mark",
             )
@@ -141,12 +145,12 @@ class DurableConsumer:
     async def _last(self) -> int:
         return int((await cancellable(self._js.stream_info(self._stream))).state.last_seq)
 
-    async def _acknowledged_unhandled(self, found: ConsumerInfo, mark: Mark, store: OpenMarkStore) -> bool:
+    async def _acknowledged_unhandled(self, existing: ConsumerInfo, mark: Mark, store: OpenMarkStore) -> bool:
         """Whether NATS has a selected record acknowledged that was never handled here.
 
         Few records lie between the mark and the acknowledged floor.
         """
-        acknowledged = found.ack_floor.stream_seq if found.ack_floor else 0
+        acknowledged = existing.ack_floor.stream_seq if existing.ack_floor else 0
         if acknowledged <= mark.seq:
             return False
         seqs = [
@@ -160,14 +164,14 @@ class DurableConsumer:
         seq = after
         while seq < until:
             try:
-                found = await self._js.get_msg(self._stream, seq=seq + 1, subject=subject, next=True)
+                message = await self._js.get_msg(self._stream, seq=seq + 1, subject=subject, next=True)
             except NotFoundError:
                 return
-            seq = int(found.seq or until + 1)
+            seq = int(message.seq or until + 1)
             if seq <= until:
                 yield seq
 
-    async def _make(self, mark: Mark, found: ConsumerInfo | None) -> None:
+    async def _make(self, mark: Mark, existing: ConsumerInfo | None) -> None:
         wanted = ConsumerConfig(
             name=self._name,
             durable_name=self._name,
@@ -181,16 +185,16 @@ class DurableConsumer:
             max_deliver=-1,
             max_ack_pending=self._delivery.most_pending,
         )
-        if found is not None:
+        if existing is not None:
             # The start of an existing consumer cannot be changed, and need not be.
             wanted = replace(
                 wanted,
-                description=found.config.description,
-                deliver_policy=found.config.deliver_policy,
-                opt_start_seq=found.config.opt_start_seq,
-                opt_start_time=found.config.opt_start_time,
+                description=existing.config.description,
+                deliver_policy=existing.config.deliver_policy,
+                opt_start_seq=existing.config.opt_start_seq,
+                opt_start_time=existing.config.opt_start_time,
             )
-            if all(getattr(found.config, name) == getattr(wanted, name) for name in _COMPARED):
+            if all(getattr(existing.config, name) == getattr(wanted, name) for name in _COMPARED):
                 return
         await self._js.add_consumer(self._stream, wanted)
 

@@ -80,8 +80,8 @@ async def _last_before(js: JetStreamContext, stream: str, at: datetime, first: i
 async def _committed_at(js: JetStreamContext, stream: str, seq: int) -> datetime | None:
     body = await _body(js, stream, seq)
     with suppress(KeyError, ValueError, TypeError, AttributeError):
-        found = datetime.fromisoformat((body or {}).get("recordedat") or (body or {})["time"])
-        return found if found.tzinfo else None
+        committed_at = datetime.fromisoformat((body or {}).get("recordedat") or (body or {})["time"])
+        return committed_at if committed_at.tzinfo else None
     return None
 
 
@@ -89,10 +89,10 @@ async def _body(js: JetStreamContext, stream: str, seq: int) -> dict[str, str] |
     if seq < 1:
         return None
     try:
-        found = await js.get_msg(stream, seq=seq)
+        message = await js.get_msg(stream, seq=seq)
     except NotFoundError:
         return None
     with suppress(ValueError):
-        body = json.loads(found.data or b"")
+        body = json.loads(message.data or b"")
         return body if isinstance(body, dict) else None
     return None

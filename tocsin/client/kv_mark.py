@@ -99,7 +99,7 @@ class OpenKvMark:
     async def _read(self) -> tuple[Mark | None, int]:
         """The mark and its revision; (None, revision) if there is no mark."""
         try:
-            found = await self._bus.jetstream(timeout=_TIMEOUT_S).get_last_msg(self._bucket, self._subject)
+            message = await self._bus.jetstream(timeout=_TIMEOUT_S).get_last_msg(self._bucket, self._subject)
         except NotFoundError as error:
             if error.err_code == _NO_MESSAGE:
                 return None, 0
@@ -108,14 +108,14 @@ class OpenKvMark:
             ) from None
         except (NatsError, OSError, TimeoutError) as error:
             raise StoreUnreachable(f"nats does not answer: {error!r}") from None
-        if not found.data:  # deleted by an operator
-            return None, found.seq or 0
+        if not message.data:  # deleted by an operator
+            return None, message.seq or 0
         try:
-            value = json.loads(found.data)
-            return Mark(int(value["seq"]), UUID(value["id"]) if value.get("id") else None), found.seq or 0
+            value = json.loads(message.data)
+            return Mark(int(value["seq"]), UUID(value["id"]) if value.get("id") else None), message.seq or 0
         except (ValueError, KeyError, TypeError):
             raise Unusable(
-                f"the key {self._subject!r} holds {found.data[:80]!r}, which is not a mark",
+                f"the key {self._subject!r} holds {message.data[:80]!r}, which is not a mark",
                 remedy="remove it",
             ) from None
 
