@@ -1,8 +1,8 @@
 """Commits the outcome of a step together with everything that follows from it.
 
 Guarantee: `commit_outcome` writes the outcome, the steps that are due next, the timers and event
-waits it needs and the end of the run in one transaction, in the phases timers, entities, append. If
-the run has changed since it was read, it writes nothing and returns False.
+waits of those steps and the end of the run in one transaction. Its phases are timers, entities,
+append, event waits. If the run has changed since it was read, it writes nothing and returns False.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rules.lanes.lineage_store import insert_lineages
 from rules.metrics import ACTIONS
 from rules.runbook import (
     Advance,
-    Answered,
-    Armed,
-    Awaited,
+    AwaitedEvent,
     Effect,
-    Emitted,
-    Finished,
+    EmittedEvent,
     Outcome,
-    Recorded,
+    RunEnd,
+    StepAnswer,
+    StepRecord,
+    WaitTimer,
     advance,
 )
 from schemas.values.rule_ref import RuleRef
@@ -49,8 +49,8 @@ async def commit_outcome(connection: Connection, run: ActionRun, step: int, outc
     change = RunChange.of(run, after, step)
     if not await _commit(connection, run, change):
         return False
-    if change.finished is not None and change.finished.state != "completed":
-        _log.error("action ended", action=run.name, id=run.id, **vars(change.finished))
+    if change.run_end is not None and change.run_end.state != "completed":
+        _log.error("action ended", action=run.name, id=run.id, **vars(change.run_end))
     return True
 
 
@@ -60,8 +60,8 @@ async def fail_run(connection: Connection, run: ActionRun, step: int, error: str
     change = RunChange(
         active={str(step): {"attempt": attempt, "state": "failed", "error": error}},
         state="failed",
-        steps=[Recorded(step, attempt, "failed", {"error": error})],
-        finished=Finished("failed", error),
+        steps=[StepRecord(step, attempt, "failed", {"error": error})],
+        run_end=RunEnd("failed", error),
     )
     return await _commit(connection, run, change)
 
@@ -71,12 +71,13 @@ class RunChange:
     """Everything that a transaction writes about one run."""
 
     active: Mapping[str, Any]
+    """Entry of each step that is not completed, by step number; see `rules.runbook.advance`."""
     state: str
-    steps: Sequence[Recorded] = ()
-    armed: Sequence[Armed] = ()
-    awaited: Sequence[Awaited] = ()
+    steps: Sequence[StepRecord] = ()
+    timers: Sequence[WaitTimer] = ()
+    awaited: Sequence[AwaitedEvent] = ()
     answers: Mapping[str, Any] | None = None
-    finished: Finished | None = None
+    run_end: RunEnd | None = None
     events: Sequence[NewEvent] = ()
     woken_early: int | None = None
     """A step that an event or a report made due: its timer has not fired and is removed."""
@@ -85,19 +86,18 @@ class RunChange:
 
     @classmethod
     def of(cls, run: ActionRun, after: Advance, step: int) -> RunChange:
-        finished = next((effect for effect in after.effects if isinstance(effect, Finished)), None)
-        entry = run.entry(step)
+        run_end = next((effect for effect in after.effects if isinstance(effect, RunEnd)), None)
         return cls(
             active=after.active,
-            state="running" if finished is None else finished.state,
-            steps=[effect for effect in after.effects if isinstance(effect, Recorded)],
-            armed=[effect for effect in after.effects if isinstance(effect, Armed)],
-            awaited=[effect for effect in after.effects if isinstance(effect, Awaited)],
+            state="running" if run_end is None else run_end.state,
+            steps=[effect for effect in after.effects if isinstance(effect, StepRecord)],
+            timers=[effect for effect in after.effects if isinstance(effect, WaitTimer)],
+            awaited=[effect for effect in after.effects if isinstance(effect, AwaitedEvent)],
             answers=_answers(run, after.effects),
-            finished=finished,
-            events=[effect.event for effect in after.effects if isinstance(effect, Emitted)],
-            woken_early=step if "report" in entry or "met" in entry else None,
-            no_longer_awaited=[step] if "met" in entry or "lapsed" in entry else [],
+            run_end=run_end,
+            events=[effect.event for effect in after.effects if isinstance(effect, EmittedEvent)],
+            woken_early=step if run.was_woken_early(step) else None,
+            no_longer_awaited=[step] if run.event_wait_has_ended(step) else [],
         )
 
 
@@ -105,9 +105,12 @@ async def _commit(connection: Connection, run: ActionRun, change: RunChange) -> 
     async def once() -> None:
         async with connection.transaction():
             await _write_timers(connection, run, change)
-            begun = await _write_entities(connection, run, change)
-            steps = [*(new_step(run, recorded) for recorded in change.steps), *begun]
+            await _write_entities(connection, run, change)
+            # A run that ends lets the run that is queued behind it begin, in the same transaction.
+            queued = await _begin_queued(connection, run) if change.run_end is not None else []
+            steps = [*(new_step(run, record) for record in change.steps), *queued]
             await append_records(connection, NewRecords(events=change.events, steps=steps))
+            # After the append: a wait stores the newest seq, so that only later events count.
             if change.awaited:
                 await _put_event_waits(connection, run, change.awaited)
 
@@ -115,31 +118,36 @@ async def _commit(connection: Connection, run: ActionRun, change: RunChange) -> 
         await retrying(once)
     except Conflict:
         return False
-    if change.finished is not None:
-        ACTIONS.add(1, change.finished.state)
+    if change.run_end is not None:
+        ACTIONS.add(1, change.run_end.state)
     return True
 
 
 async def _write_timers(connection: Connection, run: ActionRun, change: RunChange) -> None:
     ref = str(run.id)
-    if change.finished is not None or change.woken_early is not None:
-        keys = None if change.finished is not None else [str(change.woken_early)]
-        await connection.execute(statement("rules.actions/remove_waits"), {"ref": ref, "keys": keys})
-    if change.armed:
+    if change.run_end is not None:
+        await _remove_waits(connection, ref, None)
+    elif change.woken_early is not None:
+        await _remove_waits(connection, ref, [str(change.woken_early)])
+    if change.timers:
         columns = {
             "ref": ref,
-            "keys": [str(armed.step) for armed in change.armed],
-            "fire_at": [armed.at for armed in change.armed],
-            "payloads": [Jsonb({"step": str(armed.step), **armed.entry}) for armed in change.armed],
+            "keys": [str(timer.step) for timer in change.timers],
+            "fire_at": [timer.at for timer in change.timers],
+            "payloads": [Jsonb({"step": str(timer.step), **timer.entry}) for timer in change.timers],
         }
         await connection.execute(statement("rules.actions/arm_waits"), columns)
 
 
-async def _write_entities(connection: Connection, run: ActionRun, change: RunChange) -> list[NewStep]:
-    """Returns the first steps of runs that were queued behind this one and begin now."""
-    finished = change.finished
-    if finished is not None:
-        status = "fired" if finished.state == "completed" else "failed"
+async def _remove_waits(connection: Connection, ref: str, keys: Sequence[str] | None) -> None:
+    """Remove the wait timers of some steps of a run, or all of them if `keys` is None."""
+    await connection.execute(statement("rules.actions/remove_waits"), {"ref": ref, "keys": keys})
+
+
+async def _write_entities(connection: Connection, run: ActionRun, change: RunChange) -> None:
+    run_end = change.run_end
+    if run_end is not None:
+        status = "fired" if run_end.state == "completed" else "failed"
         await set_schedule_status(connection, run, status)
     last = change.steps[-1] if change.steps else None
     row = {
@@ -148,8 +156,8 @@ async def _write_entities(connection: Connection, run: ActionRun, change: RunCha
         "active": Jsonb(change.active),
         "answers": Jsonb(dict(change.answers or {})),
         "state": change.state,
-        "result": Jsonb(dict(last.result)) if finished is not None and last is not None else None,
-        "error": None if finished is None else finished.error,
+        "result": Jsonb(dict(last.result)) if run_end is not None and last is not None else None,
+        "error": None if run_end is None else run_end.error,
     }
     if (await connection.execute(statement("rules.actions/update_action"), row)).rowcount == 0:
         raise Conflict("the run was changed by another transaction")
@@ -157,19 +165,23 @@ async def _write_entities(connection: Connection, run: ActionRun, change: RunCha
         ended = {"id": run.id, "steps": list(change.no_longer_awaited)}
         await connection.execute(statement("rules.actions/delete_event_waits"), ended)
     await insert_lineages(connection, {event.id: run.next_lineage for event in change.events})
-    return [] if finished is None else await begin_queued(connection, [(run.rule, run.group_key)])
+
+
+async def _begin_queued(connection: Connection, run: ActionRun) -> list[NewStep]:
+    """Begin the runs that are queued behind this one; returns the records of their first steps."""
+    return await begin_queued(connection, [(run.rule, run.group_key)])
 
 
 async def set_schedule_status(connection: Connection, run: ActionRun, status: str) -> None:
-    """Set the status of a one-shot schedule whose own action this run is. Other runs change no
-    schedule."""
+    """If this run is the action of a one-shot schedule, set the status of that schedule. Does
+    nothing for other runs."""
     rule = RuleRef.parse(run.rule)
     if rule.kind == "schedule":
         values = {"owner": run.owner, "name": rule.name, "status": status}
         await connection.execute(statement("rules.actions/set_schedule_status"), values)
 
 
-async def _put_event_waits(connection: Connection, run: ActionRun, awaited: Sequence[Awaited]) -> None:
+async def _put_event_waits(connection: Connection, run: ActionRun, awaited: Sequence[AwaitedEvent]) -> None:
     columns = {
         "id": run.id,
         "steps": [wait.step for wait in awaited],
@@ -179,22 +191,24 @@ async def _put_event_waits(connection: Connection, run: ActionRun, awaited: Sequ
     await connection.execute(statement("rules.actions/put_event_waits"), columns)
 
 
-def new_step(run: ActionRun, recorded: Recorded) -> NewStep:
+def new_step(run: ActionRun, record: StepRecord) -> NewStep:
     return NewStep(
         action_id=run.id,
         name=run.name,
         owner=run.owner,
-        step=recorded.step,
-        attempt=recorded.attempt,
-        state=recorded.state,
+        step=record.step,
+        attempt=record.attempt,
+        state=record.state,
         correlation_id=run.correlation_id,
         source_event_id=run.event_id,
-        result=recorded.result,
+        result=record.result,
     )
 
 
 def _answers(run: ActionRun, effects: Sequence[Effect]) -> dict[str, Any]:
-    answers = {effect.name: dict(effect.answer) for effect in effects if isinstance(effect, Answered)}
+    """The new answers. If all answers together exceed MAX_ANSWERS_BYTES, only the state of each new
+    one is kept, with `dropped`."""
+    answers = {effect.name: dict(effect.answer) for effect in effects if isinstance(effect, StepAnswer)}
     if len(json.dumps({**run.answers, **answers})) <= MAX_ANSWERS_BYTES:
         return answers
     return {name: {"state": answer["state"], "dropped": True} for name, answer in answers.items()}

@@ -16,7 +16,7 @@ from rules.actions.cancel import audit
 from rules.actions.commit import new_step, set_schedule_status
 from rules.actions.run import ActionRun
 from rules.actions.store import read_run
-from rules.runbook import Advance, Recorded, revive
+from rules.runbook import Advance, StepRecord, revive
 from rules.runbook.states import DEAD
 from schemas.error_text import error_text
 from tocsin.core.audit import Actor
@@ -40,7 +40,7 @@ async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]
     steps = [
         new_step(run, replace(effect, result={"retried": True}))
         for effect in after.effects
-        if isinstance(effect, Recorded)
+        if isinstance(effect, StepRecord)
     ]
     row = {"id": id, "version": run.version, "active": Jsonb(after.active)}
 

@@ -1,4 +1,4 @@
-"""A run as its steps see it. Pure.
+"""A run as its steps see it. Pure: no I/O.
 
 A run is one execution of an action for one event, a row of the table `action`. `RunFacts` has the
 names that conditions and templates use.
@@ -70,6 +70,16 @@ class ActionRun:
 
     def entry(self, step: int) -> Mapping[str, Any]:
         return self.active.get(str(step), {})
+
+    def was_woken_early(self, step: int) -> bool:
+        """Whether an event or a report made the step due before its timer fired."""
+        entry = self.entry(step)
+        return "met" in entry or "report" in entry
+
+    def event_wait_has_ended(self, step: int) -> bool:
+        """Whether the event of the step came, or its timer fired first."""
+        entry = self.entry(step)
+        return "met" in entry or "lapsed" in entry
 
     def is_due(self, step: int, attempt: int) -> bool:
         """Whether this attempt of the step has not been performed yet."""

@@ -23,7 +23,7 @@ from rules.language.cel.steps import TRIGGER_FIELDS
 from rules.replay.log import LogEntry
 from rules.replay.perform import Failure, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
-from rules.runbook import Answered, Armed, Awaited, Emitted, Finished, advance
+from rules.runbook import AwaitedEvent, EmittedEvent, RunEnd, StepAnswer, WaitTimer, advance
 from rules.runbook.effects import Effect
 from rules.runbook.states import ACTIVE, ending_reason, ends_with_alarm
 from tocsin.core.records import NewEvent
@@ -189,19 +189,19 @@ class Runs:
                     self._schedule_step(run, int(number), entry["attempt"])
 
     def _apply(self, run: SimulatedRun, effect: Effect) -> None:
-        if isinstance(effect, Armed):
+        if isinstance(effect, WaitTimer):
             wake = partial(self._wake, run, effect.step, dict(effect.entry))
             self._hooks.scheduler.add(effect.at, EVENT, wake)
-        elif isinstance(effect, Awaited):
+        elif isinstance(effect, AwaitedEvent):
             trigger = {key: run.events[0][key] for key in TRIGGER_FIELDS}
             run.waits[effect.step] = EventWait(
                 run.id, effect.step, effect.attempt, effect.condition, self._hooks.newest_seq(), trigger
             )
-        elif isinstance(effect, Answered):
+        elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
-        elif isinstance(effect, Emitted):
+        elif isinstance(effect, EmittedEvent):
             self._hooks.append(effect.event, (*run.lineage, run.match.rule))
-        elif isinstance(effect, Finished):
+        elif isinstance(effect, RunEnd):
             self._end(run, effect.state, effect.error)
 
     def _wake(self, run: SimulatedRun, step: int, entry: dict[str, Any]) -> None:

@@ -13,33 +13,33 @@ clock, no random number and no I/O: the jitter of a delay is a hash of the attem
 from rules.runbook.advance import Advance, advance, revive
 from rules.runbook.backoff import delay_before
 from rules.runbook.effects import (
-    Answered,
-    Armed,
-    Awaited,
+    AwaitedEvent,
     Effect,
-    Emitted,
-    Finished,
-    Recorded,
+    EmittedEvent,
+    RunEnd,
+    StepAnswer,
+    StepRecord,
+    WaitTimer,
 )
 from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
 from rules.runbook.program import Node, Program, compile_runbook
 
 __all__ = [
     "Advance",
-    "Answered",
-    "Armed",
-    "Awaited",
+    "AwaitedEvent",
     "Completed",
     "Effect",
-    "Emitted",
+    "EmittedEvent",
     "Failed",
-    "Finished",
     "Node",
     "Outcome",
     "Paused",
     "Program",
-    "Recorded",
+    "RunEnd",
+    "StepAnswer",
+    "StepRecord",
     "TimedOut",
+    "WaitTimer",
     "advance",
     "compile_runbook",
     "delay_before",

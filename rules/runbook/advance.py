@@ -1,4 +1,4 @@
-"""Applies the outcome of a step to the active steps of a run. Pure.
+"""Applies the outcome of a step to the active steps of a run. Pure: no I/O, and time is an argument.
 
 `active` maps the number of a step to {"attempt", "state"} and flags. The states are `due` (a worker
 performs it), `waiting` (for a timer, an event, a report, or its branches), and `failed` or
@@ -7,7 +7,7 @@ that is due or waiting has ended.
 
 | flag | meaning |
 |---|---|
-| `lapsed` | the timer of the step fired: its wait is over, or its report is late |
+| `lapsed` | true: the timer of the step fired, so its wait has timed out or its report is late |
 | `met` | seq of the event that ended its wait |
 | `report` | the report about a `dispatch` |
 | `last` | number of the last attempt, after an operator granted more of them |
@@ -25,7 +25,15 @@ from datetime import datetime
 from typing import Any
 
 from rules.runbook.backoff import delay_before
-from rules.runbook.effects import Answered, Armed, Awaited, Effect, Emitted, Finished, Recorded
+from rules.runbook.effects import (
+    AwaitedEvent,
+    Effect,
+    EmittedEvent,
+    RunEnd,
+    StepAnswer,
+    StepRecord,
+    WaitTimer,
+)
 from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
 from rules.runbook.program import Node, Program
 from rules.runbook.states import ACTIVE_STEP, DEAD
@@ -39,11 +47,12 @@ class Advance:
     """The active steps afterwards, and the effects to write."""
 
     active: dict[str, Entry]
+    """Entry of each step that is not completed, by step number."""
     effects: list[Effect] = field(default_factory=list)
 
     def due(self, number: int, attempt: int = 1, **entry: Any) -> None:
         self.active[str(number)] = {"attempt": attempt, "state": "due", **entry}
-        self.effects.append(Recorded(number, attempt, "due"))
+        self.effects.append(StepRecord(number, attempt, "due"))
 
 
 def advance(
@@ -91,16 +100,16 @@ def _completed(
     if node.kind == "parallel":
         # The branches begin, and the step waits for them.
         result.active[str(node.number)] = {"attempt": entry["attempt"], "state": "waiting"}
-        result.effects.append(Recorded(node.number, entry["attempt"], "waiting", outcome.answer))
+        result.effects.append(StepRecord(node.number, entry["attempt"], "waiting", outcome.answer))
         for head in node.heads:
             assert head is not None
             result.due(head)
         return
     del result.active[str(node.number)]
     if outcome.event is not None:
-        result.effects.append(Emitted(outcome.event))
-    result.effects.append(Recorded(node.number, entry["attempt"], "completed", outcome.answer))
-    result.effects.append(Answered(node.name, {"state": "completed", **outcome.answer}))
+        result.effects.append(EmittedEvent(outcome.event))
+    result.effects.append(StepRecord(node.number, entry["attempt"], "completed", outcome.answer))
+    result.effects.append(StepAnswer(node.name, {"state": "completed", **outcome.answer}))
     following = node.following if outcome.branch is None else node.heads[outcome.branch]
     _continue(program, node, following, result)
 
@@ -109,11 +118,11 @@ def _paused(node: Node, entry: Mapping[str, Any], outcome: Paused, result: Advan
     attempt = entry["attempt"]
     result.active[str(node.number)] = {**_kept(entry), "attempt": attempt, "state": "waiting"}
     until = {"until": outcome.until.isoformat()} if outcome.until is not None else {}
-    result.effects.append(Recorded(node.number, attempt, "waiting", {**outcome.answer, **until}))
+    result.effects.append(StepRecord(node.number, attempt, "waiting", {**outcome.answer, **until}))
     if outcome.condition is not None:
-        result.effects.append(Awaited(node.number, attempt, outcome.condition))
+        result.effects.append(AwaitedEvent(node.number, attempt, outcome.condition))
     if outcome.until is not None:
-        result.effects.append(Armed(node.number, outcome.until, {"attempt": attempt, "lapsed": True}))
+        result.effects.append(WaitTimer(node.number, outcome.until, {"attempt": attempt, "lapsed": True}))
 
 
 def _failed(
@@ -138,11 +147,11 @@ def _failed(
         retry_at = retry.at + delay
         result.active[str(node.number)] = {**_kept(entry), "attempt": attempt + 1, "state": "waiting"}
         waiting = {**answer, "outcome": state, "until": retry_at.isoformat()}
-        result.effects.append(Recorded(node.number, attempt, "waiting", waiting))
-        result.effects.append(Armed(node.number, retry_at, {"attempt": attempt + 1}))
+        result.effects.append(StepRecord(node.number, attempt, "waiting", waiting))
+        result.effects.append(WaitTimer(node.number, retry_at, {"attempt": attempt + 1}))
         return
-    result.effects.append(Recorded(node.number, attempt, state, answer))
-    result.effects.append(Answered(node.name, {"state": state, **answer}))
+    result.effects.append(StepRecord(node.number, attempt, state, answer))
+    result.effects.append(StepAnswer(node.name, {"state": state, **answer}))
     _give_up(program, node, {"attempt": attempt, "state": state, "error": outcome.error}, result)
 
 
@@ -179,18 +188,18 @@ def _ended(program: Program, node: Node, result: Advance) -> None:
     entry = result.active[str(outer.number)]
     if not inside:
         del result.active[str(outer.number)]
-        result.effects.append(Recorded(outer.number, entry["attempt"], "completed"))
+        result.effects.append(StepRecord(outer.number, entry["attempt"], "completed"))
         _continue(program, outer, outer.following, result)
         return
     state, error = _state_and_error(program, inside)
-    result.effects.append(Recorded(outer.number, entry["attempt"], state, {"error": error}))
+    result.effects.append(StepRecord(outer.number, entry["attempt"], state, {"error": error}))
     _give_up(program, outer, {"attempt": entry["attempt"], "state": state, "error": error}, result)
 
 
-def _finish(program: Program, active: Active) -> Finished:
+def _finish(program: Program, active: Active) -> RunEnd:
     if not active:
-        return Finished("completed")
-    return Finished(*_state_and_error(program, active))
+        return RunEnd("completed")
+    return RunEnd(*_state_and_error(program, active))
 
 
 def _state_and_error(program: Program, dead: Active) -> tuple[str, str]:

@@ -1,4 +1,8 @@
-"""Effects of an outcome, as data. Their order is the order in the log."""
+"""Effects that `advance` returns: what has to be written after the outcome of a step.
+
+`rules.actions.commit` writes them to Postgres; `rules.replay.runs` applies them to simulated runs.
+Their order is the order in the log.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from tocsin.core.records import NewEvent
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A record of the step. One with the state `due` makes a worker perform the step."""
+class StepRecord:
+    """Append a record of the step. One with the state `due` makes a worker perform the step."""
 
     step: int
     attempt: int
@@ -21,8 +25,8 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Armed:
-    """A `runbook-wait` timer. When it fires, the clock merges `entry` into the entry of the
+class WaitTimer:
+    """Arm a `runbook-wait` timer. When it fires, the clock merges `entry` into the entry of the
     step."""
 
     step: int
@@ -31,8 +35,8 @@ class Armed:
 
 
 @dataclass(frozen=True)
-class Awaited:
-    """The step waits for an event."""
+class AwaitedEvent:
+    """Let the step wait for an event that meets `condition`."""
 
     step: int
     attempt: int
@@ -40,26 +44,26 @@ class Awaited:
 
 
 @dataclass(frozen=True)
-class Answered:
-    """The answer of the step, for the steps after it."""
+class StepAnswer:
+    """Store the answer of the step, for the steps after it."""
 
     name: str
     answer: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Emitted:
-    """An event that the step appends to the log, with its outcome."""
+class EmittedEvent:
+    """Append the event of an `emit` step, together with its outcome."""
 
     event: NewEvent
 
 
 @dataclass(frozen=True)
-class Finished:
-    """The run has ended: completed, failed or timed_out."""
+class RunEnd:
+    """End the run: completed, failed or timed_out."""
 
     state: str
     error: str | None = None
 
 
-Effect = Recorded | Armed | Awaited | Answered | Emitted | Finished
+Effect = StepRecord | WaitTimer | AwaitedEvent | StepAnswer | EmittedEvent | RunEnd

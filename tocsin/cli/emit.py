@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, instant_option, json_object
 from tocsin.cli.output import print_json
 from tocsin.core.errors import InvalidInput
@@ -46,7 +46,7 @@ def emit(
     Example:
       tocsin emit order-shipped --owner plant-7 --payload '{"order": 17}' --key order-17/shipped
     """
-    event_id = finish(
+    event_id = run_command(
         _emit(
             type,
             owner=owner,

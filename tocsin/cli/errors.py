@@ -1,4 +1,4 @@
-"""The texts of errors, and the run of a command's coroutine.
+"""Turns errors into the texts that commands print, and runs the coroutine of a command.
 
 Problems of rule files keep their bare `file:line:column: message` form, one per line, so that an
 editor can jump to them. A server that stops answering in the middle of a command is an
@@ -56,14 +56,14 @@ def usage_message(error: typer.BadParameter) -> str:
     return fault_text(error.__cause__.errors(include_url=False)[0]).lstrip(": ")
 
 
-def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a command's coroutine to its end. Errors of the servers' drivers become ours."""
-    # Closed also if Ctrl-C arrives before the coroutine has begun.
+def run_command(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a command's coroutine. Errors of the Postgres and NATS drivers become `TocsinError`s."""
+    # `closing`: Ctrl-C may arrive before the coroutine has begun.
     with closing(work):
-        return _finish(work)
+        return _run(work)
 
 
-def _finish(work: Coroutine[Any, Any, Result]) -> Result:
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
     import asyncio
 
     import psycopg

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table, since_text
 
@@ -25,7 +25,7 @@ def health(as_json: Json = False) -> None:
     Example:
       tocsin health
     """
-    now, rows = finish(_health())
+    now, rows = run_command(_health())
     if as_json:
         print_json(rows)
         return

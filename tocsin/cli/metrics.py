@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 
 if TYPE_CHECKING:
     from tocsin.core.metrics import Metrics
@@ -23,7 +23,7 @@ def metrics() -> None:
     Example:
       tocsin metrics > /var/lib/node_exporter/tocsin.prom
     """
-    typer.echo(finish(_metrics()), nl=False)
+    typer.echo(run_command(_metrics()), nl=False)
 
 
 async def _metrics() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json
 
@@ -16,7 +16,7 @@ def migrate(as_json: Json = False) -> None:
     Example:
       TOCSIN_POSTGRES=postgresql://me@localhost/tocsin tocsin migrate
     """
-    applied, newest = finish(_migrate())
+    applied, newest = run_command(_migrate())
     if as_json:
         print_json({"applied": applied, "at": newest})
     elif applied:

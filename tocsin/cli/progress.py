@@ -25,7 +25,7 @@ def progress_bar(label: str, first: int, last: int) -> Iterator[Callable[[int], 
 
 
 @contextmanager
-def part_bar(label: str) -> Iterator[Callable[[float], None]]:
+def fraction_bar(label: str) -> Iterator[Callable[[float], None]]:
     """Yields a function that takes the part that is done, from 0 to 1."""
     from rich.progress import TaskProgressColumn
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json
 
@@ -27,7 +27,7 @@ def prune(
     Example:
       tocsin prune --dry-run
     """
-    planned, counts, done = finish(_prune(dry_run, quiet=as_json))
+    planned, counts, done = run_command(_prune(dry_run, quiet=as_json))
     if as_json:
         print_json(_prune_json(planned, counts, done))
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,7 +41,7 @@ def run(role: Annotated[Role, typer.Argument(help="Service to run; any number of
     refuse_shadowed_names()
     settings = current_settings()
     configure_logs(settings)
-    finish(_run(settings, role.value))
+    run_command(_run(settings, role.value))
 
 
 async def _run(settings: Settings, role: str) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, instant_option
 from tocsin.cli.output import print_json, printable
 from tocsin.core.errors import InvalidInput
@@ -64,7 +64,7 @@ def send(
       tocsin send plant-7 door open --ts 2026-03-07T00:00Z --label zone=north
     """
     parsed = value if text else _parse_value(value)
-    finish(_send(owner, key, parsed, ts, _parse_labels(label or [])))
+    run_command(_send(owner, key, parsed, ts, _parse_labels(label or [])))
     if as_json:
         print_json({"owner": owner, "key": key, "value": parsed})
     else:

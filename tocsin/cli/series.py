@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import countdown, json_text, print_json, print_table, since_text, utc_text
 from tocsin.core.errors import InvalidInput
@@ -43,7 +43,7 @@ def series(
             "--stale and --unknown exclude each other: a series without data is not stale",
             remedy="keep one of them",
         )
-    now, rows = finish(_series(owner, key, type, stale, unknown, limit))
+    now, rows = run_command(_series(owner, key, type, stale, unknown, limit))
     if as_json:
         print_json([{**row, "age_s": _age_s(row, now)} for row in rows])
     elif unknown:

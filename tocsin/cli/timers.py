@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import due_text, print_json, print_table, printable, utc_text
 
@@ -34,7 +34,7 @@ def timers(
     """
     if context.invoked_subcommand is not None:
         return
-    now, rows = finish(_timers(kind, parked, limit))
+    now, rows = run_command(_timers(kind, parked, limit))
     if as_json:
         print_json(rows)
         return
@@ -74,7 +74,7 @@ def retry(
     Example:
       tocsin timers retry schedule-tick daily-digest
     """
-    timer = finish(_retry(kind, ref, key, by or current_user()))
+    timer = run_command(_retry(kind, ref, key, by or current_user()))
     if as_json:
         print_json(timer)
         return

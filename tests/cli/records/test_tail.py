@@ -12,7 +12,7 @@ from tests.rules.lanes.lane_setup import jetstream
 from tests.wait import eventually
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.lines import Line
-from tocsin.cli.up.view import State
+from tocsin.cli.up.view import ViewState
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
@@ -54,7 +54,7 @@ class _Shown:
     def show(self, line: Line) -> None:
         self.lines.append(line.plain())
 
-    def refresh(self, state: State) -> None:
+    def refresh(self, state: ViewState) -> None:
         raise NotImplementedError
 
 
@@ -69,7 +69,7 @@ def test_a_message_that_is_no_record_is_marked_and_passed(tocsin: CommandLine, s
             subject = f"{settings.subjects}.staleness.plant.flow"
             for body in (b'{"value": "stale"}', b"\xff", b'{"type": "late", "data": {}}'):
                 await js.publish(subject, body)
-        feed = Feed(settings, screen, State("1", "", "", "", ""), after=0)
+        feed = Feed(settings, screen, ViewState("1", "", "", "", ""), after=0)
         async with running(Service("follow", feed.follow_stream)):
 
             async def all_shown() -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tocsin.cli.rules.apply import _report_tenths
+from tocsin.cli.rules.apply import _progress_printer
 
 _GOOD = """\
 schedule:
@@ -122,7 +122,7 @@ def test_every_document_that_an_apply_changes_is_in_the_audit(tocsin: CommandLin
 
 
 def test_a_backlog_is_reported_in_tenths(capsys: pytest.CaptureFixture[str]) -> None:
-    report = _report_tenths()
+    report = _progress_printer()
     for done in range(250, 5001, 250):
         report(done, 5000)
     lines = capsys.readouterr().err.splitlines()

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from tocsin.cli.records.foreign_messages import NO_RECORD
+from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS
 from tocsin.cli.schedules.coming_fires import ComingFire, coming_fires
 from tocsin.cli.up.lines import Line, Record, foreign_line, line_of
 from tocsin.cli.up.screen import LiveScreen, PlainScreen
 from tocsin.cli.up.services import database_url
-from tocsin.cli.up.view import Restarts, ShownAlarm, State, line_text, view
+from tocsin.cli.up.view import Restarts, ShownAlarm, ViewState, line_text, view
 
 _AT = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _FIRE: dict[str, Any] = {
@@ -30,9 +30,9 @@ _FIRE: dict[str, Any] = {
 }
 
 
-def _state(**changes: Any) -> State:
+def _state(**changes: Any) -> ViewState:
     values = {"postgres": "postgresql://here", "nats": "nats://there", "data": "/data dir", **changes}
-    return State(version="1.2.3", log="/data dir/log", **values)
+    return ViewState(version="1.2.3", log="/data dir/log", **values)
 
 
 def _rendered(renderable: RenderableType, *, colours: bool = False) -> str:
@@ -185,7 +185,7 @@ def test_a_foreign_message_is_marked(data: bytes) -> None:
     def read() -> Line | None:
         return line_of(Record(3, json.loads(data)), _new_york)
 
-    with pytest.raises(NO_RECORD):
+    with pytest.raises(NOT_A_RECORD_ERRORS):
         read()
     line = foreign_line(3, data)
     assert line.plain().startswith("event   not a record of tocsin: ")
@@ -254,8 +254,8 @@ def test_the_view_shows_servers_services_and_countdowns() -> None:
         view(
             _state(
                 now=_AT - timedelta(seconds=75),
-                coming=fires,
-                paused=3,
+                coming_fires=fires,
+                paused_schedules=3,
                 restarts={"cdc": Restarts(2, "nats is away")},
             )
         )
@@ -275,7 +275,9 @@ def test_the_view_shows_servers_services_and_countdowns() -> None:
 
 
 def test_a_restart_that_is_over_is_shown_without_its_error() -> None:
-    shown = _rendered(view(_state(now=_AT, restarts={"cdc": Restarts(2, "nats is away", is_over=True)})))
+    shown = _rendered(
+        view(_state(now=_AT, restarts={"cdc": Restarts(2, "nats is away", is_running_again=True)}))
+    )
     assert "cdc restarted 2 times" in shown
     assert "nats is away" not in shown
 
@@ -308,7 +310,7 @@ def test_coming_fires_keep_the_spread_and_mark_parked_timers() -> None:
 
 def test_plain_output_introduces_itself_and_reports_restarts_once(capsys: pytest.CaptureFixture[str]) -> None:
     coming = [ComingFire("digest", "", _AT, _AT, "UTC", "")]
-    state = _state(now=_AT - timedelta(seconds=5), coming=coming)
+    state = _state(now=_AT - timedelta(seconds=5), coming_fires=coming)
     with PlainScreen(state) as screen:
         for current in (
             {},

@@ -11,15 +11,15 @@ import yaml
 
 from rules.runbook import (
     Advance,
-    Answered,
-    Armed,
-    Awaited,
+    AwaitedEvent,
     Completed,
-    Finished,
     Outcome,
     Paused,
-    Recorded,
+    RunEnd,
+    StepAnswer,
+    StepRecord,
     TimedOut,
+    WaitTimer,
     advance,
     compile_runbook,
     revive,
@@ -43,7 +43,7 @@ class Simulation:
         self.active: dict[str, dict[str, object]] = {}
         self.history: list[str] = []
         self.answers: dict[str, object] = {}
-        self.finished: list[Finished] = []
+        self.finished: list[RunEnd] = []
         self.awaited: dict[int, str] = {}
         self._begun = start
         self._timers: dict[int, tuple[datetime, dict[str, object]]] = {}
@@ -135,18 +135,18 @@ class Simulation:
         assert not self.finished or self.state != "completed"
         self.active = json.loads(json.dumps(after.active))
         for effect in after.effects:
-            if isinstance(effect, Recorded):
+            if isinstance(effect, StepRecord):
                 self._note(effect)
-            elif isinstance(effect, Armed):
+            elif isinstance(effect, WaitTimer):
                 self._timers[effect.step] = (effect.at, dict(effect.entry))
-            elif isinstance(effect, Awaited):
+            elif isinstance(effect, AwaitedEvent):
                 self.awaited[effect.step] = effect.condition
-            elif isinstance(effect, Answered):
+            elif isinstance(effect, StepAnswer):
                 self.answers[effect.name] = dict(effect.answer)
-            elif isinstance(effect, Finished):
+            elif isinstance(effect, RunEnd):
                 self.finished.append(effect)
 
-    def _note(self, record: Recorded) -> None:
+    def _note(self, record: StepRecord) -> None:
         if record.state == "due":
             self._due.append(record.step)
             return

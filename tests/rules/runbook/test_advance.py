@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from rules.runbook import (
     Advance,
-    Armed,
     Completed,
     Failed,
-    Finished,
     Outcome,
     Paused,
     Program,
-    Recorded,
+    RunEnd,
+    StepRecord,
     TimedOut,
+    WaitTimer,
     advance,
     compile_runbook,
     delay_before,
@@ -92,7 +92,7 @@ class Machine:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.ended: Counter[tuple[int, str]] = Counter()
-        self.finished: list[Finished] = []
+        self.finished: list[RunEnd] = []
         self.timers: dict[int, dict[str, Any]] = {}
         first = Advance({})
         first.due(0)
@@ -102,12 +102,12 @@ class Machine:
         assert json.loads(json.dumps(after.active)) == after.active
         self.active = after.active
         for effect in after.effects:
-            if isinstance(effect, Armed):
+            if isinstance(effect, WaitTimer):
                 assert effect.step not in self.timers
                 self.timers[effect.step] = dict(effect.entry)
-            elif isinstance(effect, Finished):
+            elif isinstance(effect, RunEnd):
                 self.finished.append(effect)
-            elif isinstance(effect, Recorded) and effect.state in ("completed", "failed", "timed_out"):
+            elif isinstance(effect, StepRecord) and effect.state in ("completed", "failed", "timed_out"):
                 self.ended[effect.step, effect.state] += 1
         waiting = {int(step) for step, entry in self.active.items() if entry["state"] == "waiting"}
         assert set(self.timers) == {
@@ -163,7 +163,7 @@ def test_a_dead_runbook_that_is_revived_ends_again(steps: list[Any], data: st.Da
         return
     after = revive(machine.program, machine.active)
     assert after.effects
-    assert all(isinstance(effect, Recorded) and effect.state == "due" for effect in after.effects)
+    assert all(isinstance(effect, StepRecord) and effect.state == "due" for effect in after.effects)
     machine.take(after)
     run(data, machine)
     assert len(machine.finished) == 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.actions.text import STATE_HELP, print_run, print_runs, states_option
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, OnlyOwner, current_user, instant_or_ago
 from tocsin.cli.output import print_json, printable
 
@@ -53,7 +53,7 @@ def actions(
     """
     if context.invoked_subcommand is not None:
         return
-    now, rows = finish(list_runs(states_option(state), name, rule, owner, since, limit))
+    now, rows = run_command(list_runs(states_option(state), name, rule, owner, since, limit))
     if as_json:
         print_json(rows)
         return
@@ -68,7 +68,7 @@ def show(run: RunId, as_json: Json = False) -> None:
     Example:
       tocsin actions show 3f2a91c0
     """
-    row, attempts = finish(_show(run))
+    row, attempts = run_command(_show(run))
     print_run(row, attempts, as_json)
 
 
@@ -79,7 +79,7 @@ def retry(run: RunId, by: CreatedBy = None, as_json: Json = False) -> None:
     Example:
       tocsin actions retry 3f2a91c0
     """
-    row, steps = finish(_retry(run, by or current_user()))
+    row, steps = run_command(_retry(run, by or current_user()))
     if as_json:
         print_json({"run": row["id"], "steps": steps})
         return
@@ -96,7 +96,7 @@ def cancel(run: RunId, by: CreatedBy = None, as_json: Json = False) -> None:
     Example:
       tocsin actions cancel 3f2a91c0
     """
-    row = finish(_cancel(run, by or current_user()))
+    row = run_command(_cancel(run, by or current_user()))
     if as_json:
         print_json({"run": row["id"], "state": "cancelled"})
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.cli.actions.actions import Limit, Name, Rule, Since, State, list_runs
 from tocsin.cli.actions.text import print_runs, states_option
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import print_json
 from tocsin.core.errors import InvalidInput
@@ -33,7 +33,7 @@ def history(
         raise InvalidInput(
             f"a run that is {state} has not ended", remedy=f"`tocsin actions --state {state}` lists those"
         )
-    now, rows = finish(list_runs(states, name, rule, owner, since, limit))
+    now, rows = run_command(list_runs(states, name, rule, owner, since, limit))
     if as_json:
         print_json(rows)
         return

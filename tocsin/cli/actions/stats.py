@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, instant_or_ago
 from tocsin.cli.output import duration_text, print_json, print_table
 
@@ -31,7 +31,7 @@ def stats(
     Example:
       tocsin stats --since 24h
     """
-    total = finish(_stats(since))
+    total = run_command(_stats(since))
     if as_json:
         rules = {rule: _counts_json(counts) for rule, counts in total.rules.items()}
         print_json({**_counts_json(total), "rules": rules})

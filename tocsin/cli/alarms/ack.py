@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.alarms.alarms import AlarmId, alarm_title
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable, utc_text
 
@@ -29,7 +29,7 @@ def ack(
     Example:
       tocsin ack 3f2a91c0 --note "fan is being replaced"
     """
-    row, acted = finish(_ack(alarm, note, by or current_user()))
+    row, acted = run_command(_ack(alarm, note, by or current_user()))
     if as_json:
         print_json({"alarm": row["id"], "changed": acted.changed, "seq": acted.seq})
     elif acted.changed:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import countdown, print_json, print_table, since_text
 from tocsin.core.errors import InvalidInput
@@ -41,7 +41,7 @@ def alarms(
       tocsin alarms
       tocsin alarms --state resolved --owner plant-7
     """
-    now, rows = finish(_alarms(_states(state), rule, owner, severity, limit))
+    now, rows = run_command(_alarms(_states(state), rule, owner, severity, limit))
     if as_json:
         print_json(rows)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.alarms.alarms import AlarmId, alarm_title
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user, instant_option
 from tocsin.cli.output import print_json, printable, utc_text
 from tocsin.core.errors import InvalidInput
@@ -44,7 +44,7 @@ def snooze(
             "a snooze needs exactly one end",
             remedy="give a duration such as 2h, --until an instant, or --off",
         )
-    row, ends_at, acted = finish(_snooze(alarm, duration, until, by or current_user()))
+    row, ends_at, acted = run_command(_snooze(alarm, duration, until, by or current_user()))
     if as_json:
         print_json({"alarm": row["id"], "until": ends_at, "seq": acted.seq})
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tocsin.cli.confirm import Yes, confirm
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json
 from tocsin.core.errors import Refused
@@ -28,13 +28,13 @@ def adopt(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> None
     Example:
       tocsin cdc adopt
     """
-    loss = finish(_find_loss())
+    loss = run_command(_find_loss())
     if loss is None:
         raise Refused("nothing to adopt: the log has every record of the stream, and no hole")
     typer.echo(_loss_text(loss), err=True)
     if not yes:
         confirm("accept this loss?")
-    moved = finish(_adopt(loss, by or current_user()))
+    moved = run_command(_adopt(loss, by or current_user()))
     if as_json:
         print_json({"from": loss.first, "until": loss.last, "in_stream": loss.in_stream, "moved": moved})
         return

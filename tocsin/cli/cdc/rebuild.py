@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tocsin.cli.confirm import Yes, confirm
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json
 
@@ -27,11 +27,11 @@ def rebuild(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> No
     Example:
       tocsin cdc rebuild
     """
-    plan = finish(_plan())
+    plan = run_command(_plan())
     typer.echo(_plan_text(plan), err=True)
     if not yes:
         confirm("remove the stream and make it again?")
-    last = finish(_rebuild(plan, by or current_user()))
+    last = run_command(_rebuild(plan, by or current_user()))
     if as_json:
         print_json({"from": plan.first, "until": last, "consumers": plan.consumers})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable, utc_text
 
@@ -24,7 +24,7 @@ def status(as_json: Json = False) -> None:
     Example:
       tocsin cdc status
     """
-    current = finish(_status())
+    current = run_command(_status())
     if as_json:
         print_json({**asdict(current), "gaps": [gap._asdict() for gap in current.gaps]})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable
 
@@ -32,7 +32,7 @@ def verify(
     Example:
       tocsin cdc verify --from 100000 --until 200000
     """
-    result = finish(_verify(first, last))
+    result = run_command(_verify(first, last))
     if as_json:
         print_json(asdict(result))
     else:

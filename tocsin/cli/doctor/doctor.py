@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable
 from tocsin.core.errors import TocsinError
@@ -32,7 +32,7 @@ def doctor(as_json: Json = False) -> None:
     """
     from tocsin.cli.session import command_settings
 
-    findings = [*_local_checks(), *finish(_server_checks(command_settings()))]
+    findings = [*_local_checks(), *run_command(_server_checks(command_settings()))]
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:

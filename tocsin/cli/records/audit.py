@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import compact, print_json, print_table, title, utc_text
 
@@ -24,7 +24,7 @@ def audit(
     Example:
       tocsin audit daily-digest
     """
-    rows = finish(_audit(name, limit))
+    rows = run_command(_audit(name, limit))
     if as_json:
         print_json(rows)
         return

@@ -6,23 +6,23 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table
 from tocsin.core.errors import InvalidInput
 
 _KINDS = ("datapoint", "event", "record", "report")
-_LONGEST_BODY = 60
+_MAX_BODY_LENGTH = 60
 
 
 def dead_letters(
-    kind: Annotated[
-        str | None, typer.Option("--kind", help="Only datapoint, event, record or report.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help=f"Only one kind: {', '.join(_KINDS)}.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
     as_json: Json = False,
 ) -> None:
     """List messages that were rejected, the newest first.
+
+    SEQ is the position in the stream of dead letters, not in the record log.
 
     \b
     Example:
@@ -30,7 +30,7 @@ def dead_letters(
     """
     if kind is not None and kind not in _KINDS:
         raise InvalidInput(f"unknown kind {kind!r}", remedy=f"use one of {', '.join(_KINDS)}")
-    letters = finish(_dead_letters(kind, limit))
+    letters = run_command(_dead_letters(kind, limit))
     if as_json:
         print_json(letters)
         return
@@ -46,7 +46,7 @@ def dead_letters(
                 letter["kind"],
                 letter["subject"],
                 letter["reason"],
-                letter["body"][:_LONGEST_BODY],
+                letter["body"][:_MAX_BODY_LENGTH],
             )
             for letter in letters
         ),

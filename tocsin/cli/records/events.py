@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner, instant_or_ago
 from tocsin.cli.output import compact, print_json, print_table, shortened, utc_text
 from tocsin.cli.records.filters import Rule, Type, check_filters
@@ -52,7 +52,7 @@ def events(  # noqa: PLR0913 - one option per filter
         raise InvalidInput("--since and --since-seq exclude each other", remedy="keep one of them")
     check_filters(type_, owner=owner, rule=rule, schedule=schedule)
     filters = {"owner": owner, "rule": rule, "type": type_, "schedule": schedule, "origin": origin}
-    rows = finish(_events(since, since_seq, {**filters, "limit": limit}))
+    rows = run_command(_events(since, since_seq, {**filters, "limit": limit}))
     if as_json:
         print_json(rows)
         return

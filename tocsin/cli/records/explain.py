@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, Owner, instant_option
 from tocsin.cli.output import compact, print_json, printable, title
 from tocsin.core.errors import Refused
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from rules.alarms.explain import AlarmExplanation
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
+"""The first digits of an ID. It also matches some names of schedules, such as `cafe`."""
 
 
 def explain(
-    schedule: Annotated[
+    name_or_id: Annotated[
         str,
         typer.Argument(
             help="Name of a schedule, or ID of an alarm (its first digits are enough).",
@@ -47,17 +48,17 @@ def explain(
       tocsin explain daily-digest --at 2026-03-08T07:00Z
       tocsin explain 3f2a91c0
     """
-    if _ALARM_ID.fullmatch(schedule) and at is None and not owner:
-        alarm = finish(_explain_alarm(schedule))
+    if _ALARM_ID.fullmatch(name_or_id) and at is None and not owner:
+        alarm = run_command(_explain_alarm(name_or_id))
         if alarm is not None:
             _print_alarm(alarm, as_json)
             return
     instant = None if at is None else instant_option(at, "--at")
-    explanation = finish(_explain(owner, schedule, instant))
+    explanation = run_command(_explain_schedule(owner, name_or_id, instant))
     if as_json:
         print_json({"outcome": explanation.outcome, "sentence": explanation.sentence, **explanation.facts})
         return
-    typer.echo(printable(f"{title(owner, schedule)} {explanation.sentence}"))
+    typer.echo(printable(f"{title(owner, name_or_id)} {explanation.sentence}"))
     for key, value in explanation.facts.items():
         if value not in (None, ""):
             typer.echo(f"  {key:<14} {printable(compact(value))}")
@@ -73,7 +74,7 @@ def _print_alarm(alarm: AlarmExplanation, as_json: bool) -> None:
 
 
 async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
-    """None if no alarm has this ID: it may be the name of a schedule."""
+    """None if a schedule has this name, or if no alarm has this ID."""
     from rules.alarms.explain import explain_alarm
     from rules.alarms.queries import find_alarm
     from timers.schedules import find_schedule
@@ -90,7 +91,7 @@ async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
         return await explain_alarm(connection, alarm, await database_now(connection))
 
 
-async def _explain(owner: str, schedule: str, instant: datetime | None) -> Explanation:
+async def _explain_schedule(owner: str, schedule: str, instant: datetime | None) -> Explanation:
     from clock.explain.records import explain_schedule
     from timers.working_set import database_now
     from tocsin.cli.session import database

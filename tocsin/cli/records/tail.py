@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import OnlyOwner, instant_or_ago
 from tocsin.cli.output import compact, printable, title
 from tocsin.cli.records.filters import Rule, Type, check_filters
-from tocsin.cli.records.foreign_messages import NO_RECORD, foreign_text
+from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS, foreign_text
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def tail(
     filters = {"owner": owner, "rule": rule, "type": type_}
     wanted = {key: value for key, value in filters.items() if value is not None}
     try:
-        finish(_tail(from_seq, since, wanted, count, as_json_lines))
+        run_command(_tail(from_seq, since, wanted, count, as_json_lines))
     except KeyboardInterrupt:
         # Ctrl-C is the normal end of this command.
         raise typer.Exit(0) from None
@@ -97,14 +97,14 @@ def _matches(data: bytes, wanted: Mapping[str, str]) -> bool:
     try:
         body = json.loads(data)
         return all(body.get(key, "") == value for key, value in wanted.items())
-    except NO_RECORD:
+    except NOT_A_RECORD_ERRORS:
         return False
 
 
 def record_line(seq: int, data: bytes) -> str:
     try:
         parts = _parts(json.loads(data))
-    except NO_RECORD:
+    except NOT_A_RECORD_ERRORS:
         parts = [foreign_text(data)]
     return printable("  ".join((str(seq), *filter(None, parts))))
 

@@ -1,7 +1,7 @@
-"""`tocsin apply`: replaces the rule set, in one transaction.
+"""`tocsin apply`: adds and changes documents, and with `--prune` removes the others, in one transaction.
 
-Guarantees: nothing is removed without `--prune` and a consent, at the prompt or as `--yes`. If any file
-has a problem, all problems are listed and nothing changes.
+Guarantees: nothing is removed without `--prune` and a confirmation (at the prompt, or by `--yes`). If
+any file has a problem, all problems are listed and nothing changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.confirm import confirm
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, print_table, utc_text
 from tocsin.cli.rules.files import Files, Prune
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rules.documents.load import Loaded
     from tocsin.core.db import Connection
 
-_LISTED = 5
+_MAX_LISTED = 5
 
 
 def apply(
@@ -38,7 +38,7 @@ def apply(
             "--large", help="Apply even if so many alarms change that datapoints wait for several seconds."
         ),
     ] = False,
-    by: CreatedBy = None,
+    created_by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
     """Apply rule files: all of them, or nothing.
@@ -50,14 +50,14 @@ def apply(
       tocsin apply examples/quickstart.yaml
       tocsin apply rules/ --prune
     """
-    who = by or current_user()
+    who = created_by or current_user()
     if prune:
-        loaded, preview = finish(_preview(files))
+        loaded, preview = run_command(_preview(files))
         if preview.plan.removed and not yes:
             _confirm_removal(preview, as_json)
-        applied = finish(_apply_pruning(loaded, preview, who, large))
+        applied = run_command(_apply_pruning(loaded, preview, who, large))
     else:
-        applied = finish(_apply(files, who, large))
+        applied = run_command(_apply(files, who, large))
     if as_json:
         print_json(_applied_json(applied))
         return
@@ -115,7 +115,7 @@ async def _apply(files: Sequence[Path], who: str, large: bool) -> Applied:
     async with database() as connection:
         loaded, now = await load(connection, files, prune=False)
         actor = Actor(who, "cli", now)
-        return await apply_loaded(connection, loaded, actor, large=large, progress=_report_tenths())
+        return await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
 
 
 async def _preview(files: Sequence[Path]) -> tuple[Loaded, Preview]:
@@ -129,19 +129,28 @@ async def _preview(files: Sequence[Path]) -> tuple[Loaded, Preview]:
 
 
 async def _apply_pruning(loaded: Loaded, preview: Preview, who: str, large: bool) -> Applied:
-    """Apply and remove what the preview showed; refused if the rules changed since then."""
+    """Apply, and remove the documents that the preview showed.
+
+    The apply is refused if the rules have changed since the preview.
+    """
     from rules.apply import apply as apply_loaded
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
         actor = await command_actor(connection, who)
         return await apply_loaded(
-            connection, loaded, actor, removing=preview.plan.removed, large=large, progress=_report_tenths()
+            connection,
+            loaded,
+            actor,
+            removing=preview.plan.removed,
+            large=large,
+            progress=_progress_printer(),
         )
 
 
-def _report_tenths() -> Callable[[int, int], None]:
-    """A function that prints a line on stderr for each tenth of the overdue staleness checks."""
+def _progress_printer() -> Callable[[int, int], None]:
+    """A progress callback that prints a line on stderr after each 10 % of the overdue staleness checks,
+    which an apply has to finish first."""
     last_tenth = -1
 
     def report(done: int, total: int) -> None:
@@ -154,13 +163,16 @@ def _report_tenths() -> Callable[[int, int], None]:
 
 
 def _confirm_removal(preview: Preview, as_json: bool) -> None:
-    """Another apply does not undo a removal: alarms resolve and actions are cancelled."""
+    """Ask before documents are removed. Without a terminal the apply is refused.
+
+    Another apply does not undo a removal, because alarms resolve and actions are cancelled.
+    """
     from tocsin.cli.rules.plan_text import plan_lines
 
     removed = sorted(preview.plan.removed)
     if as_json or not _is_terminal():
-        listed = ", ".join(f"{kind} {name}" for kind, name in removed[:_LISTED])
-        more = f" and {len(removed) - _LISTED} more" if len(removed) > _LISTED else ""
+        listed = ", ".join(f"{kind} {name}" for kind, name in removed[:_MAX_LISTED])
+        more = f" and {len(removed) - _MAX_LISTED} more" if len(removed) > _MAX_LISTED else ""
         raise Refused(
             f"this would remove {listed}{more}", remedy="look at `tocsin plan --prune`, then add --yes"
         )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, check_output
 from tocsin.cli.output import duration_text, print_json, print_table, printable, utc_text
-from tocsin.cli.rules.export import Until, window
+from tocsin.cli.rules.export import Until, recording_window
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def backtest(
       tocsin backtest --rules rules/ --recording recording.ndjson.gz
     """
     _check_options(historical, rules, recording, since or until, html)
-    header, result = finish(_backtest(rules or [], since or "30d", until, recording, jobs))
+    header, result = run_command(_backtest(rules or [], since or "30d", until, recording, jobs))
     from rules.replay.backtest.report.compare import compare, report_json
 
     mode = "prospective" if rules else "historical"
@@ -105,12 +105,12 @@ async def _backtest(
 ) -> tuple[RecordingHeader, BacktestResult]:
     from rules.replay.backtest.candidates import candidate_documents
     from rules.replay.backtest.parallel import backtest as replay
-    from tocsin.cli.progress import part_bar
+    from tocsin.cli.progress import fraction_bar
 
     async with _source(since, until, recording) as source:
         header = await source.header()
         candidate = candidate_documents(header, rules, header.since) if rules else None
-        with part_bar("replaying") as report:
+        with fraction_bar("replaying") as report:
             result = await replay(
                 source, header, candidate, jobs=jobs or len(os.sched_getaffinity(0)), report=report
             )
@@ -119,7 +119,7 @@ async def _backtest(
 
 @asynccontextmanager
 async def _source(since: str, until: str | None, recording: Path | None) -> AsyncIterator[Recording]:
-    from rules.replay.backtest.recording.database import recorded
+    from rules.replay.backtest.recording.database import open_database_recording
     from rules.replay.backtest.recording.parquet import open_recording
     from tocsin.cli.session import command_settings
 
@@ -127,8 +127,8 @@ async def _source(since: str, until: str | None, recording: Path | None) -> Asyn
     if recording is not None:
         yield open_recording(recording)
         return
-    begin, end = await window(since, until)
-    async with recorded(settings, begin, end) as source:
+    begin, end = await recording_window(since, until)
+    async with open_database_recording(settings, begin, end) as source:
         yield source
 
 

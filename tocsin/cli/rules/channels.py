@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, current_user
 from tocsin.cli.output import print_json, print_table, printable
 
@@ -30,7 +30,7 @@ def channels(context: typer.Context, as_json: Json = False) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    rows = finish(_channels())
+    rows = run_command(_channels())
     if as_json:
         print_json(rows)
         return
@@ -68,7 +68,7 @@ def send_test_message(
     Example:
       tocsin channels test ops
     """
-    is_enabled, outcome = finish(_test(name, resolved))
+    is_enabled, outcome = run_command(_test(name, resolved))
     if as_json:
         print_json({"channel": name, "enabled": is_enabled, "state": outcome.state, "text": outcome.text})
     else:

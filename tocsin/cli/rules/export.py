@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, check_output, instant_or_ago
 from tocsin.cli.output import print_json, utc_text
 
@@ -30,14 +30,14 @@ def export(
 ) -> None:
     """Write a recording to a file, for backtests elsewhere.
 
-    A recording holds the datapoints, events, operator actions and rule versions of a window.
+    A recording has the datapoints, events, operator actions and rule versions of a window.
 
     \b
     Example:
       tocsin export --since 7d -o recording.ndjson.gz
     """
     check_output(output, "--output")
-    counts, begin, end = finish(_export(output, since, until))
+    counts, begin, end = run_command(_export(output, since, until))
     if as_json:
         print_json({"file": str(output), "since": begin, "until": end, **counts})
         return
@@ -46,24 +46,27 @@ def export(
 
 
 async def _export(output: Path, since: str, until: str | None) -> tuple[dict[str, int], datetime, datetime]:
-    from rules.replay.backtest.recording.database import recorded
+    from rules.replay.backtest.recording.database import open_database_recording
     from rules.replay.backtest.recording.parquet import write_parquet
     from rules.replay.backtest.recording.recording import write_recording
-    from tocsin.cli.progress import part_bar
+    from tocsin.cli.progress import fraction_bar
     from tocsin.cli.session import command_settings
 
     settings = command_settings()
-    begin, end = await window(since, until)
-    async with recorded(settings, begin, end) as source:
-        with part_bar("exporting") as report:
+    begin, end = await recording_window(since, until)
+    async with open_database_recording(settings, begin, end) as source:
+        with fraction_bar("exporting") as report:
             write = write_parquet if output.suffix == ".parquet" else write_recording
             counts = await write(source, output, report)
     return counts, begin, end
 
 
-async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
-    """Start and end of a recording. A start before the retention is reported: alarms that retention has
-    removed would look as if they had never opened."""
+async def recording_window(since: str, until: str | None) -> tuple[datetime, datetime]:
+    """Start and end of a recording.
+
+    Warns if the window starts before the oldest kept data, because alarms that retention has removed
+    look as if they had never opened.
+    """
     from rules.replay.backtest.recording.database import complete_since
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -71,16 +74,16 @@ async def window(since: str, until: str | None) -> tuple[datetime, datetime]:
 
     async with database() as connection:
         now = await database_now(connection)
-        complete_from = await complete_since(connection)
+        oldest_complete = await complete_since(connection)
     end = now if until is None else instant_or_ago(until, "--until", now)
     begin = instant_or_ago(since, "--since", now)
     if begin >= end:
         raise InvalidInput(
             f"--since {since} is not before --until {until or 'now'}", remedy="choose an earlier --since"
         )
-    if complete_from is not None and begin < complete_from:
+    if oldest_complete is not None and begin < oldest_complete:
         typer.echo(
-            f"retention has removed data from before {utc_text(complete_from)}, "
+            f"retention has removed data from before {utc_text(oldest_complete)}, "
             "so alarms of that time may be missing: choose a later --since",
             err=True,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json
 from tocsin.cli.rules.files import Files, Prune
@@ -38,7 +38,7 @@ def plan(
     """
     from tocsin.cli.rules.plan_text import plan_json, plan_lines
 
-    preview = finish(_preview(files, prune))
+    preview = run_command(_preview(files, prune))
     if as_json:
         print_json(plan_json(preview))
     else:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table, printable, utc_text
 from tocsin.core.errors import InvalidInput, Refused
@@ -45,7 +45,7 @@ def rules(
     if as_yaml and as_json:
         raise InvalidInput("--yaml and --json exclude each other", remedy="keep one of them")
     _check_kind(kind)
-    documents = finish(_read(kind, name))
+    documents = run_command(_read(kind, name))
     if name is not None and not documents:
         raise Refused(f"no {kind} {name!r} is applied", remedy=f"`tocsin rules {kind}` lists those that are")
     if as_json:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, Tz, current_user, json_object
 from tocsin.cli.output import compact
 from tocsin.cli.schedules.recurrence_options import Cron, DstFold, DstGap, Dtstart, Every, Rrule
@@ -99,7 +99,7 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
     if in_ is not None:
         values["at"] = f"in {in_}"
     edit = Edit(replace or if_generation is not None, if_generation)
-    put, row = finish(_add(values, edit, created_by or current_user()))
+    put, row = run_command(_add(values, edit, created_by or current_user()))
     print_schedule(row, as_json, deduped=put.outcome == "unchanged", outcome=put.outcome)
 
 

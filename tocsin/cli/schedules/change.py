@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, current_user
 from tocsin.cli.output import print_json, printable, title
 from tocsin.core.errors import InvalidInput, Refused
@@ -102,7 +102,7 @@ def cancel(
         )
     if type_ is None and (not all_ or owner is None):
         raise InvalidInput("nothing to cancel", remedy="give a name, --all with --owner, or --type")
-    cancelled = finish(_cancel_many(owner, type_, by or current_user()))
+    cancelled = run_command(_cancel_many(owner, type_, by or current_user()))
     if as_json:
         print_json({"cancelled": cancelled, "count": len(cancelled)})
         return
@@ -121,7 +121,7 @@ def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = Fal
     Example:
       tocsin schedule run daily-digest
     """
-    seq = finish(_run(owner, name, by or current_user()))
+    seq = run_command(_run(owner, name, by or current_user()))
     if as_json:
         print_json({"schedule": name, "owner": owner, "type": "schedule-triggered", "seq": seq})
         return
@@ -137,7 +137,7 @@ def show(name: Name, owner: Owner = "", as_json: Json = False) -> None:
     """
     from tocsin.cli.schedules.one_schedule import print_schedule
 
-    print_schedule(finish(_show(owner, name)), as_json)
+    print_schedule(run_command(_show(owner, name)), as_json)
 
 
 def _change(
@@ -150,7 +150,7 @@ def _change(
 ) -> None:
     from tocsin.cli.schedules.one_schedule import print_schedule
 
-    put, row = finish(_change_one(change, owner, name, if_generation, by or current_user()))
+    put, row = run_command(_change_one(change, owner, name, if_generation, by or current_user()))
     print_schedule(row, as_json, outcome=put.outcome)
 
 

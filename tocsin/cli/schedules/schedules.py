@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import print_json, print_table, title, utc_text
 
@@ -29,7 +29,7 @@ def schedules(
     from tocsin.cli.schedules.last_result import result_text
     from tocsin.cli.schedules.one_schedule import recurrence_text, schedule_json
 
-    rows = finish(_schedules(owner, type_, status, limit))
+    rows = run_command(_schedules(owner, type_, status, limit))
     if as_json:
         print_json([schedule_json(row) for row in rows])
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import due_text, local_text, print_json, print_table, title, utc_text
 
@@ -33,7 +33,7 @@ def upcoming(
     """
     from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 
-    now, active, paused = finish(_upcoming(owner, schedule, count))
+    now, active, paused = run_command(_upcoming(owner, schedule, count))
     fires = coming_fires(active, count)
     if as_json:
         print_json(

@@ -21,11 +21,11 @@ from schemas.values.severities import level_name
 from timers.schedules import find_schedule, list_schedules
 from timers.working_set import database_now
 from tocsin.cli.output import title
-from tocsin.cli.records.foreign_messages import NO_RECORD
+from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS
 from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
-from tocsin.cli.up.view import SHOWN_FIRES, Restarts, ShownAlarm, State
+from tocsin.cli.up.view import SHOWN_FIRES, Restarts, ShownAlarm, ViewState
 from tocsin.client._follow import follow
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, open_session
@@ -39,7 +39,7 @@ _MOST_COUNTED = 1000
 
 
 class Feed:
-    def __init__(self, settings: Settings, screen: Screen, state: State, after: int) -> None:
+    def __init__(self, settings: Settings, screen: Screen, state: ViewState, after: int) -> None:
         self._settings = settings
         self._screen = screen
         self._state = state
@@ -62,7 +62,7 @@ class Feed:
             await self._learn_zone(connection, record)
             await self._learn_steps(connection, record)
             line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step)
-        except NO_RECORD:
+        except NOT_A_RECORD_ERRORS:
             line = foreign_line(seq, data)
         if line is not None:
             self._screen_call(partial(self._screen.show, line))
@@ -92,10 +92,12 @@ class Feed:
         rows = await list_schedules(connection, status="active", limit=SHOWN_FIRES)
         for row in rows:
             self._zones[row["owner"], row["name"]] = tz_of(row)
-        self._state.coming = coming_fires(rows, len(rows))
+        self._state.coming_fires = coming_fires(rows, len(rows))
         alarms = await list_alarms(connection, states=("open",), limit=_MOST_COUNTED)
         self._state.alarms = [_open_alarm(row, now) for row in alarms]
-        self._state.paused = len(await list_schedules(connection, status="paused", limit=_MOST_COUNTED))
+        self._state.paused_schedules = len(
+            await list_schedules(connection, status="paused", limit=_MOST_COUNTED)
+        )
 
     async def _learn_zone(self, connection: Connection, record: Record) -> None:
         if record.key[1] and record.key not in self._zones:

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     kind: str
     text: str
     seq: int
-    is_over: bool = False
+    is_resolved: bool = False
     """An alarm resolved, or health is ok again."""
 
     def plain(self) -> str:
@@ -124,7 +124,9 @@ def _transition(record: Record) -> Line:
         data.get("note"),
     )
     parts = (title(body.get("owner", ""), body["rule"]), verb, *map(str, filter(None, details)))
-    return Line("alarm", printable("  ".join(parts)), record.seq, is_over=body["type"] == "alarm-resolved")
+    return Line(
+        "alarm", printable("  ".join(parts)), record.seq, is_resolved=body["type"] == "alarm-resolved"
+    )
 
 
 def _staleness(record: Record) -> Line:
@@ -142,7 +144,7 @@ def _health(record: Record) -> Line:
     reason = f" ({data['reason']})" if data.get("reason") else ""
     was = f", was {data['was']}" if data.get("was") else ""
     text = f"{body['owner']}  {data['health']}{reason}{was}"
-    return Line("health", printable(text), record.seq, is_over=data["health"] == "ok")
+    return Line("health", printable(text), record.seq, is_resolved=data["health"] == "ok")
 
 
 def _missed(record: Record, tz_of: TzOf) -> Line:

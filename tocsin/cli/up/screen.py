@@ -19,7 +19,7 @@ import typer
 
 from tocsin.cli.output import due_text, local_text, printable, title
 from tocsin.cli.up.lines import Line
-from tocsin.cli.up.view import State, line_text, restarts_text, view
+from tocsin.cli.up.view import ViewState, line_text, restarts_text, view
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,17 +37,17 @@ class Screen(Protocol):
     ) -> None: ...
     def say(self, text: str) -> None: ...
     def show(self, line: Line) -> None: ...
-    def refresh(self, state: State) -> None: ...
+    def refresh(self, state: ViewState) -> None: ...
 
 
-def screen_for(state: State) -> Screen:
+def screen_for(state: ViewState) -> Screen:
     return LiveScreen(state) if sys.stdout.isatty() else PlainScreen(state)
 
 
 class PlainScreen:
     """One line per record. The next fires are listed once, at the start."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ViewState) -> None:
         self._state = state
         self._introduced = False
         self._restarts = 0
@@ -75,7 +75,7 @@ class PlainScreen:
     def show(self, line: Line) -> None:
         self.say(line.plain())
 
-    def refresh(self, state: State) -> None:
+    def refresh(self, state: ViewState) -> None:
         restarts = sum(restarts.times for restarts in state.restarts.values())
         if restarts > self._restarts:
             self._restarts = restarts
@@ -83,7 +83,7 @@ class PlainScreen:
         if self._introduced or state.now is None:
             return
         self._introduced = True
-        for fire in state.coming:
+        for fire in state.coming_fires:
             distance = due_text(fire.fire_at - state.now)
             note = f"  {fire.note}" if fire.note else ""
             when = local_text(fire.at, fire.tz)
@@ -91,7 +91,7 @@ class PlainScreen:
 
 
 class LiveScreen:
-    def __init__(self, state: State, console: Console | None = None) -> None:
+    def __init__(self, state: ViewState, console: Console | None = None) -> None:
         from rich.console import Console
         from rich.live import Live
 
@@ -124,7 +124,7 @@ class LiveScreen:
             self._first_omitted = self._first_omitted or omitted.seq
             self._omitted += 1
 
-    def refresh(self, state: State) -> None:
+    def refresh(self, state: ViewState) -> None:
         self._live.update(view(state))
         if not self._print_lines():
             self._live.refresh()

@@ -25,7 +25,7 @@ from tocsin.cli.rules.apply import apply_files
 from tocsin.cli.run import make_service, stop_on_signals
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
-from tocsin.cli.up.view import State
+from tocsin.cli.up.view import ViewState
 from tocsin.core.db import Connection, fetch_one, open_session, statement
 from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service
@@ -53,7 +53,7 @@ async def serve(
     if interrupted:
         return
     await _ensure_database(servers)
-    state = State(
+    state = ViewState(
         version=version("tocsin"),
         postgres=settings.postgres,
         nats=settings.nats,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
-from tocsin.cli.errors import finish
+from tocsin.cli.errors import run_command
 
 if TYPE_CHECKING:
     from tocsin.core.settings import Settings
@@ -76,7 +76,7 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
                 _logging_to(directory / "tocsin.log", settings),
                 publish_addresses(directory, postgres, servers.nats_url),
             ):
-                finish(serve(servers, settings, directory, rules, interrupted))
+                run_command(serve(servers, settings, directory, rules, interrupted))
         finally:
             # A second Ctrl-C must not interrupt the stop of the servers, which takes a moment.
             _ignore_signals()

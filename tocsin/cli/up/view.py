@@ -1,4 +1,6 @@
-"""The live view of `up`: services and servers, the next fires and the open alarms. Pure.
+"""Draws the live view of `tocsin up`: services and servers, the next fires and the open alarms.
+
+`Feed` reads the database and updates a `ViewState`; `Screen` shows the view. Pure: no I/O.
 
 Records are lines above the view, so that they scroll into the history of the terminal.
 """
@@ -20,17 +22,17 @@ from tocsin.cli.schedules.coming_fires import ComingFire
 from tocsin.cli.up.lines import Line
 
 _COLOURS = {
-    **{"fired": "green", "missed": "yellow", "alarm": "bold red"},
-    **{
-        "stale": "yellow",
-        "fresh": "green",
-        "health": "yellow",
-        "action": "cyan",
-        "failed": "red",
-        "event": "dim",
-    },
+    "fired": "green",
+    "missed": "yellow",
+    "alarm": "bold red",
+    "stale": "yellow",
+    "fresh": "green",
+    "health": "yellow",
+    "action": "cyan",
+    "failed": "red",
+    "event": "dim",
 }
-_LONGEST_ERROR = 160
+_MAX_ERROR_LENGTH = 160
 SHOWN_FIRES = 5
 _SHOWN_ALARMS = 5
 
@@ -49,27 +51,28 @@ class Restarts(NamedTuple):
 
     times: int
     last_error: str
-    is_over: bool = False
-    """The service runs again."""
+    is_running_again: bool = False
 
 
 @dataclass
-class State:
+class ViewState:
+    """What the view shows. `Feed` updates it; `now` is None until the first read."""
+
     version: str
     postgres: str
     nats: str
     data: str
     log: str
     now: datetime | None = None
-    coming: Sequence[ComingFire] = ()
-    paused: int = 0
+    coming_fires: Sequence[ComingFire] = ()
+    paused_schedules: int = 0
     alarms: Sequence[ShownAlarm] = ()
     """Open alarms, the most severe first."""
     restarts: dict[str, Restarts] = field(default_factory=dict)
-    """By service."""
+    """The restarts of each service, by its name."""
 
 
-def view(state: State) -> RenderableType:
+def view(state: ViewState) -> RenderableType:
     return Panel(
         Group(_addresses(state), Text(), _coming(state), *_alarms(state)),
         title=f"tocsin {state.version}",
@@ -81,21 +84,27 @@ def view(state: State) -> RenderableType:
 
 
 def line_text(line: Line) -> Text:
-    text = Text(f"{line.kind:<6}", style="green" if line.is_over else _COLOURS[line.kind])
+    text = Text(f"{line.kind:<6}", style="green" if line.is_resolved else _COLOURS[line.kind])
     return text.append(f"  {line.text}", style="").append(f"  seq {line.seq}", style="dim")
 
 
-def restarts_text(state: State) -> str:
-    """The services that were restarted, with the error while it lasts; the log has it in full."""
-    return "; ".join(_restarts_text(name, restarts) for name, restarts in state.restarts.items())
+def restarts_text(state: ViewState) -> str:
+    """The restarts of each service.
+
+    The last error is included, shortened, until the service runs again. The log file has the whole
+    error.
+    """
+    return "; ".join(_service_restarts_text(name, restarts) for name, restarts in state.restarts.items())
 
 
-def _restarts_text(name: str, restarts: Restarts) -> str:
+def _service_restarts_text(name: str, restarts: Restarts) -> str:
     text = f"{name} restarted {restarts.times} {'time' if restarts.times == 1 else 'times'}"
-    return text if restarts.is_over else f"{text}: {shortened(restarts.last_error, _LONGEST_ERROR)}"
+    if restarts.is_running_again:
+        return text
+    return f"{text}: {shortened(restarts.last_error, _MAX_ERROR_LENGTH)}"
 
 
-def _addresses(state: State) -> Table:
+def _addresses(state: ViewState) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -113,7 +122,7 @@ def _addresses(state: State) -> Table:
     return grid
 
 
-def _alarms(state: State) -> Iterator[RenderableType]:
+def _alarms(state: ViewState) -> Iterator[RenderableType]:
     if state.now is None or not state.alarms:
         return
     table = Table.grid(padding=(0, 2))
@@ -133,21 +142,23 @@ def _alarms(state: State) -> Iterator[RenderableType]:
         yield Text(f"and {more} more: `tocsin alarms` lists them", style="dim")
 
 
-def _coming(state: State) -> RenderableType:
-    if state.now is None or not (state.coming or state.paused):
+def _coming(state: ViewState) -> RenderableType:
+    if state.now is None:
+        return Text("reading the schedules ...", style="dim")
+    if not (state.coming_fires or state.paused_schedules):
         return Text(
             "no fires are scheduled: add a schedule with `tocsin schedule add` or `tocsin apply`", style="dim"
         )
     table = Table.grid(padding=(0, 2))
     for style in ("bold", "", "green", "yellow"):
         table.add_column(style=style, no_wrap=style == "green")
-    for fire in state.coming[:SHOWN_FIRES]:
+    for fire in state.coming_fires[:SHOWN_FIRES]:
         table.add_row(
             Text(printable(title(fire.owner, fire.schedule))),
             Text(local_text(fire.at, fire.tz)),
             due_text(fire.fire_at - state.now),
             Text(printable(fire.note)),
         )
-    if state.paused:
-        table.add_row(Text(f"{state.paused} paused", style="dim"))
+    if state.paused_schedules:
+        table.add_row(Text(f"{state.paused_schedules} paused", style="dim"))
     return table

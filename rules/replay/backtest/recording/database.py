@@ -144,7 +144,9 @@ class DatabaseRecording:
 
 
 @asynccontextmanager
-async def recorded(settings: Settings, since: datetime, until: datetime) -> AsyncIterator[DatabaseRecording]:
+async def open_database_recording(
+    settings: Settings, since: datetime, until: datetime
+) -> AsyncIterator[DatabaseRecording]:
     """Open the recording as of now. The snapshot is kept until the end of the block."""
     session = await _reading_session(settings)
     try:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.model import Arrivals, OwnerHeader, RecordingHeader, RecordingItem
-from tocsin.cli.progress import part_bar
+from tocsin.cli.progress import fraction_bar
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,7 +27,7 @@ class Endless:
 
 async def _run() -> None:
     source = Endless()
-    with part_bar("replaying") as report:
+    with fraction_bar("replaying") as report:
         await backtest(source, await source.header(), jobs=2, report=report)
 
 

@@ -29,7 +29,7 @@ from rules.lanes.lane import LaneMessage
 from rules.lanes.lease import Leases
 from rules.lanes.partition import PartitionLost
 from rules.replay.backtest.parallel import backtest
-from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.database import open_database_recording
 from rules.replay.backtest.recording.model import OwnerHeader, RecordingHeader, RecordingItem
 from rules.replay.backtest.result import BacktestResult
 from schemas.wire.calculated import CalculatedRow
@@ -189,7 +189,7 @@ class RecordedInstance:
 async def replayed(
     settings: Settings, since: datetime, until: datetime, jobs: int = 1
 ) -> tuple[RecordingHeader, BacktestResult]:
-    async with recorded(settings, since, until) as source:
+    async with open_database_recording(settings, since, until) as source:
         header = await source.header()
         return header, await backtest(source, header, jobs=jobs)
 

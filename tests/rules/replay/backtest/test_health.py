@@ -14,7 +14,7 @@ from rules.documents.members import Members
 from rules.replay.backtest.health import replay_order
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording import recording
-from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.database import open_database_recording
 from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from rules.replay.backtest.result import BacktestResult
 from schemas.documents.system import SystemDocument
@@ -96,7 +96,7 @@ async def live_systems(connection: Connection, sessions: Sessions) -> Systems:
 
 
 async def replayed(settings: Settings, until: float) -> BacktestResult:
-    async with recorded(settings, at(0), at(until)) as source:
+    async with open_database_recording(settings, at(0), at(until)) as source:
         return await backtest(source, await source.header())
 
 
@@ -113,7 +113,7 @@ async def test_health_is_compared_alike_from_a_file_and_in_any_number_of_process
         "resolved",
     ] * 2
     source = FileRecording(tmp_path / "recording.ndjson.gz")
-    async with recorded(settings, at(0), at(until)) as database:
+    async with open_database_recording(settings, at(0), at(until)) as database:
         await write_recording(database, source.path)
     header = await source.header()
     assert await backtest(source, header) == alone
@@ -174,7 +174,7 @@ async def test_a_window_that_begins_in_the_middle_knows_the_state_of_the_members
     await live.step("send", (False, [(1, 50.0, "a"), (1, 50.0, "b")]))
     await live.step("send", (True, [(5, 71.0, "a"), (5, 50.0, "a")]))
     await live.settle()
-    async with recorded(settings, at(day), at(live.now[0])) as source:
+    async with open_database_recording(settings, at(day), at(live.now[0])) as source:
         header = await source.header()
         result = await backtest(source, header)
     assert not header.is_whole
@@ -204,7 +204,7 @@ async def test_a_mismatch_of_health_names_an_alarm_from_before_the_window_as_its
         await virtual_now(session, at(day))
     await live.step("send", (False, [(1, 50.0, "a"), (9, 50.0, "b")]))
     await live.settle()
-    async with recorded(settings, at(day), at(live.now[0])) as source:
+    async with open_database_recording(settings, at(day), at(live.now[0])) as source:
         result = await backtest(source, await source.header())
     health = [one for one in result.mismatches if one.what == "system.health"]
     assert health

@@ -14,7 +14,7 @@ from rules.alarms.operator import acknowledge, snooze
 from rules.alarms.queries import list_alarms
 from rules.replay.backtest.candidates import candidate_documents
 from rules.replay.backtest.parallel import backtest
-from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.database import open_database_recording
 from rules.replay.backtest.recording.model import OwnerHeader, RecordedEvent, Recording
 from rules.replay.backtest.recording.recording import FileRecording, write_recording
 from rules.replay.backtest.result import BacktestResult
@@ -92,7 +92,7 @@ async def live(settings: Settings, connection: Connection, sessions: Sessions) -
 
 @asynccontextmanager
 async def window(settings: Settings) -> AsyncIterator[Recording]:
-    async with recorded(settings, at(2 * DAY), at(5 * DAY)) as source:
+    async with open_database_recording(settings, at(2 * DAY), at(5 * DAY)) as source:
         yield source
 
 
@@ -133,7 +133,7 @@ async def test_operator_events_are_read_with_the_alarms_that_were_open(
     assert {owner: [event.type for event in of_owner] for owner, of_owner in events.items()} == EXPECTED
     assert events["plant-1"][2].payload == {"who": "bob", "via": "test", "note": "on it"}
     assert await operator_events(FileRecording(path)) == events
-    async with recorded(settings, at(3 * DAY), at(5 * DAY)) as later:
+    async with open_database_recording(settings, at(3 * DAY), at(5 * DAY)) as later:
         assert await operator_events(later) == {}, "they had all resolved"
 
 

@@ -22,7 +22,7 @@ from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording import container, recording
 from rules.replay.backtest.recording.codec import datapoints_line, decode_item, encoded
 from rules.replay.backtest.recording.container import MemberWriter
-from rules.replay.backtest.recording.database import recorded
+from rules.replay.backtest.recording.database import open_database_recording
 from rules.replay.backtest.recording.model import (
     Arrivals,
     LastDatapoint,
@@ -64,13 +64,13 @@ async def instance(settings: Settings, connection: Connection, sessions: Session
 @pytest.fixture
 async def file(instance: RecordedInstance, settings: Settings, tmp_path: Path) -> Path:
     path = tmp_path / "recording.ndjson.gz"
-    async with recorded(settings, at(0), at(200)) as source:
+    async with open_database_recording(settings, at(0), at(200)) as source:
         await write_recording(source, path)
     return path
 
 
 async def test_a_file_holds_the_recording_of_the_database(settings: Settings, file: Path) -> None:
-    async with recorded(settings, at(0), at(200)) as source:
+    async with open_database_recording(settings, at(0), at(200)) as source:
         assert await FileRecording(file).header() == await source.header()
         from_database = [item async for _, item in source.items(0, 1)]
     from_file = [item async for _, item in FileRecording(file).items(0, 1)]
@@ -82,7 +82,7 @@ async def test_file_and_database_replay_alike_in_any_number_of_processes(
 ) -> None:
     monkeypatch.setattr(recording, "_SMALLEST_GROUP", 0)
     source = FileRecording(tmp_path / "in-groups.ndjson.gz")
-    async with recorded(settings, at(0), at(200)) as database:
+    async with open_database_recording(settings, at(0), at(200)) as database:
         await write_recording(database, source.path)
     header = await source.header()
     alone = await backtest(source, header)
@@ -93,7 +93,7 @@ async def test_file_and_database_replay_alike_in_any_number_of_processes(
     assert len(alone.recorded_transitions) >= 6
     assert alone.replayed_notifications["notify:hot:ops", "hot"] >= 6
     assert await backtest(source, header, jobs=2) == alone
-    async with recorded(settings, at(0), at(200)) as database:
+    async with open_database_recording(settings, at(0), at(200)) as database:
         assert await backtest(database, header, jobs=2) == alone
 
 
@@ -286,7 +286,10 @@ async def test_an_interrupted_export_leaves_an_existing_recording_unchanged(
     before = read_folder()
 
     async def export() -> None:
-        async with recorded(settings, at(0), at(200)) as source, aclosing(opened(source)) as items:
+        async with (
+            open_database_recording(settings, at(0), at(200)) as source,
+            aclosing(opened(source)) as items,
+        ):
             with pytest.raises(Interrupted):
                 await write(OpenedSource(await source.header(), items), file, interrupt)
 
