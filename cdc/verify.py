@@ -104,11 +104,11 @@ async def verify(
             message = next_message if next_message is not None and next_message.seq == seq else None
             if message is not None:
                 next_message = await anext(stored_messages, None)
-            what = _compare(bus, settings, records.get(seq), message)
+            difference_text = _compare(bus, settings, records.get(seq), message)
             if message is not None and seq not in records and _is_accepted(gaps, seq):
                 verified.accepted += 1
-            elif what is not None:
-                wrong[seq] = what
+            elif difference_text is not None:
+                wrong[seq] = difference_text
         if wrong:
             kept_from = await _lowest(bus, settings, reader)
             verified.note({seq: what for seq, what in wrong.items() if seq >= kept_from})

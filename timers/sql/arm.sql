@@ -1,2 +1,2 @@
--- See tocsin.arm in the migrations.
+-- Arm a timer, or move it if it is armed. The function tocsin.arm is in the migrations.
 select tocsin.arm(%s, %s, %s, %s, %s, %s)

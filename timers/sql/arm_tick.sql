@@ -1,6 +1,6 @@
 -- Arm the one tick of a schedule, moved in place if it exists. Waits for a fire in progress, whose
--- result (last_nominal_at) is kept. `seen_done_until` is what the caller saw as done by this tick:
--- if a fire went further, this returns no row, and the caller starts again.
+-- result (last_nominal_at) is kept. `seen_done_until` is the last_nominal_at that the caller has
+-- read: if a fire has changed it since, this returns no row, and the caller starts again.
 insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, last_nominal_at, generation, identity,
                               identity_at)
 values ('schedule-tick', %(ref)s, '', %(fire_at)s, %(nominal_at)s, %(done_until)s, %(generation)s,

@@ -1,2 +1,2 @@
--- See tocsin.cancel in the migrations.
+-- Cancel one timer. The function tocsin.cancel is in the migrations.
 select tocsin.cancel(%s, %s, %s)

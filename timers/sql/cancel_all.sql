@@ -1,2 +1,2 @@
--- See tocsin.cancel_all in the migrations.
+-- Cancel all timers of one entity. The function tocsin.cancel_all is in the migrations.
 select tocsin.cancel_all(%s, %s)

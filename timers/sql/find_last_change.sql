@@ -1,4 +1,4 @@
--- The last change of a schedule: who, and via what. Index: audit_subject.
+-- The actor and the instant of the last change of a schedule. Index: audit_subject.
 select who, via, at
 from tocsin.audit
 where kind = 'schedule' and owner = %(owner)s and name = %(name)s

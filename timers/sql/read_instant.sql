@@ -1,2 +1,2 @@
--- The database's clock, the one authority on time.
+-- The time of the database, which all services use.
 select tocsin.instant()

@@ -1,5 +1,5 @@
--- Store an edit as a new generation, after the tick was moved or removed. No row: the clock ended
--- the schedule while we waited for its tick, so the caller decided on an old state.
+-- Store an edit as a new generation, after the tick was moved or removed. No row is updated if
+-- the clock ended the schedule while this transaction waited for its tick: the caller starts again.
 update tocsin.schedule
 set recurrence = %(recurrence)s, spread = %(spread)s, catch_up = %(catch_up)s, "window" = %(window)s,
     grace = %(grace)s, max_catch_up = %(max_catch_up)s, type = %(type)s, payload = %(payload)s, action = %(action)s,
