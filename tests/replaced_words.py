@@ -20,6 +20,7 @@ REPLACED_WORDS = {
     "standing": r"standings?",
     "judge": r"judg(?:e|es|ed|ing|ement|ements)",
     "edge": r"edges?",
+    "complete until": r"complete\s+until",
     "anew": r"anew",
     "for ever": r"for\s+ever",
     "mend": r"mend(?:s|ed|ing)?",
