@@ -63,7 +63,7 @@ _FULL_WAIT_S = 1
 class Performer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._egress = Egress.of(settings)
+        self._egress = Egress.from_settings(settings)
         self._messages: dict[asyncio.Task[None], Msg] = {}
         """The messages of the steps that run."""
 
@@ -95,7 +95,7 @@ class Performer:
                 for message in await puller.next_batch(at_most=free):
                     self._messages[asyncio.create_task(_handle(context, message), name="step")] = message
         finally:
-            await self._return_messages(context.bus, puller, extending)
+            await self._return_messages(context.nats, puller, extending)
 
     def _raise_failure(self, extending: asyncio.Task[None]) -> None:
         for task in [task for task in self._messages if task.done()]:

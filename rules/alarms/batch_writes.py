@@ -1,8 +1,11 @@
-"""Writes of a batch: states and effects of the engine, collected as rows and one list of events.
+"""Collects what the engine decides for a batch of inputs, and writes it in the batch's transaction.
+
+It collects new states, alarms, sustain timers and events. The lanes use it through `over_events` and
+`over_series`, an apply through `rules.apply`.
 
 Guarantee: an `AlarmBatch` starts from states that were read without a lock, and writes only if they
 are still current. If the clock or an apply changed one of them, `timers` or `entities` raises
-`Conflict`: the transaction is rolled back and the batch is planned again. So if a sustain fires
+`Conflict`: the transaction is rolled back and the batch is planned again. If a sustain fires
 while an input clears its alarm, exactly one of them wins, and the row of the timer decides which.
 
 Only the difference between the first and the last state of the batch is written. A sustain that was
@@ -41,20 +44,20 @@ from rules.engine import (
 )
 from rules.health.observations import Observation, alarm_observations
 from rules.lanes.batch import Writes
-from schemas.wire.alarm_events import transition_event
+from schemas.wire.alarm_events import RuleTransition, transition_event
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.records import NewEvent, NewRecords
 
 _log = structlog.get_logger()
-Subject = tuple[str, str]
-"""An event_rule and an owner."""
+RuleAndOwner = tuple[str, str]
+"""An event_rule and an owner: the key of a state."""
 StateFunction = Callable[[RuleState], tuple[RuleState, Effects]]
 
 
 class StoredState(NamedTuple):
-    """A state as it was read. Version 0: no state is stored."""
+    """A state as it was read. The version is 0 if no state is stored."""
 
     state: RuleState = BLANK
     version: int = 0
@@ -81,23 +84,36 @@ class TouchedAlarm:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BatchColumns:
+    """Parameters of the statements that write a batch. Empty where there is nothing to write."""
+
+    cancelled: Mapping[str, Any]
+    cancelled_count: int
+    armed: Mapping[str, Any]
+    states: Mapping[str, Any]
+    alarms: Mapping[str, Any]
+
+
 _NOT_STORED = StoredState()
 
 
-async def read_subjects(connection: Connection, rules: Iterable[str]) -> list[Subject]:
+async def read_keys_with_alarm(connection: Connection, rules: Iterable[str]) -> list[RuleAndOwner]:
     """The rules, with the owners for which they have a pending or open alarm."""
-    rows = await fetch_all(connection, "rules.alarms/list_held_subjects", {"rules": sorted(rules)})
+    rows = await fetch_all(connection, "rules.alarms/list_keys_with_alarm", {"rules": sorted(rules)})
     return [(rule, owner) for rule, owner in rows]
 
 
-async def read_states(connection: Connection, subjects: Iterable[Subject]) -> dict[Subject, StoredState]:
-    wanted = sorted(set(subjects))
-    if not wanted:
+async def read_states(
+    connection: Connection, wanted: Iterable[RuleAndOwner]
+) -> dict[RuleAndOwner, StoredState]:
+    keys = sorted(set(wanted))
+    if not keys:
         return {}
     rows = await fetch_all(
         connection,
         "rules.alarms/read_rule_states",
-        {"rules": [rule for rule, _ in wanted], "owners": [owner for _, owner in wanted]},
+        {"rules": [rule for rule, _ in keys], "owners": [owner for _, owner in keys]},
     )
     return {
         (rule, owner): StoredState(RuleState.from_json(state), version, correlation_id)
@@ -108,26 +124,28 @@ async def read_states(connection: Connection, subjects: Iterable[Subject]) -> di
 class AlarmBatch(Writes):
     """States, alarms and events of one batch.
 
-    Call `freeze` before the transaction if the batch may be large. A thousand alarms take a second
-    on a busy machine, and Postgres ends a session that idles in a transaction for that long.
+    Call `freeze` before the transaction if the batch may be large. Computing the rows of a thousand
+    alarms takes about a second on a busy machine. Inside the transaction, Postgres could end the
+    session as idle.
+
+    The methods are called in the order inputs, `freeze`, `timers`, `entities`, `records`.
     """
 
     def __init__(
         self,
         lane: str,
         partition: int,
-        stored: Mapping[Subject, StoredState],
+        stored: Mapping[RuleAndOwner, StoredState],
         observed_owners: AbstractSet[str] = frozenset(),
     ) -> None:
-        """`observed_owners`: owners of members of systems, whose alarms become observations."""
+        """`observed_owners` are the owners of members of systems. Their alarms become observations."""
         self._lane = lane
         self._partition = partition
         self._stored = stored
-        self._states: dict[Subject, RuleState] = {}
+        self._states: dict[RuleAndOwner, RuleState] = {}
         self._alarms: dict[uuid.UUID, TouchedAlarm] = {}
         self._dropped: list[uuid.UUID] = []
-        self._columns: dict[str, dict[str, Any]] = {}
-        self._cancelled = 0
+        self._columns: BatchColumns | None = None
         self._observed_owners = observed_owners
         self.events: list[NewEvent] = []
         """The transitions, in the order in which they happened."""
@@ -141,69 +159,79 @@ class AlarmBatch(Writes):
         `correlation_id` is the one of an event. An alarm over datapoints begins a correlation of
         its own.
         """
-        self._apply((rule.name, owner), input.at, lambda state: step(rule, state, input), correlation_id)
+        self._apply_observed(
+            (rule.name, owner), input.at, lambda state: step(rule, state, input), correlation_id
+        )
 
-    def advance(self, subject: Subject, until: datetime) -> None:
-        """Realise the deadline that is due at or before an instant."""
-        self._apply(subject, until, lambda state: advance(state, until))
+    def apply_deadline(self, key: RuleAndOwner, until: datetime) -> None:
+        """Fire the sustain that is due at or before `until`."""
+        self._apply_observed(key, until, lambda state: advance(state, until))
 
-    def _apply(
+    def _apply_observed(
         self,
-        subject: Subject,
+        key: RuleAndOwner,
         at: datetime,
         function: StateFunction,
         correlation_id: uuid.UUID | None = None,
     ) -> None:
-        before = self._state(subject)
-        self.change(subject, function, correlation_id)
-        if subject[1] in self._observed_owners:
-            self.observations += alarm_observations(*subject, at, before, self._state(subject))
+        before = self._state(key)
+        self.change_state(key, function, correlation_id)
+        if key[1] in self._observed_owners:
+            self.observations += alarm_observations(*key, at, before, self._state(key))
 
-    def change_rules(self, changes: Mapping[str, StateChange], at: datetime) -> None:
-        """Apply the effect of an apply on states, at an instant of the lane."""
-        for subject in sorted({*self._stored, *self._states}):
-            if subject[0] in changes:
-                change = changes[subject[0]]
-                self.change(subject, partial(change_state, change=change, watermark=at, at=at))
+    def apply_rule_changes(self, changes: Mapping[str, StateChange], at: datetime) -> None:
+        """Change the states of the rules that an `apply` changed. `at` is the position of the cutover
+        in the lane."""
+        for key in sorted({*self._stored, *self._states}):
+            if key[0] in changes:
+                change = changes[key[0]]
+                self.change_state(key, partial(change_state, change=change, watermark=at, at=at))
 
-    def change(
-        self, subject: Subject, function: StateFunction, correlation_id: uuid.UUID | None = None
+    def change_state(
+        self, key: RuleAndOwner, function: StateFunction, correlation_id: uuid.UUID | None = None
     ) -> None:
-        before = self._state(subject)
+        """Replace one state by the result of `function`, and collect its effects."""
+        before = self._state(key)
         after, effects = function(before)
         if after is not before:
-            self._states[subject] = after
+            self._states[key] = after
         for effect in effects:
-            self._collect(subject, effect, correlation_id)
+            self._collect(key, effect, correlation_id)
 
-    def _state(self, subject: Subject) -> RuleState:
-        state = self._states.get(subject)
-        return state if state is not None else self._stored.get(subject, _NOT_STORED).state
+    def _state(self, key: RuleAndOwner) -> RuleState:
+        state = self._states.get(key)
+        return state if state is not None else self._stored.get(key, _NOT_STORED).state
 
-    def _collect(self, subject: Subject, effect: Effect, correlation_id: uuid.UUID | None) -> None:
+    def _collect(self, key: RuleAndOwner, effect: Effect, correlation_id: uuid.UUID | None) -> None:
         if isinstance(effect, Pend):
-            self._touch(subject, effect.alarm, correlation_id)
+            self._touched_alarm(key, effect.alarm, correlation_id)
         elif isinstance(effect, DropPending):
             # An alarm that began in this batch is not stored yet, so there is nothing to delete.
             if self._alarms.pop(effect.alarm_id, None) is None:
                 self._dropped.append(effect.alarm_id)
         elif isinstance(effect, Open):
-            touched = self._touch(subject, effect.alarm, correlation_id)
+            touched = self._touched_alarm(key, effect.alarm, correlation_id)
             touched.state, touched.opened_at = "open", effect.at
-            ref = touched.alarm.ref(touched.correlation_id)
-            self.events.append(transition_event(ref, "opened", effect.at, effect.payload))
+            self._append_transition(touched, "opened", effect)
         elif isinstance(effect, Resolve):
-            touched = self._touch(subject, effect.alarm, correlation_id)
+            touched = self._touched_alarm(key, effect.alarm, correlation_id)
             touched.state, touched.resolved_at, touched.reason = "resolved", effect.at, effect.reason
-            ref = touched.alarm.ref(touched.correlation_id)
-            self.events.append(transition_event(ref, "resolved", effect.at, effect.payload))
+            self._append_transition(touched, "resolved", effect)
         elif isinstance(effect, MessageFailed):
-            _log.warning("message cannot be filled", rule=subject[0], owner=subject[1], error=effect.error)
+            _log.warning("message cannot be filled", rule=key[0], owner=key[1], error=effect.error)
 
-    def _touch(self, subject: Subject, alarm: Alarm, correlation_id: uuid.UUID | None) -> TouchedAlarm:
+    def _append_transition(
+        self, touched: TouchedAlarm, transition: RuleTransition, effect: Open | Resolve
+    ) -> None:
+        ref = touched.alarm.ref(touched.correlation_id)
+        self.events.append(transition_event(ref, transition, effect.at, effect.payload))
+
+    def _touched_alarm(
+        self, key: RuleAndOwner, alarm: Alarm, correlation_id: uuid.UUID | None
+    ) -> TouchedAlarm:
         touched = self._alarms.get(alarm.id)
         if touched is None:
-            stored = self._stored.get(subject, _NOT_STORED)
+            stored = self._stored.get(key, _NOT_STORED)
             is_stored = stored.state.alarm is not None and stored.state.alarm.id == alarm.id
             correlation_id = stored.correlation_id if is_stored else correlation_id
             touched = TouchedAlarm(alarm, correlation_id or alarm.id, is_stored)
@@ -214,8 +242,8 @@ class AlarmBatch(Writes):
         """Build the columns to write. No input may follow."""
         cancelled: list[ArmedSustain] = []
         armed: list[ArmedSustain] = []
-        for subject, after in self._states.items():
-            old, new = _sustain(self._stored.get(subject, _NOT_STORED).state), _sustain(after)
+        for key, after in self._states.items():
+            old, new = _sustain(self._stored.get(key, _NOT_STORED).state), _sustain(after)
             if old is not None and (new is None or (old.ref, old.key) != (new.ref, new.key)):
                 cancelled.append(old)
             if new is not None and new != old:
@@ -224,50 +252,56 @@ class AlarmBatch(Writes):
         ended = [
             str(id) for id, alarm in self._alarms.items() if alarm.state == "resolved" and alarm.is_stored
         ]
-        self._cancelled = len(cancelled)
-        self._columns = {
-            "cancelled": _cancel_columns(cancelled, ended) if cancelled or ended else {},
-            "armed": _arm_columns(armed) if armed else {},
-            "states": self._state_columns() if self._states else {},
-            "alarms": _alarm_columns(list(self._alarms.values())) if self._alarms else {},
-        }
+        self._columns = BatchColumns(
+            cancelled=_cancel_columns(cancelled, ended) if cancelled or ended else {},
+            cancelled_count=len(cancelled),
+            armed=_arm_columns(armed) if armed else {},
+            states=self._state_columns() if self._states else {},
+            alarms=_alarm_columns(list(self._alarms.values())) if self._alarms else {},
+        )
         return self
 
-    async def timers(self, connection: Connection) -> None:
-        if not self._columns:
+    def _frozen(self) -> BatchColumns:
+        if self._columns is None:
             self.freeze()
-        if self._columns["cancelled"]:
-            row = await fetch_one(connection, "rules.alarms/cancel_sustains", self._columns["cancelled"])
-            if row is None or row[0] != self._cancelled:
-                raise Conflict("a sustain fired while its end was being decided")
-        if self._columns["armed"]:
-            await connection.execute(statement("rules.alarms/arm_sustains"), self._columns["armed"])
+        assert self._columns is not None
+        return self._columns
+
+    async def timers(self, connection: Connection) -> None:
+        columns = self._frozen()
+        if columns.cancelled:
+            row = await fetch_one(connection, "rules.alarms/cancel_sustains", columns.cancelled)
+            if row is None or row[0] != columns.cancelled_count:
+                raise Conflict("a sustain fired before the batch could cancel it")
+        if columns.armed:
+            await connection.execute(statement("rules.alarms/arm_sustains"), columns.armed)
 
     async def entities(self, connection: Connection) -> None:
-        if self._columns["states"]:
-            row = await fetch_one(connection, "rules.alarms/put_rule_states", self._columns["states"])
+        columns = self._frozen()
+        if columns.states:
+            row = await fetch_one(connection, "rules.alarms/put_rule_states", columns.states)
             if row is None or row[0] != len(self._states):
                 raise Conflict("the state of a rule changed while the batch was being planned")
         if self._dropped:
             await connection.execute(statement("rules.alarms/drop_pending_alarms"), {"ids": self._dropped})
-        if self._columns["alarms"]:
-            await connection.execute(statement("rules.alarms/put_alarms"), self._columns["alarms"])
+        if columns.alarms:
+            await connection.execute(statement("rules.alarms/put_alarms"), columns.alarms)
 
     def records(self) -> NewRecords:
         return NewRecords(events=self.events)
 
     def _state_columns(self) -> dict[str, Any]:
-        subjects = list(self._states)
+        keys = list(self._states)
         states = list(self._states.values())
         return {
             "lane": self._lane,
             "partition": self._partition,
-            "rules": column(rule for rule, _ in subjects),
-            "owners": column(owner for _, owner in subjects),
+            "rules": column(rule for rule, _ in keys),
+            "owners": column(owner for _, owner in keys),
             "phases": column(state.phase for state in states),
             "alarm_ids": column(None if state.alarm is None else state.alarm.id for state in states),
             "states": column(state.to_json() for state in states),
-            "versions": column(self._stored.get(subject, _NOT_STORED).version for subject in subjects),
+            "versions": column(self._stored.get(key, _NOT_STORED).version for key in keys),
         }
 
 
@@ -297,18 +331,18 @@ def _arm_columns(armed: Sequence[ArmedSustain]) -> dict[str, Any]:
 
 
 def _alarm_columns(touched: Sequence[TouchedAlarm]) -> dict[str, Any]:
-    alarms = [each.alarm for each in touched]
+    alarms = [alarm.alarm for alarm in touched]
     return {
         "ids": column(alarm.id for alarm in alarms),
         "rules": column(alarm.rule for alarm in alarms),
         "owners": column(alarm.owner for alarm in alarms),
-        "states": column(each.state for each in touched),
+        "states": column(change.state for change in touched),
         "severities": column(alarm.severity for alarm in alarms),
         "since": column(alarm.since for alarm in alarms),
-        "opened_at": column(each.opened_at for each in touched),
-        "resolved_at": column(each.resolved_at for each in touched),
-        "reasons": column(each.reason for each in touched),
+        "opened_at": column(change.opened_at for change in touched),
+        "resolved_at": column(change.resolved_at for change in touched),
+        "reasons": column(change.reason for change in touched),
         "payloads": column(alarm.payload for alarm in alarms),
         "source_event_ids": column(alarm.source_event_id for alarm in alarms),
-        "correlation_ids": column(each.correlation_id for each in touched),
+        "correlation_ids": column(change.correlation_id for change in touched),
     }

@@ -12,7 +12,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from rules.alarms.queries import Row, list_alarm_actions, list_alarm_events, list_alarm_timers
+from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
@@ -42,7 +42,7 @@ class AlarmExplanation:
 
 async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> AlarmExplanation:
     events = await list_alarm_events(connection, alarm["id"])
-    actions = await list_alarm_actions(connection, alarm["id"])
+    actions = await list_alarm_runs(connection, alarm["id"])
     timers = await list_alarm_timers(connection, alarm["id"])
     return explain(alarm, events, actions, timers, now)
 

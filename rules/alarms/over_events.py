@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from rules.alarms.batch_writes import AlarmBatch, read_states, read_subjects
+from rules.alarms.batch_writes import AlarmBatch, read_keys_with_alarm, read_states
 from rules.alarms.rule_change import StateChange, state_changes
 from rules.documents.compiled_rules import compiled_rule_book
 from rules.engine import EventSeen
@@ -42,7 +42,7 @@ class EventAlarms:
         changed_rules = {rule for changes_of_apply in changes.values() for rule in changes_of_apply}
         subjects = [(rule.name, event.owner) for event, rules in events_with_rules for rule in rules]
         if changed_rules:
-            subjects += await read_subjects(connection, changed_rules)
+            subjects += await read_keys_with_alarm(connection, changed_rules)
         batch = AlarmBatch("record", _PARTITION, await read_states(connection, subjects))
         for event, rules in events_with_rules:
             input = _input(event) if rules else None
@@ -50,7 +50,7 @@ class EventAlarms:
                 for rule in rules:
                     batch.apply_input(rule, event.owner, input, event.correlationid)
             if event.seq in changes:
-                batch.change_rules(changes[event.seq], event.recordedat)
+                batch.apply_rule_changes(changes[event.seq], event.recordedat)
         return batch.freeze()
 
     def _state_changes(self, seq: int) -> dict[str, StateChange]:

@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import AlarmBatch, Subject, read_states
+from rules.alarms.batch_writes import AlarmBatch, RuleAndOwner, read_states
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
 from rules.alarms.staleness import (
     SeriesKey,
@@ -94,7 +94,7 @@ async def plan_batch(
     alarms = AlarmBatch("data", partition, states, members.owners)
     await _evaluate(alarms, rules, timeline)
     for subject, watermark in sustained.items():
-        alarms.advance(subject, watermark)
+        alarms.apply_deadline(subject, watermark)
     freshness = _freshness_observations(first_arrivals, calculated)
     observed = [
         observation
@@ -241,13 +241,13 @@ def _watermark(input: SeriesInput) -> OwnerWatermark:
     return input
 
 
-def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[Subject]:
+def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[RuleAndOwner]:
     return ((rule.name, input.owner) for input in timeline for rule in rules.for_key(input.key))
 
 
 async def _read_sustained(
     connection: Connection, inputs: Sequence[SeriesInput], members: Members
-) -> dict[Subject, datetime]:
+) -> dict[RuleAndOwner, datetime]:
     """The subjects whose sustains the watermarks decide, for owners of members only.
 
     For other owners it makes no difference which process realises a sustain, and when.

@@ -29,10 +29,10 @@ async def list_alarms(
     states: Sequence[str] = UNRESOLVED,
     rule: str | None = None,
     owner: str | None = None,
-    severity: int = 0,
+    min_severity: int = 0,
     limit: int = 100,
 ) -> list[Row]:
-    filters = {"states": list(states), "rule": rule, "owner": owner, "severity": severity, "limit": limit}
+    filters = {"states": list(states), "rule": rule, "owner": owner, "severity": min_severity, "limit": limit}
     return await fetch_dicts(connection, "rules.alarms/list_alarms", filters)
 
 
@@ -40,8 +40,8 @@ async def list_alarm_events(connection: Connection, alarm_id: uuid.UUID) -> list
     return await fetch_dicts(connection, "rules.alarms/list_alarm_events", {"alarm_id": alarm_id})
 
 
-async def list_alarm_actions(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
-    return await fetch_dicts(connection, "rules.alarms/list_alarm_actions", {"alarm_id": alarm_id})
+async def list_alarm_runs(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:
+    return await fetch_dicts(connection, "rules.alarms/list_alarm_runs", {"alarm_id": alarm_id})
 
 
 async def list_alarm_timers(connection: Connection, alarm_id: uuid.UUID) -> list[Row]:

@@ -13,10 +13,18 @@ from schemas.values.key_pattern import check_pattern
 from tocsin.core.db import Connection, fetch_all, fetch_dicts
 from tocsin.core.errors import InvalidInput
 
-_WITHOUT_DATA = dict.fromkeys(
-    ("value", "ts", "labels", "arrived_at", "first_arrived_at", "stale_since", "deadline"), None
-) | {"freshness": "unknown", "cause": "no-data"}
-_PARTS = {"*": r"[^.]+", "**": r".+"}
+_EMPTY_ROW = {
+    "value": None,
+    "ts": None,
+    "labels": None,
+    "arrived_at": None,
+    "first_arrived_at": None,
+    "stale_since": None,
+    "deadline": None,
+    "freshness": "unknown",
+    "cause": "no-data",
+}
+_WILDCARDS = {"*": r"[^.]+", "**": r".+"}
 
 
 async def list_series(
@@ -32,7 +40,7 @@ async def list_series(
     types, _ = await _read_documents(connection)
     parameters = {
         "owner": owner,
-        "key": None if key is None else _expression(key),
+        "key": None if key is None else _key_regex(key),
         "keys": None if type is None else await _keys_of_type(connection, types, type),
         "freshness": "stale" if stale else None,
         "limit": limit,
@@ -41,7 +49,7 @@ async def list_series(
     return [{**row, "datapoint_type": _type_name(types, row["key"])} for row in rows]
 
 
-async def list_unknown(
+async def list_series_without_data(
     connection: Connection,
     *,
     owner: str | None = None,
@@ -56,23 +64,26 @@ async def list_unknown(
     types, systems = await _read_documents(connection)
     if type is not None:
         _check_type(types, type)
-    expression = None if key is None else re.compile(_expression(key))
-    expected = [series for series in expected_series(types, systems) if owner in (None, series.owner)]
+    expression = None if key is None else re.compile(_key_regex(key))
+    expected = [
+        series for series in expected_series(types, systems) if owner is None or owner == series.owner
+    ]
     keys = await _read_keys(connection, {series.owner for series in expected})
-    rows = [_unknown_row(series, types) for series in series_without_data(expected, keys, types)]
+    rows = [_row_without_data(series, types) for series in series_without_data(expected, keys, types)]
     matching = [
         row
         for row in rows
-        if type in (None, row["datapoint_type"]) and (expression is None or expression.search(row["key"]))
+        if (type is None or type == row["datapoint_type"])
+        and (expression is None or expression.search(row["key"]))
     ]
     return matching[:limit]
 
 
-def _unknown_row(series: ExpectedSeries, types: TypeIndex) -> dict[str, Any]:
+def _row_without_data(series: ExpectedSeries, types: TypeIndex) -> dict[str, Any]:
     patterns = {type.name: type.key for type in types.types}
     key = series.key or patterns.get(series.type or "", "")
     type = series.type or _type_name(types, key)
-    return {**_WITHOUT_DATA, "owner": series.owner, "key": key, "datapoint_type": type, "by": series.by}
+    return {**_EMPTY_ROW, "owner": series.owner, "key": key, "datapoint_type": type, "by": series.expected_by}
 
 
 async def _read_documents(connection: Connection) -> tuple[TypeIndex, list[SystemDocument]]:
@@ -99,7 +110,7 @@ def _check_type(types: TypeIndex, name: str) -> None:
     names = [type.name for type in types.types]
     if name not in names:
         applied = ", ".join(sorted(names)[:10]) or "none"
-        raise InvalidInput(f"there is no datapoint_type {name!r}", remedy=f"applied are {applied}")
+        raise InvalidInput(f"there is no datapoint_type {name!r}", remedy=f"the applied ones are {applied}")
 
 
 def _type_name(types: TypeIndex, key: str) -> str | None:
@@ -107,10 +118,10 @@ def _type_name(types: TypeIndex, key: str) -> str | None:
     return None if type is None else type.name
 
 
-def _expression(pattern: str) -> str:
+def _key_regex(pattern: str) -> str:
     try:
         check_pattern(pattern)
     except ValueError as error:
         raise InvalidInput(str(error)) from None
-    parts = (_PARTS.get(part, re.escape(part)) for part in pattern.split("."))
+    parts = (_WILDCARDS.get(part, re.escape(part)) for part in pattern.split("."))
     return "^" + r"\.".join(parts) + "$"

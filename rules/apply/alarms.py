@@ -1,9 +1,10 @@
 """Changes the alarms of rules that an apply changes.
 
-Guarantee: the decisions of `state_changes` are written like every other change of alarms
-(`AlarmBatch`), in the transaction of the apply, one chunk at a time: timers first, then states and
-alarms. The events are returned for the one append. The partitions are locked, so only the clock can
-change a state in the meantime; then `Conflict` is raised, and the apply starts again.
+Guarantee: the changes that `rules.alarms.rule_change.state_changes` decided are written like every
+other change of alarms (`AlarmBatch`), in the transaction of the apply, one chunk at a time: timers
+first, then states and alarms. The events are returned for the one append. The apply has locked every
+partition, so no worker changes a state. If the clock changes one, `Conflict` is raised and the apply
+starts again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import AlarmBatch, StoredState, Subject
+from rules.alarms.batch_writes import AlarmBatch, RuleAndOwner, StoredState
 from rules.alarms.rule_change import StateChange, change_state
 from rules.engine import RuleState
 from tocsin.core.db import Connection, fetch_all, statement
@@ -21,7 +22,7 @@ from tocsin.core.records import NewEvent
 
 _CHUNK = 250
 Watermarks = Mapping[tuple[str, int], datetime | None]
-"""By lane and partition."""
+"""The watermark of each (lane, partition)."""
 
 
 class StateAtWatermark(NamedTuple):
@@ -31,17 +32,16 @@ class StateAtWatermark(NamedTuple):
     watermark: datetime | None
 
 
-class ChangedAlarms(AlarmBatch):
+def changed_alarms(
+    states: Mapping[RuleAndOwner, StateAtWatermark], changes: Mapping[str, StateChange], at: datetime
+) -> AlarmBatch:
     """The changes of one chunk of `read_alarm_states`."""
-
-    def __init__(
-        self, states: Mapping[Subject, StateAtWatermark], changes: Mapping[str, StateChange], at: datetime
-    ) -> None:
-        # The lane and the partition are used for new states only, and there are none.
-        super().__init__("data", 0, {subject: state.stored for subject, state in states.items()})
-        for subject, state in states.items():
-            change = changes[subject[0]]
-            self.change(subject, partial(change_state, change=change, watermark=state.watermark, at=at))
+    # The lane and the partition are used for new states only, and there are none.
+    batch = AlarmBatch("data", 0, {key: state.stored for key, state in states.items()})
+    for (rule, owner), state in states.items():
+        change = partial(change_state, change=changes[rule], watermark=state.watermark, at=at)
+        batch.change_state((rule, owner), change)
+    return batch
 
 
 async def change_alarms(
@@ -50,23 +50,29 @@ async def change_alarms(
     """Change the alarms and delete the states of removed rules; returns the events to append."""
     events: list[NewEvent] = []
     async for states in read_alarm_states(connection, changes, watermarks):
-        batch = ChangedAlarms(states, changes, at)
+        batch = changed_alarms(states, changes, at)
         await batch.timers(connection)
         await batch.entities(connection)
         events += batch.events
-    ended = sorted(name for name, change in changes.items() if change.rule is None)
-    if ended:
-        await connection.execute(statement("rules.apply/delete_states"), {"rules": ended})
+    removed_rules = sorted(name for name, change in changes.items() if change.rule is None)
+    if removed_rules:
+        await connection.execute(statement("rules.apply/delete_states"), {"rules": removed_rules})
     return events
 
 
 async def read_alarm_states(
     connection: Connection, changes: Mapping[str, StateChange], watermarks: Watermarks
-) -> AsyncIterator[dict[Subject, StateAtWatermark]]:
-    """Yield chunks: Postgres ends a session that is idle for long inside a transaction."""
-    after: Subject = ("", "")
-    while changes:
-        parameters = {"rules": sorted(changes), "rule": after[0], "owner": after[1], "most": _CHUNK}
+) -> AsyncIterator[dict[RuleAndOwner, StateAtWatermark]]:
+    """Yield the states in chunks.
+
+    Computing the changes of all of them at once could take so long that Postgres ends the session
+    (idle_in_transaction_session_timeout).
+    """
+    if not changes:
+        return
+    after: RuleAndOwner = ("", "")
+    while True:
+        parameters = {"rules": sorted(changes), "rule": after[0], "owner": after[1], "limit": _CHUNK}
         rows = await fetch_all(connection, "rules.apply/read_alarm_states", parameters)
         if rows:
             after = rows[-1][:2]

@@ -1,6 +1,6 @@
-"""The differences between two documents, by key path. Pure.
+"""Finds the differences between two documents, by key path. Pure: no I/O.
 
-Guarantee: without differences the documents are equal. Each difference is as deep as possible, so
+Guarantee: if there are no differences, the documents are equal. Each difference is as deep as possible, so
 that one changed word of a runbook is one line. Items of a list are matched by content first: an
 item that was inserted in the middle is one difference, not one per item behind it.
 """
@@ -20,7 +20,7 @@ class FieldDifference(NamedTuple):
     path: str
     """Such as `payload.report` or `steps[2].webhook.url`.
 
-    An index is that of the new list; of a removed item, that of the old list.
+    The index of an item is its index in the new list. A removed item has its index in the old list.
     """
     old: Any
     new: Any
@@ -34,23 +34,24 @@ class FieldDifference(NamedTuple):
 def differences(old: Any, new: Any, path: str = "") -> Iterator[FieldDifference]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*new, *(key for key in old if key not in new)]:
-            below = f"{path}.{key}" if path else key
-            yield from differences(old.get(key, ABSENT), new.get(key, ABSENT), below)
+            child_path = f"{path}.{key}" if path else key
+            yield from differences(old.get(key, ABSENT), new.get(key, ABSENT), child_path)
     elif isinstance(old, list) and isinstance(new, list):
         yield from _list_differences(old, new, path)
+    # True == 1 in Python, but true and 1 are different values of a document.
     elif isinstance(old, bool) is not isinstance(new, bool) or old != new:
-        # `true` equals 1 in Python, but is another value.
         yield FieldDifference(path, old, new)
 
 
 def _list_differences(old: list[Any], new: list[Any], path: str) -> Iterator[FieldDifference]:
     matcher = SequenceMatcher(
-        None, [_text(item) for item in old], [_text(item) for item in new], autojunk=False
+        None, [_canonical_text(item) for item in old], [_canonical_text(item) for item in new], autojunk=False
     )
-    for verb, old_from, old_to, new_from, new_to in matcher.get_opcodes():
-        if verb == "equal":
+    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        if tag == "equal":
             continue
-        # Items at the same index are one changed item; the rest were added or removed.
+        # Within a replaced range, the n-th old and the n-th new item are one changed item. The rest
+        # were removed or added.
         paired = min(old_to - old_from, new_to - new_from)
         for offset in range(paired):
             yield from differences(
@@ -62,5 +63,5 @@ def _list_differences(old: list[Any], new: list[Any], path: str) -> Iterator[Fie
             yield FieldDifference(f"{path}[{index}]", ABSENT, new[index])
 
 
-def _text(item: Any) -> str:
+def _canonical_text(item: Any) -> str:
     return json.dumps(item, sort_keys=True)

@@ -36,7 +36,7 @@ class Impact(NamedTuple):
     """The members of the systems before the plan."""
 
 
-def assess(stored: Sequence[StoredDocument], plan: ApplyPlan) -> Impact:
+def impact_of(stored: Sequence[StoredDocument], plan: ApplyPlan) -> Impact:
     """The effect of a plan.
 
     A change that would break an event_rule which is applied already is rejected.
@@ -44,7 +44,7 @@ def assess(stored: Sequence[StoredDocument], plan: ApplyPlan) -> Impact:
     changed = {change.kind for change in plan.effective}
     if not changed.intersection(_HEALTH_KINDS):
         return Impact({})
-    before = {(document.kind, document.name): document.content for document in stored if document.holds}
+    before = {(document.kind, document.name): document.content for document in stored if document.in_force}
     after: dict[DocumentKey, Any] = {**before, **{change.key: change.after for change in plan.effective}}
     documents = _rule_set(after)
     systems = list(documents.of(SystemDocument).values())

@@ -1,6 +1,8 @@
-"""The changes that applying files would make: compares them with the stored documents. Pure.
+"""Plans an apply: compares the documents of files with the stored ones.
 
-Guarantee: `preview` and `apply` use this one function, so the changes that are shown are the
+`plan_changes` is pure; `read_stored` reads the database.
+
+Guarantee: `preview` and `apply` both call `plan_changes`, so the changes that are shown are the
 changes that are made. A document is compared as this version of Tocsin reads it: a new key with its
 default is no change. Documents are removed only with `prune`, and then all that are stored and not
 in the files.
@@ -32,13 +34,13 @@ DocumentKey = tuple[str, str]
 
 
 class StoredDocument(NamedTuple):
-    """The newest version of a document; `holds` is false for one that was removed."""
+    """The newest version of a document; `in_force` is false for one that was removed."""
 
     kind: str
     name: str
     version: int
     content: dict[str, Any]
-    holds: bool
+    in_force: bool
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class ApplyPlan:
 
     @property
     def effective(self) -> tuple[DocumentChange, ...]:
+        """The changes other than `unchanged`."""
         return tuple(change for change in self.changes if change.outcome != "unchanged")
 
     @property
@@ -92,10 +95,16 @@ def plan_changes(loaded: Loaded, stored: Iterable[StoredDocument], *, prune: boo
     changes = []
     for document in loaded.documents:
         former = newest.pop((document.kind, document.name), None)
-        before = _as_read_now(former) if former is not None and former.holds else None
+        before = _with_current_defaults(former) if former is not None and former.in_force else None
         version = former.version if former is not None else 0
         is_same = before is not None and not any(differences(before, document.data))
-        outcome: ChangeOutcome = "unchanged" if is_same else "added" if before is None else "changed"
+        outcome: ChangeOutcome
+        if is_same:
+            outcome = "unchanged"
+        elif before is None:
+            outcome = "added"
+        else:
+            outcome = "changed"
         changes.append(
             DocumentChange(
                 document.kind,
@@ -109,8 +118,10 @@ def plan_changes(loaded: Loaded, stored: Iterable[StoredDocument], *, prune: boo
         )
     if prune:
         changes += [
-            DocumentChange(former.kind, former.name, "removed", former.version, _as_read_now(former), None)
-            for former in sorted(former for former in newest.values() if former.holds)
+            DocumentChange(
+                former.kind, former.name, "removed", former.version, _with_current_defaults(former), None
+            )
+            for former in sorted(former for former in newest.values() if former.in_force)
         ]
     return ApplyPlan(tuple(changes))
 
@@ -120,7 +131,8 @@ async def read_stored(connection: Connection) -> list[StoredDocument]:
     return [StoredDocument(*row) for row in rows]
 
 
-def _as_read_now(stored: StoredDocument) -> dict[str, Any]:
+def _with_current_defaults(stored: StoredDocument) -> dict[str, Any]:
+    """The content as this version of Tocsin reads it: keys that are new since have their defaults."""
     model = KINDS.get(stored.kind)
     content = _canonical(stored.content)
     if model is None:
@@ -128,13 +140,17 @@ def _as_read_now(stored: StoredDocument) -> dict[str, Any]:
     try:
         return model.model_validate(content).model_dump(mode="json", by_alias=True)
     except ValidationError:
-        # An older Tocsin accepted a document that this one rejects: it differs from any document of
-        # a file.
+        # An older version of Tocsin accepted this document and this version does not. It is compared
+        # as stored, so every document of a file differs from it.
         return content
 
 
 def _canonical(content: dict[str, Any]) -> dict[str, Any]:
-    """A form that is equal before and after Postgres, which writes 1e23 with all its digits."""
+    """The content with its numbers as a file would have them.
+
+    jsonb returns 1e23 as 100000000000000000000000, which Python reads as an int. An int of 20 or
+    more digits becomes a float again, so that both sides compare equal.
+    """
 
     def number(digits: str) -> int | float:
         return int(digits) if len(digits) < 20 else float(digits)

@@ -57,7 +57,7 @@ async def change_schedules(
     return next_at
 
 
-async def check_orphans(connection: Connection, plan: ApplyPlan) -> None:
+async def refuse_orphaned_schedules(connection: Connection, plan: ApplyPlan) -> None:
     """Reject the removal of an action that a schedule outside of the files runs."""
     actions = [change.name for change in plan.of_kind("action") if change.outcome == "removed"]
     if not actions:

@@ -28,13 +28,13 @@ from rules.apply.actions import CancelUnstarted, ended_rules
 from rules.apply.alarms import change_alarms
 from rules.apply.backlog import BacklogTooLarge, Progress, process_backlog
 from rules.apply.cutover import lock_partitions, record_cutovers
-from rules.apply.impact import Impact, assess
+from rules.apply.impact import Impact, impact_of
 from rules.apply.limits import check_size
 from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey, plan_changes, read_stored
-from rules.apply.schedules import change_schedules, check_orphans
+from rules.apply.schedules import change_schedules, refuse_orphaned_schedules
 from rules.apply.staleness import evaluate_stale_series, realise_overdue
 from rules.apply.systems import change_systems
-from rules.apply.watchdogs import ChangedWatchdogs, read_tolerances
+from rules.apply.watchdogs import ChangedWatchdogs, read_changed_stale_after
 from rules.documents.load import Loaded
 from rules.documents.rule_book import newest_rules
 from rules.lanes.batch import Writes
@@ -123,7 +123,7 @@ async def _prepare(connection: Connection, loaded: Loaded, *, prune: bool) -> _P
     newest = await newest_rules(connection)
     stored = await read_stored(connection)
     plan = plan_changes(loaded, stored, prune=prune)
-    return _Prepared(newest, plan, assess(stored, plan))
+    return _Prepared(newest, plan, impact_of(stored, plan))
 
 
 async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> Applied:
@@ -131,15 +131,15 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     await connection.execute(statement("rules.apply/lock_rules"))
     if await newest_rules(connection) != prepared.newest:
         raise Conflict("another apply was faster")
-    await check_orphans(connection, plan)
+    await refuse_orphaned_schedules(connection, plan)
     next_at = await change_schedules(connection, plan, actor)
     if not plan.effective:
         return Applied(plan, None, next_at)
     watermarks = await lock_partitions(connection)
     overdue, observations = await realise_overdue(connection, watermarks, impact)
-    tolerances = await read_tolerances(connection, impact.before.types, impact.after.types)
+    stale_after = await read_changed_stale_after(connection, impact.before.types, impact.after.types)
     runs = CancelUnstarted(ended_rules(plan.effective))
-    works: tuple[Writes, ...] = (runs, ChangedWatchdogs(tolerances))
+    works: tuple[Writes, ...] = (runs, ChangedWatchdogs(stale_after))
     for work in works:
         await work.timers(connection)
     transitions = await change_alarms(connection, impact.state_changes, watermarks, actor.now)

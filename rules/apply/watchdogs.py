@@ -1,13 +1,14 @@
 """Re-arms the watchdogs of series whose datapoint_type changes.
 
-Guarantee: after an apply a fresh series is watched exactly if its type has an interval, with the
-tolerance of that type. The watchdog of a series whose type was removed is deleted. A series that a
-new type covers is watched from its last arrival on. A deadline is never before the watermark of the
-partition: a shorter tolerance counts from the change, and makes nothing stale in the past. A stale
-series stays stale until a datapoint arrives.
+Guarantee: after an apply a fresh series is watched if, and only if, its type has an interval. It
+becomes stale after the `interval` times the `tolerance` of that type (`stale_after`). The watchdog
+of a series whose type was removed is deleted. A series that a new type covers is watched from its
+last arrival on. A deadline is never before the watermark of the partition, so a shorter time makes
+no series stale at an instant before the change. A stale series stays stale until a datapoint
+arrives.
 
-Why in the apply: an arrival would re-arm the watchdog, but a series without data has no arrivals.
-Re-arming 100,000 series takes three seconds, in which no batch commits.
+Why the apply does this: otherwise only the next arrival would re-arm the watchdog, and a series that
+has stopped has none. Re-arming 100,000 series takes three seconds, in which no batch commits.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from tocsin.core.instant import MICROSECOND
 
 
 class ChangedWatchdogs(Writes):
-    def __init__(self, tolerances: Mapping[str, timedelta | None]) -> None:
-        """The tolerance of each changed key; None: it is no longer watched."""
-        self._disarmed = [key for key, tolerance in tolerances.items() if tolerance is None]
-        self._armed = {
-            key: tolerance // MICROSECOND for key, tolerance in tolerances.items() if tolerance is not None
-        }
+    """Disarms and re-arms the watchdogs of the keys whose `stale_after` changes."""
+
+    def __init__(self, stale_after: Mapping[str, timedelta | None]) -> None:
+        """`stale_after` has the new time of each key, or None if the key is no longer watched."""
+        self._disarmed = [key for key, time in stale_after.items() if time is None]
+        self._armed = {key: time // MICROSECOND for key, time in stale_after.items() if time is not None}
 
     async def timers(self, connection: Connection) -> None:
         if self._disarmed:
@@ -39,10 +40,10 @@ class ChangedWatchdogs(Writes):
             )
 
 
-async def read_tolerances(
+async def read_changed_stale_after(
     connection: Connection, before: TypeIndex, after: TypeIndex
 ) -> dict[str, timedelta | None]:
-    """The new tolerance of each existing key whose tolerance changes."""
+    """The new `stale_after` of each existing key for which it changes."""
     if before.types == after.types:
         return {}
     rows = await fetch_all(connection, "rules.alarms/list_keys")

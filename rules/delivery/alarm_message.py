@@ -1,9 +1,9 @@
-"""The default message about an alarm. Pure.
+"""Builds the default message about an alarm. Pure: no I/O, and time is an argument.
 
-Guarantee: the subject is `[SEVERITY] rule (owner)`, so that the lock screen of a phone shows the
-essentials. The body has the message, the value, the threshold, the owner and the beginning, in
-every form: text, HTML, blocks of Slack and JSON. Unknown facts are left out. The same facts give
-the same bytes.
+Guarantee: the subject is `[SEVERITY] rule (owner)`, short enough for the lock screen of a phone. The
+body has the message, the value, the threshold, the owner and the start time, in every form: text,
+HTML, Slack blocks and JSON. Unknown facts are left out, except in the JSON, where they are null. The
+same facts give the same bytes.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from schemas.wire.alarm_events import RuleTransition, event_type
 from timers.recurrence.once import parse_iso
 from tocsin.core.instant import instant_text, utc_text
 
+# Severities outside the default TOCSIN_SEVERITIES have the _OTHER_ values.
 _EMOJI = {
     "info": ":large_blue_circle:",
     "warning": ":large_yellow_circle:",
@@ -115,7 +116,7 @@ def _blocks(
 
 
 def _payload(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, Any]:
-    """The body of a webhook: values keep their types, and every key is present."""
+    """The body of a webhook: values keep their types, and an unknown fact is null."""
     since: datetime | None = facts.get("since")
     return {
         "type": event_type(transition),

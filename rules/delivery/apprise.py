@@ -1,15 +1,16 @@
 """Delivers to any other service by its apprise url, in a separate process.
 
-Guarantee: the rules of every other target hold. The process rejects every connection to an address
+Guarantee: the same restrictions apply as for the other targets. The process rejects every connection to an address
 that the egress guard would reject, at the moment of connecting. It follows no redirects, verifies
 certificates, has none of the worker's environment, and is killed after the timeout.
 
-Why a process: apprise supports some two hundred services that connect in their own ways, so no list
-of safe urls could stay correct, and it blocks. A thread could not be stopped, and could not be
-guarded without guarding the whole worker.
+Why a process: apprise supports some two hundred services, each with its own way to connect, so a
+list of safe urls could not be kept correct. apprise also blocks its thread, and a thread can neither
+be stopped nor be guarded without guarding the whole worker.
 
-On failure: a url that apprise does not know is permanent. A rejection by the service is retryable
-unless its status is not.
+On failure: a url that apprise does not know is permanent. If the service rejects the message, its
+HTTP status decides: 5xx, 408, 425, 429 and no status are retryable, any other is permanent. A
+timeout is retryable.
 """
 
 import asyncio
@@ -36,25 +37,26 @@ async def send_apprise(
     if importlib.util.find_spec("apprise") is None:
         raise InvalidInput("apprise is not installed for the worker", remedy="pip install 'tocsin[apprise]'")
     timeout_s = target.timeout.total_seconds()
-    order = {
+    request = {
         "url": secrets.reveal(target.url),
         "title": message.subject_line,
         "text": message.text,
-        "allow": egress.allow.text,
+        "allow": egress.allow_list.text,
         "ca_file": egress.ca_file,
         "timeout_s": timeout_s,
     }
     try:
         async with asyncio.timeout(timeout_s):
-            answer = await _run(json.dumps(order).encode())
+            reply = await _run(json.dumps(request).encode())
     except TimeoutError:
         raise Unreachable(f"the service did not answer within {timeout_s:g} s") from None
-    return DeliveryOutcome(answer["state"], answer["text"], {"target": answer["service"]})
+    return DeliveryOutcome(reply["state"], reply["text"], {"target": reply["service"]})
 
 
-async def _run(order: bytes) -> dict[str, Any]:
+async def _run(request: bytes) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        # Isolated: ignores PYTHON* variables and the user's site-packages.
         "-I",
         "-m",
         _PROCESS,
@@ -64,14 +66,14 @@ async def _run(order: bytes) -> dict[str, Any]:
         env=_ENVIRONMENT,
     )
     try:
-        output, _ = await process.communicate(order)
+        output, _ = await process.communicate(request)
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
     try:
-        answer: dict[str, Any] = json.loads(output)
+        reply: dict[str, Any] = json.loads(output)
     except ValueError:
-        raise Unreachable(f"the process of apprise ended with {process.returncode}") from None
-    return answer
+        raise Unreachable(f"the apprise process ended with exit code {process.returncode}") from None
+    return reply

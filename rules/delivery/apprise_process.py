@@ -67,7 +67,7 @@ class Guard:
         reason = None if self._allow.allows(name, parsed, port) else why_internal(parsed)
         if reason:
             target = f"{name} is {reason}" if name == host else f"{name} resolves to {host}, {reason}"
-            self._reject(f"{target}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
+            self._reject(f"{target}: allow it with TOCSIN_EGRESS_ALLOW")
 
     def _reject(self, reason: str) -> NoReturn:
         self.rejected = reason

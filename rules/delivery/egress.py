@@ -1,12 +1,12 @@
-"""The guard of every outgoing connection.
+"""Checks and opens every connection to a target of a delivery or a probe.
 
 Guarantee: a connection goes to an address that was checked after its name was resolved, and to no
 other. The name is resolved once, so a DNS answer that changes in between (DNS rebinding) has no
 effect. Internal addresses are rejected unless `TOCSIN_EGRESS_ALLOW` names them. Certificates are
-always verified, against the name.
+always verified, against the name (by the callers, with `Egress.tls`).
 
 Why the check is about addresses and not about names: any name may resolve to 127.0.0.1, and
-`0x7f.1` is another way to write it.
+`0x7f.1` is another way to write 127.0.0.1.
 
 On failure: `EgressRefused` if no address may be used, `Unreachable` if none answers.
 """
@@ -42,19 +42,19 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Egress:
-    allow: AllowList
+    allow_list: AllowList
     tls: ssl.SSLContext
     resolve: Resolver = resolve_by_system
     ca_file: str = ""
 
     @classmethod
-    def of(cls, settings: Settings, resolve: Resolver = resolve_by_system) -> "Egress":
+    def from_settings(cls, settings: Settings, resolve: Resolver = resolve_by_system) -> "Egress":
         tls = ssl.create_default_context()
         if settings.egress_ca:
             try:
                 tls.load_verify_locations(cafile=settings.egress_ca)
             except (OSError, ssl.SSLError) as error:
-                reason = error.strerror or "it holds no certificate"
+                reason = error.strerror or "it has no certificate"
                 raise InvalidInput(
                     f"TOCSIN_EGRESS_CA={settings.egress_ca!r} cannot be used: {reason.lower()}"
                 ) from None
@@ -72,17 +72,17 @@ class Egress:
         if not usable:
             address, reason = next(iter(reasons.items()), (host, "no address"))
             target = f"{host} is " if address == host else f"{host} resolves to {address}, "
-            raise EgressRefused(f"{target}{reason}: it is not reached unless TOCSIN_EGRESS_ALLOW names it")
+            raise EgressRefused(f"{target}{reason}", remedy="allow it with TOCSIN_EGRESS_ALLOW")
         return usable
 
     def refusal(self, host: str, address: str, port: int) -> str | None:
         """The reason if an address is rejected, else None."""
         parsed = ip_address(address.partition("%")[0])
-        return None if self.allow.allows(host, parsed, port) else why_internal(parsed)
+        return None if self.allow_list.allows(host, parsed, port) else why_internal(parsed)
 
     async def open(self, host: str, port: int) -> socket.socket:
         """A connected, non-blocking socket."""
-        infos = [_info(address, port) for address in await self.addresses(host, port)]
+        infos = [_addr_info(address, port) for address in await self.addresses(host, port)]
         try:
             return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_NEXT_ADDRESS_DELAY_S)
         except OSError as error:
@@ -103,9 +103,17 @@ def connection_problem(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower().partition(" [")[0]
 
 
-def _info(address: str, port: int) -> tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]:
+def _addr_info(
+    address: str, port: int
+) -> tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]:
+    """An argument of aiohappyeyeballs, in the form of an entry of getaddrinfo."""
     if ":" in address:
         plain, _, scope = address.partition("%")
-        index = int(scope) if scope.isdigit() else socket.if_nametoindex(scope) if scope else 0
+        if not scope:
+            index = 0
+        elif scope.isdigit():
+            index = int(scope)
+        else:
+            index = socket.if_nametoindex(scope)
         return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (plain, port, 0, index)
     return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)

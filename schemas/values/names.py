@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from schemas.values.rule_ref import ALARM_RULE_PATTERN
 
+MAX_OWNER_LENGTH = 128
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,128}$"
 EVENT_TYPE_PATTERN = r"^[A-Za-z0-9_*-]{1,128}$"
 """A name, or a pattern in which `*` stands for any characters."""
@@ -33,4 +34,4 @@ def check_storable(text: str) -> str:
 
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Owner = Annotated[str, Field(max_length=128), AfterValidator(check_storable)]
+Owner = Annotated[str, Field(max_length=MAX_OWNER_LENGTH), AfterValidator(check_storable)]

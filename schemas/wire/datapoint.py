@@ -23,6 +23,7 @@ from pydantic_core import from_json
 
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import Key, check_key
+from schemas.values.names import MAX_OWNER_LENGTH
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.subjects import series_tokens, text_of, token
 from tocsin.core.errors import InvalidInput
@@ -110,7 +111,7 @@ def series_of(owner_token: str, key_tokens: str) -> Series:
     """The series of a subject. `ValueError` for tokens that are not in Tocsin's encoding: two
     encodings of one owner would be in two partitions."""
     owner = text_of(owner_token)
-    if token(owner) != owner_token or len(owner) > 128 or "\0" in owner:
+    if token(owner) != owner_token or len(owner) > MAX_OWNER_LENGTH or "\0" in owner:
         raise ValueError(f"the owner {owner_token[:200]!r} is not encoded as tocsin does it, or is too long")
     key = "" if key_tokens == "_" else ".".join(text_of(part) for part in key_tokens.split("."))
     if key and (series_tokens(key) != key_tokens):
@@ -154,7 +155,7 @@ def read_datapoints(
 def check_datapoint(owner: str, fields: dict[str, Any]) -> None:
     """Check a datapoint before it is sent. `InvalidInput` for one that a worker would reject."""
     try:
-        if len(owner) > 128 or "\0" in owner:
+        if len(owner) > MAX_OWNER_LENGTH or "\0" in owner:
             raise ValueError(
                 f"the owner {_shown(owner)} is too long, or holds NUL: use at most 128 characters"
             )

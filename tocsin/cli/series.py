@@ -91,13 +91,13 @@ def _age_s(row: dict[str, Any], now: datetime) -> float | None:
 async def _series(
     owner: str | None, key: str | None, type: str | None, stale: bool, unknown: bool, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
-    from rules.alarms.series_queries import list_series, list_unknown
+    from rules.alarms.series_queries import list_series, list_series_without_data
     from timers.working_set import database_now
     from tocsin.cli.session import database
 
     async with database() as connection:
         if unknown:
-            rows = await list_unknown(connection, owner=owner, key=key, type=type, limit=limit)
+            rows = await list_series_without_data(connection, owner=owner, key=key, type=type, limit=limit)
         else:
             rows = await list_series(connection, owner=owner, key=key, type=type, stale=stale, limit=limit)
         return await database_now(connection), rows

@@ -3,7 +3,7 @@
 with newest as (
     select e.*
     from tocsin.event e
-    where e.seq > %(after)s and e.seq <= %(upto)s and e.type <> 'rules-applied'
+    where e.seq > %(after_seq)s and e.seq <= %(until_seq)s and e.type <> 'rules-applied'
     order by e.seq desc
     limit 10000
 )

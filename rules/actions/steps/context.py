@@ -1,4 +1,4 @@
-"""Servers and settings that a step reaches out with."""
+"""The connections and settings that a step needs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
 
-class Sessions(Protocol):
-    """Sessions of Postgres, each for the length of a block."""
+class OpenSession(Protocol):
+    """Opens a Postgres session for the length of a block: `async with sessions() as connection`."""
 
     def __call__(self) -> AbstractAsyncContextManager[Connection]: ...
 
 
 @dataclass(frozen=True)
 class StepContext:
+    """The performer creates it when it has connected. All steps share it."""
+
     settings: Settings
-    bus: Client
-    sessions: Sessions
+    nats: Client
+    sessions: OpenSession
     egress: Egress

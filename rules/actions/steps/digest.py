@@ -1,8 +1,10 @@
-"""Step `digest`: list open alarms, events and stale series. The list is sent through a channel, or
-is the answer of the step, which later steps can use.
+"""Step `digest`: lists open alarms, events and stale series.
+
+If the step names a channel, the list is sent to it. Otherwise it becomes the answer of the step, for
+later steps.
 
 Guarantee: alarms and series are listed as they are when the step runs. Events are listed since the
-previous run of the same rule. `counts` has the totals, also if a list is cut at `limit` rows.
+previous run of the same rule. `counts` has the totals, even if a list is cut at `limit` rows.
 """
 
 from __future__ import annotations
@@ -47,15 +49,17 @@ async def read_digest(connection: Connection, run: ActionRun, digest: DigestStep
     """The rows of each query under its name, and under `counts` the total of each."""
     values = {"rule": run.rule, "started_at": run.started_at, "seq": run.event_seq}
     row = await fetch_one(connection, "rules.actions/read_previous_seq", values)
-    parameters = {"limit": digest.limit, "after": row[0] if row else 0, "upto": run.event_seq}
+    parameters = {"limit": digest.limit, "after_seq": row[0] if row else 0, "until_seq": run.event_seq}
     results: dict[str, Any] = {query: [] for query in QUERIES}
     counts: dict[str, int] = {}
     async with connection.cursor(row_factory=dict_row) as cursor:
         for query in digest.queries:
-            await cursor.execute(statement(f"rules.actions/{_STATEMENTS[query]}"), parameters)
+            name, to_facts = _QUERIES[query]
+            await cursor.execute(statement(f"rules.actions/{name}"), parameters)
             rows = await cursor.fetchall()
+            # Each row has the total (a window function), because `limit` cuts the rows.
             counts[query] = int(rows[0]["count"]) if rows else 0
-            results[query] = [_FACTS[query](row) for row in rows]
+            results[query] = [to_facts(row) for row in rows]
     return {**results, "counts": counts}
 
 
@@ -63,13 +67,9 @@ def _alarm_facts(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "id": str(row["id"]), "severity": level_name(row["severity"])}
 
 
-_STATEMENTS = {
-    "open_alarms": "list_open_alarms",
-    "events": "list_new_events",
-    "stale_series": "list_stale_series",
+_QUERIES: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "open_alarms": ("list_open_alarms", _alarm_facts),
+    "events": ("list_new_events", event_facts),
+    "stale_series": ("list_stale_series", dict),
 }
-_FACTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "open_alarms": _alarm_facts,
-    "events": event_facts,
-    "stale_series": dict,
-}
+"""The statement of each query, and the function that turns a row into facts."""

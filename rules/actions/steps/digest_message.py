@@ -1,5 +1,5 @@
 """Builds the message of a digest from the texts of its document. Defaults replace the texts that
-the document leaves out. Pure.
+the document leaves out. Pure: no I/O.
 
 The default has the counts in the subject and one list for each query.
 """
@@ -24,18 +24,18 @@ def digest_message(step: DueStep, digest: DigestStep, results: Mapping[str, Any]
     """`results` has the rows of each query under its name, and `counts`. A `text` of the document
     replaces the default text, HTML and payload."""
     default, data = _default(results), {**step.data, **results}
-    other_forms = default if digest.text is None else Message("", "")
+    default_forms = default if digest.text is None else Message("", "")
     return Message(
         subject=default.subject if digest.subject is None else fill_text(digest.subject, data),
         text=default.text if digest.text is None else fill_text(digest.text, data),
-        html=other_forms.html if digest.html is None else fill_html(digest.html, data),
-        payload=other_forms.payload,
+        html=default_forms.html if digest.html is None else fill_html(digest.html, data),
+        payload=default_forms.payload,
     )
 
 
 def _default(results: Mapping[str, Any]) -> Message:
     sections = {
-        f"{_TITLES[query]}: {count}": list(_lines(query, results[query], count))
+        f"{_TITLES[query]}: {count}": list(_section_lines(query, results[query], count))
         for query, count in results["counts"].items()
     }
     subject = ", ".join(sections)
@@ -50,32 +50,35 @@ def _default(results: Mapping[str, Any]) -> Message:
     return Message(subject, text, html=html, payload=payload)
 
 
-def _lines(query: str, rows: Sequence[Mapping[str, Any]], count: int) -> Iterator[str]:
+def _section_lines(query: str, rows: Sequence[Mapping[str, Any]], count: int) -> Iterator[str]:
     for row in rows:
-        yield _LINES[query](row)
+        yield _LINE_OF[query](row)
     if count > len(rows):
         yield f"and {count - len(rows)} more"
 
 
-def _alarm(row: Mapping[str, Any]) -> str:
-    acknowledged = f", acknowledged by {row['acknowledged_by']}" if row["acknowledged"] else ""
-    message = f": {row['message']}" if row["message"] else ""
-    return f"[{row['severity'].upper()}] {row['rule']}{_of(row)} since {_instant(row['since'])}{acknowledged}{message}"
+def _alarm_line(row: Mapping[str, Any]) -> str:
+    parts = [f"[{row['severity'].upper()}] {row['rule']}{_owner_suffix(row)} since {_instant(row['since'])}"]
+    if row["acknowledged"]:
+        parts.append(f", acknowledged by {row['acknowledged_by']}")
+    if row["message"]:
+        parts.append(f": {row['message']}")
+    return "".join(parts)
 
 
-def _event(row: Mapping[str, Any]) -> str:
+def _event_line(row: Mapping[str, Any]) -> str:
     name = row["schedule"] or row["rule"] or row["action"]
-    return f"{_instant(row['ts'])} {row['type']}{f' {name}' if name else ''}{_of(row)}"
+    return f"{_instant(row['ts'])} {row['type']}{f' {name}' if name else ''}{_owner_suffix(row)}"
 
 
-def _series(row: Mapping[str, Any]) -> str:
-    return f"{row['key']}{_of(row)} since {_instant(row['stale_since'])}, last {row['value']}"
+def _series_line(row: Mapping[str, Any]) -> str:
+    return f"{row['key']}{_owner_suffix(row)} since {_instant(row['stale_since'])}, last {row['value']}"
 
 
-_LINES = {"open_alarms": _alarm, "events": _event, "stale_series": _series}
+_LINE_OF = {"open_alarms": _alarm_line, "events": _event_line, "stale_series": _series_line}
 
 
-def _of(row: Mapping[str, Any]) -> str:
+def _owner_suffix(row: Mapping[str, Any]) -> str:
     return f" ({row['owner']})" if row["owner"] else ""
 
 

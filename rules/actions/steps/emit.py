@@ -1,5 +1,5 @@
-"""Step `emit`: append an event, in the transaction that completes the step and therefore exactly
-once. Pure."""
+"""Step `emit`: builds its event. `commit_outcome` appends the event in the transaction that completes
+the step, so exactly once. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import uuid
 from rules.actions.steps.due_step import DueStep
 from rules.language.templates import fill, fill_text
 from rules.runbook import Completed, Outcome
+from schemas.values.names import MAX_OWNER_LENGTH
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
-_MAX_OWNER_LENGTH = 128
 _MAX_PAYLOAD_BYTES = 200_000
 
 
@@ -22,14 +22,15 @@ def perform_emit(step: DueStep) -> Outcome:
     owner = fill_text(emit.owner, step.data)
     payload = fill(emit.payload, step.data)
     assert isinstance(payload, dict)
-    if len(owner) > _MAX_OWNER_LENGTH:
+    if len(owner) > MAX_OWNER_LENGTH:
         raise InvalidInput(
-            f"the owner {owner[:40]!r}... is longer than {_MAX_OWNER_LENGTH} characters", remedy="shorten it"
+            f"the owner {owner[:40]!r}... is longer than {MAX_OWNER_LENGTH} characters", remedy="shorten it"
         )
     size = len(json.dumps(payload, ensure_ascii=False).encode())
     if size > _MAX_PAYLOAD_BYTES:
         raise InvalidInput(
-            f"the payload has {size} bytes, at most {_MAX_PAYLOAD_BYTES} are accepted", remedy="send less"
+            f"the payload has {size} bytes, at most {_MAX_PAYLOAD_BYTES} are accepted",
+            remedy="shorten the payload",
         )
     run = step.run
     event = NewEvent(

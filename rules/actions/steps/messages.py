@@ -1,8 +1,9 @@
 """Builds the message of a delivery step from the texts of its document. Defaults replace the texts
-that the document leaves out. Pure.
+that the document leaves out. Pure: no I/O.
 
 Guarantee: the default for an event about an alarm is `rules.delivery.alarm_message`: the resolved
-message if the alarm resolved, and the opened message for every other transition. The default for
+message if the alarm resolved, and the opened message for every other transition (an acknowledgement
+shows the open alarm). The default for
 any other event is its type, its name and its owner, with its payload. A `text` of the document also
 replaces the default HTML, blocks and payload, so that all targets show the same content.
 """
@@ -27,17 +28,19 @@ _PAYLOAD_FIELDS = ("type", "schedule", "rule", "action", "owner")
 
 def message_of(step: DueStep, document: Delivery) -> Message:
     default = default_message(step)
+    # Each kind of delivery has only some of these keys.
     subject, text, html, blocks, payload = (
         getattr(document, key, None) for key in ("subject", "text", "html", "blocks", "payload")
     )
     data = step.data
-    other_forms = default if text is None else Message("", "")
+    # A text of the document replaces all default forms.
+    default_forms = default if text is None else Message("", "")
     return Message(
         subject=default.subject if subject is None else fill_text(subject, data),
         text=default.text if text is None else fill_text(text, data),
-        html=other_forms.html if html is None else fill_html(html, data),
-        blocks=other_forms.blocks if blocks is None else fill(blocks, data),
-        payload=other_forms.payload if payload is None else fill(payload, data),
+        html=default_forms.html if html is None else fill_html(html, data),
+        blocks=default_forms.blocks if blocks is None else fill(blocks, data),
+        payload=default_forms.payload if payload is None else fill(payload, data),
     )
 
 

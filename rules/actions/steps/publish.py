@@ -67,7 +67,7 @@ def outcome_of_report(report: dict[str, Any]) -> Outcome:
 
 
 async def _send(step: DueStep, context: StepContext, publish: PublishStep, headers: dict[str, str]) -> str:
-    bus = context.bus
+    bus = context.nats
     subject = fill_subject(publish.subject, step.data)
     body = json.dumps(fill(publish.payload, step.data), ensure_ascii=False).encode()
     _check_sendable(subject, body, context.settings.namespace, bus.max_payload)

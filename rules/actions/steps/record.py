@@ -1,7 +1,9 @@
-"""Step `record`: send one datapoint to the data stream, as a producer does.
+"""Step `record`: sends one datapoint (not a record of the log) to the data stream, as a producer does.
 
-Guarantee: the step is completed after the data stream has stored the datapoint. Each attempt has
-the same `Nats-Msg-Id`, so the stream stores one of them.
+Guarantee: the step is completed after the data stream has stored the datapoint. All attempts have
+the same `Nats-Msg-Id`, so the stream stores only one of them within its duplicate window (two
+minutes). A later attempt stores a second datapoint. The `ts` of a datapoint is the instant at which
+its attempt read the run.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from rules.actions.steps.due_step import DueStep
 from rules.language.templates import fill, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from schemas.values.key_pattern import check_key
+from schemas.values.names import MAX_OWNER_LENGTH
 from schemas.wire.subjects import datapoint_subject
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 
 _ACK_TIMEOUT_S = 5
-_MAX_OWNER_LENGTH = 128
 
 
 async def perform_record(step: DueStep, context: StepContext) -> Outcome:
@@ -38,21 +40,24 @@ async def perform_record(step: DueStep, context: StepContext) -> Outcome:
 async def send_datapoints(
     step: DueStep, context: StepContext, owner: str, values: Mapping[str, str | float | bool]
 ) -> Outcome:
-    if not owner or len(owner) > _MAX_OWNER_LENGTH:
+    """Send all values of one owner in one message. The step `probe` sends its results with it."""
+    if not owner or len(owner) > MAX_OWNER_LENGTH:
         raise InvalidInput(
-            f"the owner of a datapoint is {owner[:40]!r}", remedy=f"give 1 to {_MAX_OWNER_LENGTH} characters"
+            f"the owner {owner[:40]!r} of the datapoint is empty or too long",
+            remedy=f"give 1 to {MAX_OWNER_LENGTH} characters",
         )
     ts = instant_text(step.run.at)
     try:
         batch = [{"key": check_key(key), "value": value, "ts": ts} for key, value in values.items()]
     except ValueError as error:
         raise InvalidInput(str(error)) from None
-    subject = datapoint_subject(context.settings.subjects, owner, "")
+    # The keys are in the batch.
+    subject = datapoint_subject(context.settings.subjects, owner, key="")
     body: dict[str, Any] = {"batch": batch}
     headers = {**step.headers, "Nats-Msg-Id": step.idempotency_key}
-    js = context.bus.jetstream(timeout=_ACK_TIMEOUT_S)
+    js = context.nats.jetstream(timeout=_ACK_TIMEOUT_S)
     try:
         await js.publish(subject, json.dumps(body).encode(), headers=headers)
     except NoStreamResponseError:
-        return Failed("no stream takes datapoints: `tocsin run worker` makes it")
+        return Failed("the data stream does not exist: `tocsin run worker` creates it")
     return Completed({"owner": owner, "values": dict(values)})

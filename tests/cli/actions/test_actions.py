@@ -58,7 +58,7 @@ def test_runs_are_listed_with_their_state_attempts_and_error(tocsin: CommandLine
     assert header.split() == ["ID", "ACTION", "STATE", "RULE", "STARTED", "DURATION", "ATTEMPTS", "ERROR"]
     assert line.startswith(f"{id[:8]}  shop/book  failed  each")
     assert "10.0 s" in line
-    assert "no stream takes datapoints" in line
+    assert "the data stream does not exist" in line
     assert tocsin("actions", "--state", "running").out == "no runs match\n"
     assert tocsin("actions", "--owner", "other").out == "no runs match\n"
     assert tocsin("actions", "--action", "other", "--json").json == []
@@ -80,7 +80,7 @@ def test_a_run_is_shown_with_every_attempt_of_every_step(tocsin: CommandLine, se
         (1, 1, None),
         (1, 2, 0),
     ]
-    assert steps[1]["result"]["error"] == "no stream takes datapoints: `tocsin run worker` makes it"
+    assert steps[1]["result"]["error"] == "the data stream does not exist: `tocsin run worker` creates it"
     assert "there is no action 'ffffffff'" in tocsin("actions", "show", "ffffffff", exit_code=1).err
     assert "is not the id of an action" in tocsin("actions", "show", "xyz", exit_code=1).err
 
@@ -170,7 +170,7 @@ def test_a_schedule_shows_the_result_of_its_own_action(
 
     assert play(settings, own) == {"at": "failed", "every": "active"}[kind]
     shown = tocsin("schedule", "show", "report", "--owner", "shop")
-    assert "  last result  failed in 1.0 s after 2 attempts: no stream takes datapoints" in shown.out
+    assert "  last result  failed in 1.0 s after 2 attempts: the data stream does not exist" in shown.out
     result = tocsin("schedule", "show", "report", "--owner", "shop", "--json").json["last_result"]
     assert (result["state"], result["attempts"], result["took_ms"]) == ("failed", 2, 1000)
     assert "failed in 1.0 s after 2 attempts" in tocsin("schedules").lines[1]

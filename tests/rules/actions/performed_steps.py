@@ -25,11 +25,11 @@ from tocsin.core.settings import Settings, read_settings
 @cache
 def _system_egress() -> Egress:
     """Made once: reading the system's authorities takes a tenth of a second."""
-    return Egress.of(read_settings())
+    return Egress.from_settings(read_settings())
 
 
 def egress_of(settings: Settings) -> Egress:
-    return replace(_system_egress(), allow=AllowList.parse(settings.egress_allow))
+    return replace(_system_egress(), allow_list=AllowList.parse(settings.egress_allow))
 
 
 def step_context(settings: Settings, connection: Connection, bus: Client) -> StepContext:

@@ -294,5 +294,5 @@ async def test_a_datapoint_without_a_stream_is_tried_again(instance: Instance) -
     await instance.event(owner="shop")
     await instance.pass_time("1h")
     row = await instance.action()
-    assert row["error"] == "no stream takes datapoints: `tocsin run worker` makes it"
+    assert row["error"] == "the data stream does not exist: `tocsin run worker` creates it"
     assert timedelta(0) < row["ended_at"] - row["started_at"] == timedelta(seconds=30)

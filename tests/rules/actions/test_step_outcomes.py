@@ -116,7 +116,7 @@ async def test_a_second_performer_changes_nothing(
         assert await perform_step(context, body)
         before = [await actions(connection), await rows(connection, "action_step")]
         assert not await perform_step(context, body)
-        await context.bus.publish(f"received.{settings.namespace}.marker", b"")
+        await context.nats.publish(f"received.{settings.namespace}.marker", b"")
         await received.wait_for(2)
     assert [message.subject.rpartition(".")[2] for message in received.messages] == ["x", "marker"]
     assert [await actions(connection), await rows(connection, "action_step")] == before
@@ -231,7 +231,7 @@ async def test_a_message_larger_than_nats_accepts_fails_the_action(
     document = publish_action("tell", f"received.{settings.namespace}.x", f"{{{whole}}}")
     error = await failure(settings, connection, context, document, payload={"t": "x" * 200_000})
     assert "nats accepts 1048576" in error
-    assert context.bus.is_connected
+    assert context.nats.is_connected
 
 
 async def test_a_text_larger_than_the_log_keeps_is_cut_in_the_result(

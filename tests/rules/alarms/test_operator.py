@@ -143,7 +143,7 @@ async def test_alarms_are_listed_by_severity_and_filtered(
     await connection.execute("update tocsin.alarm set severity = 1, since = %s where id = %s", (at(9), low))
     assert [row["id"] for row in await list_alarms(connection)] == [ALARM, low]
     assert [row["id"] for row in await list_alarms(connection, states=("pending",))] == [low]
-    assert [row["id"] for row in await list_alarms(connection, severity=2)] == [ALARM]
+    assert [row["id"] for row in await list_alarms(connection, min_severity=2)] == [ALARM]
     assert [row["id"] for row in await list_alarms(connection, owner="other")] == [low]
     assert await list_alarms(connection, rule="nope") == []
     assert len(await list_alarms(connection, limit=1)) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rules.alarms.series_queries import list_series, list_unknown
+from rules.alarms.series_queries import list_series, list_series_without_data
 from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import arrival, virtual_now
 from tests.rules.alarms.series import Live
@@ -74,14 +74,16 @@ async def test_a_held_deadline_and_a_recorded_one_show_their_cause(
 async def test_series_of_one_type(connection: Connection, live: Live) -> None:
     assert shown(await list_series(connection, type="load"), "key") == [("dsp.a",)]
     assert await list_series(connection, type="door") == []
-    with pytest.raises(InvalidInput, match="there is no datapoint_type 'doors': applied are door, load"):
+    with pytest.raises(
+        InvalidInput, match="there is no datapoint_type 'doors': the applied ones are door, load"
+    ):
         await list_series(connection, type="doors")
 
 
 async def test_an_expected_series_without_data_is_unknown_and_has_no_timer(
     connection: Connection, live: Live
 ) -> None:
-    rows = await list_unknown(connection)
+    rows = await list_series_without_data(connection)
     assert shown(rows, "owner", "key", "datapoint_type", "freshness", "cause", "by") == [
         ("plant-7", "door", "door", "unknown", "no-data", "datapoint_type door"),
         ("plant-8", "dsp.*", "load", "unknown", "no-data", "datapoint_type load"),
@@ -90,17 +92,17 @@ async def test_an_expected_series_without_data_is_unknown_and_has_no_timer(
     ]
     row = await (await connection.execute("select count(*) from tocsin.timer")).fetchone()
     assert row == (1,)
-    assert shown(await list_unknown(connection, owner="plant-8"), "key") == [("dsp.*",)]
-    assert shown(await list_unknown(connection, type="door"), "owner") == [("plant-7",)]
-    assert shown(await list_unknown(connection, key="pump.*"), "owner") == [("plant-9",)]
-    assert len(await list_unknown(connection, limit=2)) == 2
+    assert shown(await list_series_without_data(connection, owner="plant-8"), "key") == [("dsp.*",)]
+    assert shown(await list_series_without_data(connection, type="door"), "owner") == [("plant-7",)]
+    assert shown(await list_series_without_data(connection, key="pump.*"), "owner") == [("plant-9",)]
+    assert len(await list_series_without_data(connection, limit=2)) == 2
 
 
 async def test_the_first_datapoint_ends_the_unknown_freshness(connection: Connection, live: Live) -> None:
     await live.receive(
         [arrival(3, 1, owner="plant-8", key="dsp.z"), arrival(4, 1, owner="plant-9", key="pump.speed")]
     )
-    assert shown(await list_unknown(connection), "owner", "key") == [
+    assert shown(await list_series_without_data(connection), "owner", "key") == [
         ("plant-7", "door"),
         ("plant-9", "dsp.*"),
     ]

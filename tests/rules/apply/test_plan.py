@@ -18,9 +18,9 @@ from tocsin.core.db import Connection
 from tocsin.core.errors import Refused
 
 
-def stored(text: str, version: int = 1, holds: bool = True, **changed: Any) -> list[StoredDocument]:
+def stored(text: str, version: int = 1, in_force: bool = True, **changed: Any) -> list[StoredDocument]:
     return [
-        StoredDocument(one.kind, one.name, version, {**one.data, **changed}, holds)
+        StoredDocument(one.kind, one.name, version, {**one.data, **changed}, in_force)
         for one in load_text(text).documents
     ]
 
@@ -34,7 +34,7 @@ def outcomes(
 
 def test_the_files_are_compared_with_the_stored_documents() -> None:
     before = (
-        stored(action("same")) + stored(action("other", "one"), 4) + stored(action("gone"), 2, holds=False)
+        stored(action("same")) + stored(action("other", "one"), 4) + stored(action("gone"), 2, in_force=False)
     )
     text = action("new") + action("same") + action("other", "two") + action("gone")
     assert outcomes(text, before) == [
@@ -46,7 +46,7 @@ def test_the_files_are_compared_with_the_stored_documents() -> None:
 
 
 def test_only_prune_removes_documents_and_never_removed_ones() -> None:
-    before = stored(schedule("b")) + stored(action("a"), 3) + stored(action("gone"), holds=False)
+    before = stored(schedule("b")) + stored(action("a"), 3) + stored(action("gone"), in_force=False)
     assert outcomes(action("new"), before) == [("action", "new", "added", 1)]
     assert outcomes(action("new"), before, prune=True) == [
         ("action", "new", "added", 1),

@@ -42,13 +42,13 @@ def server_tls(authority: trustme.CA) -> Callable[[str], ssl.SSLContext]:
 @pytest.fixture(scope="session")
 def base_egress(authority_file: Path) -> Egress:
     """Made once: reading the system's authorities takes a tenth of a second."""
-    return Egress.of(read_settings(egress_ca=str(authority_file)))
+    return Egress.from_settings(read_settings(egress_ca=str(authority_file)))
 
 
 @pytest.fixture
 def guard(base_egress: Egress) -> Callable[..., Egress]:
     def made(allow: str = "127.0.0.1, localhost", resolve: Resolver = resolve_by_system) -> Egress:
-        return replace(base_egress, allow=AllowList.parse(allow), resolve=resolve)
+        return replace(base_egress, allow_list=AllowList.parse(allow), resolve=resolve)
 
     return made
 

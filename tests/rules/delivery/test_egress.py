@@ -80,7 +80,7 @@ async def test_an_internal_address_is_rejected_with_the_reason(
     with pytest.raises(EgressRefused) as refused:
         await guard(allow="", resolve=resolve).open("hooks.example", 443)
     assert str(refused.value) == (
-        f"hooks.example resolves to {address}, {reason}: it is not reached unless TOCSIN_EGRESS_ALLOW names it"
+        f"hooks.example resolves to {address}, {reason}: allow it with TOCSIN_EGRESS_ALLOW"
     )
 
 
@@ -172,7 +172,7 @@ def test_a_file_of_authorities_that_cannot_be_used_is_an_error_at_start_up(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InvalidInput, match=r"TOCSIN_EGRESS_CA='.*ca.pem' cannot be used: "):
-        Egress.of(read_settings(egress_ca=str(path)))
+        Egress.from_settings(read_settings(egress_ca=str(path)))
 
 
 def test_certificates_and_names_are_verified(egress: Egress) -> None:

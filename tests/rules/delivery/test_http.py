@@ -63,7 +63,7 @@ async def test_the_certificate_is_verified_against_the_name_while_the_address_is
 async def test_a_certificate_of_an_unknown_authority_is_not_accepted(
     egress: Egress, server_tls: ServerTls
 ) -> None:
-    stranger = Egress(egress.allow, ssl.create_default_context())
+    stranger = Egress(egress.allow_list, ssl.create_default_context())
     async with receiver(tls=server_tls("127.0.0.1")) as server:
         url = f"https://127.0.0.1:{server.port}/"
         with pytest.raises(Unreachable, match="certificate is not accepted"):

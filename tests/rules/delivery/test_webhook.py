@@ -183,7 +183,7 @@ async def test_an_internal_address_is_permanent(egress: Egress) -> None:
     outcome = await deliver(egress, target, MESSAGE, key=KEY, now=NOW)
     assert outcome == DeliveryOutcome(
         "permanent",
-        "169.254.169.254 is a metadata address: it is not reached unless TOCSIN_EGRESS_ALLOW names it",
+        "169.254.169.254 is a metadata address: allow it with TOCSIN_EGRESS_ALLOW",
     )
 
 

@@ -105,7 +105,7 @@ async def _alarms(
     lowest = 0 if severity is None else level(severity)
     async with database() as connection:
         rows = await list_alarms(
-            connection, states=states, rule=rule, owner=owner, severity=lowest, limit=limit
+            connection, states=states, rule=rule, owner=owner, min_severity=lowest, limit=limit
         )
         now = await database_now(connection)
     return now, [{**row, "severity": level_name(row["severity"]), "level": row["severity"]} for row in rows]

@@ -122,6 +122,6 @@ async def _test(name: str, resolved: bool) -> tuple[bool, DeliveryOutcome]:
         channel = await read_channel(connection, name)
         now = await database_now(connection)
     outcome = await send_test(
-        Egress.of(settings), channel, "resolved" if resolved else "opened", now, current_user()
+        Egress.from_settings(settings), channel, "resolved" if resolved else "opened", now, current_user()
     )
     return channel.enabled, outcome
