@@ -10,7 +10,7 @@ from pathlib import Path
 from psycopg.conninfo import make_conninfo
 
 from migrations.runner import migrate
-from tocsin.core.db import Connection, connect, open_session, statement
+from tocsin.core.db import Connection, connect, open_service_session, statement
 from tocsin.core.settings import Settings
 from tocsin.embedded import Servers, embedded_servers
 
@@ -28,7 +28,7 @@ def bench_servers() -> Iterator[Servers]:
 async def migrated(servers: Servers) -> AsyncIterator[tuple[Settings, Connection]]:
     """Settings and an open connection to the only database of the server."""
     settings = Settings(postgres=make_conninfo(servers.postgres_url), nats=servers.nats_url)
-    async with open_session(settings, "bench") as connection:
+    async with open_service_session(settings, "bench") as connection:
         await migrate(connection)
         await connection.execute(statement("bench/disable_statement_timeout"))
         yield settings, connection

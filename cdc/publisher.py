@@ -39,7 +39,7 @@ from cdc.stream import ensure_stream
 from clock.lease import Lease, hold_lease
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import open_bus
-from tocsin.core.db import Connection, open_session
+from tocsin.core.db import Connection, open_service_session
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
@@ -71,7 +71,10 @@ class Publisher:
                 await self._lead(lease)
 
     async def _lead(self, lease: Lease) -> None:
-        async with open_session(self._settings, "cdc") as connection, open_bus(self._settings, "cdc") as bus:
+        async with (
+            open_service_session(self._settings, "cdc") as connection,
+            open_bus(self._settings, "cdc") as bus,
+        ):
             await refuse_unmigrated(connection)
             try:
                 await self._publish_while(lease, connection, bus)
@@ -99,7 +102,7 @@ class Publisher:
     @asynccontextmanager
     async def _auditing(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
         """Run the audit on its own session, because the publisher's session waits for commits."""
-        async with open_session(self._settings, "cdc audit") as connection:
+        async with open_service_session(self._settings, "cdc audit") as connection:
             task = asyncio.create_task(Audit(self._settings, connection, bus, holder).run())
             try:
                 yield task

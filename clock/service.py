@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from clock.held_timers import record_pipeline_state
+from clock.kept_plans import KeptPlans
 from clock.kinds import AnyTimerKind
 from clock.lease import Lease, hold_lease
 from clock.metrics import EPOCH, FIRES, JUMPS, OFFSET
@@ -30,7 +31,7 @@ from clock.term import Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
 from timers.tz_update import apply_tz_data
-from tocsin.core.db import Connection, open_session, statement
+from tocsin.core.db import Connection, open_service_session, statement
 from tocsin.core.errors import Deposed
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
@@ -67,10 +68,9 @@ class Clock:
 
     async def _lead(self, lease: Lease) -> None:
         async with (
-            open_session(self._settings, "clock") as connection,
-            open_session(self._settings, "clock backstop") as backstop,
+            open_service_session(self._settings, "clock") as connection,
+            open_service_session(self._settings, "clock backstop") as backstop,
         ):
-            await backstop.execute(statement("clock/set_backstop_session"))
             await refuse_unmigrated(connection)
             term = await begin_term(
                 connection,
@@ -88,16 +88,20 @@ class Clock:
             housekeeping = asyncio.create_task(self._housekeep(backstop, term))
             retention = asyncio.create_task(prune_hourly(self._settings))
             try:
-                await self._fire_while(lease, term, housekeeping)
+                await self._fire_while(lease, connection, term, housekeeping)
             finally:
                 OFFSET.forget()
                 await end_tasks([housekeeping, retention])
 
-    async def _fire_while(self, lease: Lease, term: Term, housekeeping: asyncio.Task[None]) -> None:
+    async def _fire_while(
+        self, lease: Lease, connection: Connection, term: Term, housekeeping: asyncio.Task[None]
+    ) -> None:
         time = DatabaseTime()
         OFFSET.follow(lambda: (time.now() - wall_now()).total_seconds() if time.known else math.nan)
+        plans = KeptPlans(connection, steady_s())
         while lease.held:
             beat(lease.role)
+            await plans.refresh(steady_s())
             if housekeeping.done():
                 # Without the backstop a late commit would wait for the next takeover, so a new term
                 # begins.

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from tocsin.core.db import Connection, connect
+from tocsin.core.db import Connection, connect_service
 from tocsin.core.settings import Settings
 
 Sessions = Callable[[str], Awaitable[Connection]]
@@ -23,7 +23,7 @@ async def open_sessions(settings: Settings) -> AsyncIterator[Sessions]:
     async with AsyncExitStack() as stack:
 
         async def open_session(name: str) -> Connection:
-            connection = await connect(settings, name)
+            connection = await connect_service(settings, name)
             stack.push_async_callback(connection.close)
             await connection.execute("set lock_timeout = '60s'")
             await connection.execute("set idle_in_transaction_session_timeout = 0")

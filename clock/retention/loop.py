@@ -16,7 +16,7 @@ import psycopg
 import structlog
 
 from clock.retention.prune import prune
-from tocsin.core.db import open_session
+from tocsin.core.db import open_service_session
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -36,7 +36,7 @@ async def prune_hourly(settings: Settings, first_s: float = _FIRST_S, every_s: f
 
 async def _prune_once(settings: Settings) -> None:
     try:
-        async with open_session(settings, "clock retention") as connection:
+        async with open_service_session(settings, "clock retention") as connection:
             await prune(connection, settings, rest=_REST)
     except (psycopg.Error, TocsinError) as error:
         _log.warning("pruning failed, trying again in an hour", error=error)

@@ -26,7 +26,7 @@ from schemas.values.json_shape import check_json_shape
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.report import Report
 from tocsin.core.bus import open_bus
-from tocsin.core.db import Connection, fetch_one, open_session
+from tocsin.core.db import Connection, fetch_one, open_service_session
 from tocsin.core.errors import InvalidInput
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
@@ -53,7 +53,7 @@ class ReportConsumer:
     async def run(self) -> None:
         settings = self._settings
         async with (
-            open_session(settings, "worker reports") as connection,
+            open_service_session(settings, "worker reports") as connection,
             open_bus(settings, "worker reports") as bus,
         ):
             js = bus.jetstream(timeout=5)

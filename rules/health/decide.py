@@ -19,7 +19,7 @@ from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import newest_rules
 from rules.health.store import health_datapoint, read_health, read_observations, write_health
 from rules.health.systems import HealthChange, observe_in_order
-from tocsin.core.db import Connection, fetch_value, open_session, retrying
+from tocsin.core.db import Connection, fetch_value, open_service_session, retrying
 from tocsin.core.record_log import append_records
 from tocsin.core.records import NewRecords
 from tocsin.core.service import beat
@@ -39,7 +39,7 @@ class HealthDecider:
         self._book = compiled_rule_book()
 
     async def run(self) -> None:
-        async with open_session(self._settings, "worker health") as connection:
+        async with open_service_session(self._settings, "worker health") as connection:
             while True:
                 beat("health")
                 # A process that keeps the log locked for longer than we wait only delays us.

@@ -27,7 +27,7 @@ from rules.lanes.partition import Partition, PartitionKey
 from rules.lanes.reader import Reader
 from rules.metrics import LANE_BATCH, MESSAGES
 from schemas.wire.dead_letter import dead_letter
-from tocsin.core.db import Connection, open_session
+from tocsin.core.db import Connection, open_service_session
 from tocsin.core.errors import Conflict, TocsinError
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT, LOST_RACE
@@ -73,7 +73,7 @@ class Drain:
 
     async def run(self) -> None:
         name = f"worker {self._lane.name} {self._partition.number}"
-        async with open_session(self._settings, name) as connection:
+        async with open_service_session(self._settings, name) as connection:
             reader = Reader(self._bus, self._lane, self._partition, self._batch_size)
             try:
                 while not self._leaving:

@@ -31,7 +31,7 @@ from rules.metrics import EVENTS
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
 from tocsin.core.bus import open_bus
-from tocsin.core.db import Connection, fetch_all, open_session, retrying
+from tocsin.core.db import Connection, fetch_all, open_service_session, retrying
 from tocsin.core.errors import InvalidInput
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
@@ -60,7 +60,7 @@ class EventIngester:
 
     async def run(self) -> None:
         async with (
-            open_session(self._settings, "worker ingest") as connection,
+            open_service_session(self._settings, "worker ingest") as connection,
             open_bus(self._settings, "worker ingest") as bus,
         ):
             await self._work(connection, bus)

@@ -24,7 +24,7 @@ from rules.lanes.lane import Lane
 from rules.lanes.lease import Leases
 from rules.lanes.partition import PartitionKey, PartitionLost
 from tocsin.core.bus import open_bus
-from tocsin.core.db import Connection, open_session
+from tocsin.core.db import Connection, open_service_session
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 
@@ -47,7 +47,7 @@ class Lanes:
 
     async def run(self) -> None:
         async with (
-            open_session(self._settings, "worker lanes") as connection,
+            open_service_session(self._settings, "worker lanes") as connection,
             open_bus(self._settings, "worker lanes") as bus,
         ):
             await self._work(connection, bus)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from tocsin.core.db import Connection, fetch_all, open_session, statement
+from tocsin.core.db import Connection, fetch_all, open_service_session, statement
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -66,5 +66,5 @@ async def record_worker_problem(settings: Settings, error: TocsinError) -> None:
     }
     with suppress(TocsinError, psycopg.Error, TimeoutError):  # Postgres itself may be unreachable
         async with asyncio.timeout(_TIMEOUT_S):
-            async with open_session(settings, "worker") as connection:
+            async with open_service_session(settings, "worker") as connection:
                 await connection.execute(statement("rules.lanes/record_worker_problem"), parameters)

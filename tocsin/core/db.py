@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import psycopg
@@ -35,6 +36,21 @@ Parameters = Mapping[str, Any] | Sequence[Any] | None
 
 MINIMUM_VERSION = 150000
 _RETRIES = 10
+# A service must not keep a plan for longer than the tables keep their size. For a table of five rows
+# the planner chooses a sequential scan; kept until the table had 100,000 rows, it made 1,000 due
+# waits take 19 s (by index: 0.3 s). So each execution is planned, for the present sizes and by
+# index. Only the clock and the publisher keep generic plans (`clock.kept_plans`,
+# `cdc/sql/keep_plans.sql`). Without JIT, because a discouraged scan looks expensive enough to compile.
+# Without the `statement_timeout` of a role: a batch that takes longer would be retried forever.
+_SERVICE_OPTIONS = MappingProxyType(
+    {
+        "enable_seqscan": "off",
+        "max_parallel_workers_per_gather": "0",
+        "jit": "off",
+        "statement_timeout": "0",
+        "plan_cache_mode": "force_custom_plan",
+    }
+)
 
 
 @cache
@@ -84,12 +100,19 @@ async def fetch_all(connection: Connection, name: str, parameters: Parameters = 
 
 
 async def connect(settings: Settings, name: str) -> Connection:
-    """A session in autocommit mode. Raises `Unreachable` or `Refused`."""
+    """A session of a command, in autocommit mode. Raises `Unreachable` or `Refused`."""
+    return await _connect(settings, _session(settings, name))
+
+
+async def connect_service(settings: Settings, name: str) -> Connection:
+    """A session that a service keeps (`_SERVICE_OPTIONS`). Raises what `connect` raises."""
+    return await _connect(settings, _session(settings, name, _SERVICE_OPTIONS))
+
+
+async def _connect(settings: Settings, session: Mapping[str, Any]) -> Connection:
     conninfo = _conninfo(settings)
     try:
-        connection = await psycopg.AsyncConnection.connect(
-            conninfo, autocommit=True, **_session(settings, name)
-        )
+        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, **session)
     except psycopg.OperationalError as error:
         raise Unreachable(
             f"cannot reach postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}",
@@ -107,8 +130,18 @@ async def connect(settings: Settings, name: str) -> Connection:
 
 @asynccontextmanager
 async def open_session(settings: Settings, name: str) -> AsyncIterator[Connection]:
-    """A session for the length of the block. Raises what `connect` raises."""
+    """A session of a command for the length of the block. Raises what `connect` raises."""
     connection = await connect(settings, name)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def open_service_session(settings: Settings, name: str) -> AsyncIterator[Connection]:
+    """A session of a service for the length of the block. Raises what `connect` raises."""
+    connection = await connect_service(settings, name)
     try:
         yield connection
     finally:
@@ -136,14 +169,14 @@ class CancellablePool(AsyncConnectionPool[Connection]):
 
 @asynccontextmanager
 async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncConnectionPool[Connection]]:
-    """A pool of at most `size` sessions. `connect` opens the first one, for a clear error."""
+    """At most `size` sessions of a service. `connect` opens the first one, for a clear error."""
     probe = await connect(settings, name)
     await probe.close()
     async with CancellablePool(
         _conninfo(settings),
         min_size=1,
         max_size=size,
-        kwargs={"autocommit": True, **_session(settings, name)},
+        kwargs={"autocommit": True, **_session(settings, name, _SERVICE_OPTIONS)},
         open=False,
         name=name,
     ) as opened:
@@ -164,7 +197,7 @@ async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
     raise TocsinError("unreachable: the last attempt returns or raises")
 
 
-def _session(settings: Settings, name: str) -> dict[str, Any]:
+def _session(settings: Settings, name: str, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """Parameters of a session. A frozen process keeps its locks for at most half the lease TTL.
 
     The defaults of the server do not matter: read committed, because `tocsin.append` must see what
@@ -179,6 +212,7 @@ def _session(settings: Settings, name: str) -> dict[str, Any]:
         "default_transaction_isolation": r"read\ committed",
         "search_path": "tocsin,public",
         "synchronous_commit": "on",
+        **more,
     }
     return {
         "application_name": f"tocsin {name}",

@@ -20,7 +20,7 @@ from importlib.metadata import version
 import psycopg
 import structlog
 
-from tocsin.core.db import Connection, connect
+from tocsin.core.db import Connection, connect_service
 from tocsin.core.errors import TocsinError
 from tocsin.core.metrics import Metrics, format_metrics
 from tocsin.core.service import Service
@@ -108,7 +108,7 @@ class Exposition:
         began_s = time.monotonic()
         try:
             if self._connection is None:
-                self._connection = await connect(self._settings, "metrics")
+                self._connection = await connect_service(self._settings, "metrics")
                 await prepare(self._connection)
             began_s = time.monotonic()
             self._database = await read_database_metrics(self._connection)
