@@ -888,6 +888,7 @@ revoke all on function tocsin.append(tocsin.event_input[],tocsin.step_input[],bi
 CREATE OR REPLACE FUNCTION tocsin.arm(kind text, ref text, key text, fire_at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, generation bigint DEFAULT 1)
  RETURNS boolean
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     is_new boolean;
@@ -915,6 +916,7 @@ comment on function tocsin.arm(text,text,text,timestamp with time zone,jsonb,big
 CREATE OR REPLACE FUNCTION tocsin.cancel(kind text, ref text, key text DEFAULT ''::text)
  RETURNS boolean
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
     if cancel.kind = 'schedule-tick' then
@@ -930,6 +932,7 @@ comment on function tocsin.cancel(text,text,text) is 'Cancels one timer in the t
 CREATE OR REPLACE FUNCTION tocsin.cancel_all(ref text, kind text DEFAULT NULL::text)
  RETURNS bigint
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     cancelled bigint;
@@ -1318,6 +1321,7 @@ comment on function tocsin.refuse_direct_write() is 'Trigger function of the log
 CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
  RETURNS boolean
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     reached boolean;
@@ -1356,6 +1360,7 @@ comment on function tocsin.report(uuid,integer,text,jsonb,text,integer) is 'Repo
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS boolean
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     schedule_id uuid;
@@ -1396,6 +1401,7 @@ comment on function tocsin.schedule_cancel(text,text,text,text) is 'Cancels one 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_all(owner text DEFAULT NULL::text, type text DEFAULT NULL::text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS bigint
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     one record;
@@ -1424,6 +1430,7 @@ comment on function tocsin.schedule_cancel_all(text,text,text,text) is 'Cancels 
 CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
  LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
     before tocsin.schedule;
@@ -1582,7 +1589,7 @@ CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT 
 
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '16f2573b1c950ffe2a539696dd40f6ebacb2197fdb4e5d2cc451acfe6734c559');
-insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '8034493b0073e51e361bf25159b1f3ec9f48dc597fa451032a139972bab5cfad');
+insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '44eda267ab95c5c20cabf95274ac798ff765ce065248c9d7ca6e2837d17113b3');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '2107a47de57afd9a90cb34afc406eaba2ebc6b6f4f6794aa3f5d33ae39c529be');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
@@ -1591,6 +1598,6 @@ insert into public.tocsin_migration (number, name, checksum) values (8, '0008_ac
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', 'bbcb36ccaa9c6a06e30e6074bdabaf72870c2fb92ed455450f90e0826bd62b07');
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '9baa7dc30616f28794bfb556b09d4dc1fd5c7cf3641ba4ffe6fff6adf883c7e0');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
-insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '98ac91310c90dcc86e40264aac0750ff700d2cec105e34d6de21578114edea29');
+insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'f980c87221226ee799b657fb2b124e5fe2836fe4c1a2bd6c77d369a6de4904eb');
 
 select tocsin.extend_log();

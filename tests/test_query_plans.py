@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.sql import one_row
@@ -135,3 +136,35 @@ async def test_options_of_a_role_do_not_change_the_sessions_of_services(
     finally:
         await service.close()
     assert row[name] in ("0", "off")
+
+
+async def _whole_reads(connection: Connection) -> int:
+    await connection.execute("select pg_stat_force_next_flush()")
+    await connection.execute("select pg_stat_clear_snapshot()")
+    row = await one_row(
+        connection,
+        "select sum(seq_scan)::bigint as whole from pg_stat_user_tables"
+        " where schemaname = 'tocsin' and relname in ('timer', 'schedule')",
+    )
+    return int(row["whole"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tocsin.arm('runbook-wait', gen_random_uuid()::text, '', now())",
+        "tocsin.cancel('runbook-wait', gen_random_uuid()::text)",
+        "tocsin.cancel_all(gen_random_uuid()::text)",
+        "tocsin.schedule_once('svc', gen_random_uuid()::text, now() + '1 hour')",
+        "tocsin.schedule_cancel('svc', gen_random_uuid()::text)",
+    ],
+    ids=lambda call: call.partition("(")[0],
+)
+async def test_functions_for_services_read_by_index_in_any_session(
+    settings: Settings, small: None, call: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(settings.postgres, autocommit=True) as service:
+        before = await _whole_reads(service)
+        for _ in range(8):  # a session keeps a generic plan from the sixth call on
+            await service.execute(f"select {call}")
+        assert await _whole_reads(service) == before

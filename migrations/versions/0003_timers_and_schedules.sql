@@ -123,6 +123,7 @@ create function tocsin.arm(
     generation bigint default 1
 ) returns boolean
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 declare
     is_new boolean;
@@ -152,6 +153,7 @@ comment on function tocsin.arm is
 
 create function tocsin.cancel(kind text, ref text, key text default '') returns boolean
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 begin
     if cancel.kind = 'schedule-tick' then
@@ -168,6 +170,7 @@ comment on function tocsin.cancel is
 
 create function tocsin.cancel_all(ref text, kind text default null) returns bigint
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 declare
     cancelled bigint;

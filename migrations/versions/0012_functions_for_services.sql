@@ -13,6 +13,7 @@ create function tocsin.schedule_once(
     created_via text default 'sql'
 ) returns table (id uuid, status text, generation bigint, fire_at timestamptz, deduped boolean)
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 declare
     before tocsin.schedule;
@@ -83,6 +84,7 @@ create function tocsin.schedule_cancel(
     via text default 'sql'
 ) returns boolean
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 declare
     schedule_id uuid;
@@ -129,6 +131,7 @@ create function tocsin.schedule_cancel_all(
     via text default 'sql'
 ) returns bigint
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 declare
     one record;
@@ -165,6 +168,7 @@ create function tocsin.report(
     attempt integer default null
 ) returns boolean
 language plpgsql volatile
+set enable_seqscan = off
 as $$
 declare
     reached boolean;
