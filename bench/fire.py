@@ -105,7 +105,7 @@ async def _fill(connection: Connection, due: int, pending: int, specs: Sequence[
 
 async def _arm(connection: Connection, day: int = 0) -> None:
     await connection.execute(statement("bench/arm_schedules"), {"at": T0 + timedelta(days=day)})
-    await connection.execute(statement("bench/analyze"))
+    await connection.execute(statement("bench/vacuum_timers"))
     await connection.execute(statement("bench/checkpoint"))
 
 

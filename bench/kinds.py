@@ -50,8 +50,9 @@ async def _measure(servers: Servers, due: int, pending: int) -> dict[str, object
 
 
 async def _turn(connection: Connection, name: str, owner: str, due: int, kind: str) -> float:
+    # One of bench/sql/fill_sustains.sql, fill_waits.sql and fill_watchdogs.sql.
     await connection.execute(statement(f"bench/fill_{name}"), {"owner": owner, "count": due, "at": _T0})
-    await connection.execute(statement("bench/analyze"))
+    await connection.execute(statement("bench/vacuum_timers"))
     await connection.execute(statement("bench/checkpoint"))
     return due / (await (_raw(connection, name, due) if owner == "raw" else _ours(connection, due)))
 

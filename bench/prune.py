@@ -63,5 +63,5 @@ async def _fill(connection: Connection, actions: int, alarms: int) -> None:
     parameters = {"at": _T0, "actions": actions, "alarms": alarms}
     await connection.execute(statement("bench/fill_ended"), parameters)
     await connection.execute(statement("bench/raise_horizon"))
-    await connection.execute(statement("bench/analyze"))
+    await connection.execute(statement("bench/vacuum_timers"))
     await connection.execute(statement("bench/checkpoint"))

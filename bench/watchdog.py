@@ -132,7 +132,7 @@ async def _scan(servers: Servers, watched: int) -> dict[str, object]:
         now = await database_now(connection)
         filling = {"at": now + timedelta(hours=1), "count": watched}
         await connection.execute(statement("bench/fill_watched"), filling)
-        await connection.execute(statement("bench/analyze"))
+        await connection.execute(statement("bench/vacuum_timers"))
         term = await begin_term(connection, "bench")
         took_ms = []
         for _ in range(200):

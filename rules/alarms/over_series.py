@@ -1,7 +1,7 @@
 """Alarms and staleness over series: the effect of a batch of the data lane.
 
 Guarantee: the inputs of one owner are evaluated in the order of their instants. A deadline that is
-due before an arrival is realised first, at its nominal time, either by the clock or by the batch
+due before an arrival is handled first, at its nominal time, either by the clock or by the batch
 that reads the arrival. If the clock has recorded that a series is stale, the rules evaluate it
 here, before anything later of the same owner. If it has not, this batch records it and deletes the
 watchdog; a watchdog that is already gone means that the clock was faster, and the batch is planned
@@ -250,7 +250,7 @@ async def _read_sustained(
 ) -> dict[RuleAndOwner, datetime]:
     """The subjects whose sustains the watermarks decide, for owners of members only.
 
-    For other owners it makes no difference which process realises a sustain, and when.
+    For other owners it makes no difference which process handles a sustain, and when.
     """
     until = {
         input.owner: input.until

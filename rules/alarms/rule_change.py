@@ -9,7 +9,7 @@ Guarantee:
   resolved with the reason and a pending alarm is dropped. No alarm is left without a rule that can
   resolve it.
 
-Deadlines up to the watermark of the partition are realised first, at their nominal time. So the
+Deadlines up to the watermark of the partition are handled first, at their nominal time. So the
 result does not depend on how late the clock was, and a replay that calls `change_state` at the same
 place of the stream (`rules/apply/cutover.py`) gets the same alarms.
 

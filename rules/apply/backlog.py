@@ -1,17 +1,17 @@
 """Processes overdue staleness checks before an apply blocks the lanes.
 
-Guarantee: an apply never has more than `MAX_OVERDUE` checks to realise in its own transaction,
-however far the clock or the stream is behind. The checks beyond that are realised first, with the
+Guarantee: an apply never has more than `MAX_OVERDUE` checks to handle in its own transaction,
+however far the clock or the stream is behind. The checks beyond that are handled first, with the
 rules that hold, one chunk at a time. Each chunk is a transaction of its own that blocks one
 partition, does what a worker does when a datapoint of the owner arrives, and commits. Staleness
-depends on arrivals alone, so it makes no difference which process realises it, or when. An apply
+depends on arrivals alone, so it makes no difference which process handles it, or when. An apply
 that fails or is killed after some chunks has changed no rule, and the clock has less to do.
 
 A chunk is evaluated while the session is idle inside its transaction, which Postgres ends after a
 while. So its size is limited by the number of checks, not of owners. The checks of one owner are
 never divided.
 
-If the clock realises a check of a chunk first, the chunk is read again.
+If the clock handles a check of a chunk first, the chunk is read again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tocsin.core.errors import Conflict
 from tocsin.core.record_log import append_records
 
 MAX_OVERDUE = 1000
-"""The checks that an apply realises in its own transaction: a fraction of a second."""
+"""The checks that an apply handles in its own transaction: a fraction of a second."""
 _CHUNK = 250
 _ROUNDS = 1000
 Progress = Callable[[int, int], None]
@@ -47,7 +47,7 @@ Backlog = dict[int, list[OverdueOwner]]
 
 
 class BacklogTooLarge(Exception):
-    """More checks are overdue than an apply should realise while the lanes are blocked."""
+    """More checks are overdue than an apply should handle while the lanes are blocked."""
 
 
 async def read_backlog(connection: Connection) -> Backlog:
@@ -78,7 +78,7 @@ def chunks(owners: Sequence[OverdueOwner]) -> Iterator[list[OverdueOwner]]:
 async def process_backlog(
     connection: Connection, impact: Impact, newest: int, progress: Progress | None = None
 ) -> None:
-    """Realise checks until an apply may block the lanes for the rest.
+    """Handle checks until an apply may block the lanes for the rest.
 
     `newest` is the apply before it.
     """
@@ -122,4 +122,4 @@ async def _process_chunk(
     except Conflict:
         if await newest_rules(connection) != newest:
             raise
-        # The clock realised one of the checks: the next round reads what is left.
+        # The clock handled one of the checks: the next round reads what is left.

@@ -12,7 +12,7 @@ Why the apply records the position and not the batch: the position is exact with
 every batch, and `watermark` tells which deadlines were decided when the apply changed the alarms.
 
 A backtest walks the datapoints of a partition in the order (arrived_at, stream_seq). For each it
-takes `RuleBook.at(rules_seq + 1)`. At a cutover it realises the staleness that was due up to
+takes `RuleBook.at(rules_seq + 1)`. At a cutover it handles the staleness that was due up to
 `watermark`, then changes the states with `rules/alarms/rule_change.py`, as the apply did.
 
 The position of the record lane is recorded too. Its records are evaluated with the rules of their

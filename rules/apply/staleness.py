@@ -1,9 +1,9 @@
 """Handles the staleness of series when the rules change.
 
-Guarantee, in the transaction of the apply, which holds all partitions: first `realise_overdue`
-realises every staleness up to the watermark with the rules that held until now, so that their
+Guarantee, in the transaction of the apply, which holds all partitions: first `handle_overdue`
+handles every staleness up to the watermark with the rules that held until now, so that their
 conclusions do not depend on how late the clock or the stream was. For members of systems it
-realises every sustain too, because the documents that decide their health are about to change. At
+handles every sustain too, because the documents that decide their health are about to change. At
 the end `evaluate_stale_series` evaluates the series that are stale already with the rules that are
 new or changed, as of the watermark: `absent` over a stale series opens an alarm, with its `for`
 counted from the change.
@@ -55,10 +55,10 @@ class StaleSeries(NamedTuple):
         return WentStale(instant, *self[1:], reevaluated_at)
 
 
-async def realise_overdue(
+async def handle_overdue(
     connection: Connection, watermarks: Watermarks, impact: Impact
 ) -> tuple[NewRecords, list[Observation]]:
-    """Realise overdue checks with the rules that held.
+    """Handle overdue checks with the rules that held.
 
     Returns the records to append, and the observations of members.
 

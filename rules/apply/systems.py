@@ -13,7 +13,7 @@ there. A replay does the same (`rules/replay/backtest/health.py`).
 Health is locked during all of this. The record log, for which the clock would wait, is locked only
 when the rows change: a session that appends records observations of the members that it sees.
 Nothing is missed: workers wait for their partitions, everything that the clock could record about a
-member was realised before, and what it may still record about an owner that becomes a member counts
+member was handled before, and what it may still record about an owner that becomes a member counts
 already.
 """
 
@@ -49,14 +49,14 @@ async def change_systems(
     connection: Connection,
     impact: Impact,
     watermarks: Watermarks,
-    realised: Sequence[Observation],
+    handled: Sequence[Observation],
     at: datetime,
 ) -> NewRecords:
-    """Called after all other entities. `realised` are the observations of `realise_overdue`."""
+    """Called after all other entities. `handled` are the observations of `handle_overdue`."""
     if impact.systems is None:
         return NewRecords(observations=[])
     await connection.execute(statement("rules.apply/lock_health"))
-    before, changes, holds_from = await _conclude(connection, impact, realised)
+    before, changes, holds_from = await _conclude(connection, impact, handled)
     if not before.systems and not impact.systems:
         return NewRecords(observations=[])
     read = [read_at for (lane, _), read_at in watermarks.items() if lane == "data" and read_at is not None]
@@ -66,7 +66,7 @@ async def change_systems(
 
 
 async def _conclude(
-    connection: Connection, impact: Impact, realised: Sequence[Observation]
+    connection: Connection, impact: Impact, handled: Sequence[Observation]
 ) -> tuple[Systems, list[HealthChange], datetime | None]:
     """Conclude health up to now, with the documents that held."""
     members, rules = impact.members, impact.before
@@ -74,7 +74,7 @@ async def _conclude(
         connection, lambda owner, key: members.of_series(owner, key, rules)
     )
     changes: list[HealthChange] = []
-    rest = sorted(realised, key=_at)
+    rest = sorted(handled, key=_at)
     async for chunk in read_all_observations(connection):
         count = bisect_right(rest, chunk[-1].at, key=_at)
         changes += observe_in_order(systems, sorted([*chunk, *rest[:count]], key=_at), holds_from)

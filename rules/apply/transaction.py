@@ -32,7 +32,7 @@ from rules.apply.impact import Impact, impact_of
 from rules.apply.limits import check_size
 from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey, plan_changes, read_stored
 from rules.apply.schedules import change_schedules, refuse_orphaned_schedules
-from rules.apply.staleness import evaluate_stale_series, realise_overdue
+from rules.apply.staleness import evaluate_stale_series, handle_overdue
 from rules.apply.systems import change_systems
 from rules.apply.watchdogs import ChangedWatchdogs, read_changed_stale_after
 from rules.documents.load import Loaded
@@ -136,7 +136,7 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     if not plan.effective:
         return Applied(plan, None, next_at)
     watermarks = await lock_partitions(connection)
-    overdue, observations = await realise_overdue(connection, watermarks, impact)
+    overdue, observations = await handle_overdue(connection, watermarks, impact)
     stale_after = await read_changed_stale_after(connection, impact.before.types, impact.after.types)
     runs = CancelUnstarted(ended_rules(plan.effective))
     works: tuple[Writes, ...] = (runs, ChangedWatchdogs(stale_after))

@@ -1,7 +1,7 @@
 """The engine: `(rule, state, input) -> (state, effects)`, without a clock and without I/O.
 
 Guarantee: decisions depend on the inputs alone, never on when or how often `advance` is called. A
-deadline at or before the instant of an input is realised first, at its nominal time; `advance` does
+deadline at or before the instant of an input is handled first, at its nominal time; `advance` does
 the same if no input comes. An input that changes nothing returns the very same state and no
 effects. There is one alarm per rule and owner: it is open while any series of the owner fires.
 

@@ -64,7 +64,7 @@ def member_alarm_at(state: RuleState, watermark: datetime | None) -> MemberAlarm
 def alarm_observations(
     rule: str, owner: str, at: datetime, before: RuleState, after: RuleState
 ) -> Iterator[Observation]:
-    """The observations of one step of a state. A deadline that the step realised comes first."""
+    """The observations of one step of a state. A deadline that the step handled comes first."""
     if before.due_at is not None and before.due_at <= at:
         due_at, earlier = before.due_at, member_alarm(before)
         before, _ = advance(before, at)

@@ -44,7 +44,7 @@ class ChannelDocument(StrictModel):
         True, description="false keeps the channel, but nothing is sent to it.", examples=[True]
     )
     send_resolved: bool = Field(
-        True, description="Whether it is also notified when an alarm resolves.", examples=[True]
+        True, description="Whether the channel is also notified when an alarm resolves.", examples=[True]
     )
 
     @model_validator(mode="after")

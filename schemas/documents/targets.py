@@ -29,7 +29,7 @@ Timeout = Annotated[Duration, AfterValidator(_check_timeout)]
 
 
 class WebhookTarget(StrictModel):
-    """A receiver of JSON over HTTP, signed as Standard Webhooks if there is a secret."""
+    """A receiver of JSON over HTTP, signed (Standard Webhooks) if `secrets` is set."""
 
     url: Url = Field(
         description="Address of the receiver; a reference if the url itself is a secret.",
@@ -45,7 +45,8 @@ class WebhookTarget(StrictModel):
     )
     secrets: Annotated[tuple[Secret, ...], Field(strict=False, max_length=5)] = Field(
         (),
-        description="Standard Webhooks secrets (`whsec_...`) to sign with; several while one is replaced.",
+        description="Standard Webhooks secrets (`whsec_...`) to sign with; give the new and the old one "
+        "while you replace a secret.",
         examples=[[{"env": "HOOK_SECRET"}], [{"file": "/run/secrets/hook-new"}, {"env": "HOOK_OLD"}]],
     )
     timeout: Timeout = Field(

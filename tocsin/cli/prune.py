@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from tocsin.cli.options import Json
 from tocsin.cli.output import print_json
 
 if TYPE_CHECKING:
-    from clock.retention.plan import PrunePlan
+    from clock.retention.plan import KeptItem, PrunePlan
     from clock.retention.prune import Pruned
 
 
@@ -27,61 +28,92 @@ def prune(
     Example:
       tocsin prune --dry-run
     """
-    planned, counts, done = run_command(_prune(dry_run, quiet=as_json))
-    if as_json:
-        print_json(_prune_json(planned, counts, done))
-        return
-    if done is None:
-        for seqs in planned.ranges:
-            typer.echo(f"would drop records {seqs.start} to {seqs.until - 1} ({_size_text(seqs.bytes)})")
-        for day in planned.days:
-            typer.echo(f"would drop datapoints of {day.day} ({_size_text(day.bytes)})")
-        for table, count in counts.items():
-            typer.echo(f"would remove from {table}: {count:,} rows")
+    if dry_run:
+        _list_prunable(as_json)
     else:
-        if done.tables:
-            kept = f", {done.events_kept} events kept" if done.events_kept else ""
-            typer.echo(f"dropped {len(done.tables)} partitions ({_size_text(done.bytes)}){kept}")
-        for table, count in done.rows.items():
-            typer.echo(f"removed from {table}: {count:,} rows")
-    if not planned.ranges and not planned.days and not (counts if done is None else done.rows):
+        _remove(as_json)
+
+
+def _list_prunable(as_json: bool) -> None:
+    planned, counts = run_command(_count())
+    if as_json:
+        print_json(
+            {**_plan_json(planned), "rows": counts, "dropped": None, "events_kept": None, "left": None}
+        )
+        return
+    for log_range in planned.ranges:
+        size = _size_text(log_range.bytes)
+        typer.echo(f"would drop records {log_range.start} to {log_range.until - 1} ({size})")
+    for day in planned.days:
+        typer.echo(f"would drop datapoints of {day.day} ({_size_text(day.bytes)})")
+    for table, count in counts.items():
+        typer.echo(f"would remove from {table}: {count:,} rows")
+    _print_rest(planned, has_rows=bool(counts))
+
+
+def _remove(as_json: bool) -> None:
+    planned, pruned = run_command(_prune(quiet=as_json))
+    if as_json:
+        results = {
+            "rows": pruned.rows,
+            "dropped": pruned.tables,
+            "events_kept": pruned.events_kept,
+            "left": [item._asdict() for item in pruned.left],
+        }
+        print_json({**_plan_json(planned), **results})
+        return
+    if pruned.tables:
+        events = f", {pruned.events_kept} events kept" if pruned.events_kept else ""
+        typer.echo(f"dropped {len(pruned.tables)} partitions ({_size_text(pruned.bytes)}){events}")
+    for table, count in pruned.rows.items():
+        typer.echo(f"removed from {table}: {count:,} rows")
+    _print_rest(planned, has_rows=bool(pruned.rows), in_use=pruned.left)
+
+
+def _print_rest(planned: PrunePlan, *, has_rows: bool, in_use: Sequence[KeptItem] = ()) -> None:
+    """Print what stays: tables that were in use, and data that is still needed."""
+    if not planned.ranges and not planned.days and not has_rows:
         typer.echo("nothing is older than its retention")
-    for left in (*(done.left if done is not None else ()), *planned.kept):
-        typer.echo(f"kept {left.what}: {left.why}")
+    for item in (*in_use, *planned.kept):
+        typer.echo(f"kept {item.what}: {item.why}")
 
 
-def _prune_json(planned: PrunePlan, counts: dict[str, int], done: Pruned | None) -> dict[str, Any]:
+def _plan_json(planned: PrunePlan) -> dict[str, Any]:
     return {
         "ranges": [
-            {"from_seq": seqs.start, "until_seq": seqs.until - 1, "bytes": seqs.bytes}
-            for seqs in planned.ranges
+            {"from_seq": log_range.start, "until_seq": log_range.until - 1, "bytes": log_range.bytes}
+            for log_range in planned.ranges
         ],
         "days": [{"day": day.day.isoformat(), "bytes": day.bytes} for day in planned.days],
-        "rows": counts if done is None else done.rows,
-        "kept": [kept._asdict() for kept in planned.kept],
-        "dropped": None if done is None else done.tables,
-        "events_kept": None if done is None else done.events_kept,
-        "left": None if done is None else [left._asdict() for left in done.left],
+        "kept": [item._asdict() for item in planned.kept],
     }
 
 
-def _size_text(bytes: int) -> str:
-    return f"{bytes / 2**20:.1f} MiB"
+def _size_text(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:.1f} MiB"
 
 
-async def _prune(dry_run: bool, *, quiet: bool) -> tuple[PrunePlan, dict[str, int], Pruned | None]:
+async def _count() -> tuple[PrunePlan, dict[str, int]]:
+    """The plan, and the number of rows that would be removed from each table."""
     from clock.retention.prune import count_prunable, read_plan
-    from clock.retention.prune import prune as prune_now
     from tocsin.cli.session import command_settings, database
 
     settings = command_settings()
     async with database() as connection:
         planned = await read_plan(connection, settings)
-        if dry_run:
-            return planned, await count_prunable(connection, settings, planned), None
+        return planned, await count_prunable(connection, settings, planned)
 
-        def report(table: str, rows: int) -> None:
-            if not quiet:
-                typer.echo(f"{table}: {rows:,} rows" if rows else f"dropped {table}", err=True)
 
-        return planned, {}, await prune_now(connection, settings, report)
+async def _prune(*, quiet: bool) -> tuple[PrunePlan, Pruned]:
+    from clock.retention import prune as retention
+    from tocsin.cli.session import command_settings, database
+
+    def report(table: str, rows: int) -> None:
+        if not quiet:
+            # 0 rows: the whole partition was dropped.
+            typer.echo(f"{table}: {rows:,} rows" if rows else f"dropped {table}", err=True)
+
+    settings = command_settings()
+    async with database() as connection:
+        planned = await retention.read_plan(connection, settings)
+        return planned, await retention.prune(connection, settings, report)

@@ -24,7 +24,7 @@ Blocks = Annotated[ListTemplate, Field(min_length=1, max_length=50)]
 
 
 class WebhookStep(WebhookTarget):
-    """Sends JSON over HTTP, signed as Standard Webhooks if there is a secret."""
+    """Sends JSON over HTTP, signed (Standard Webhooks) if `secrets` is set."""
 
     payload: JsonTemplate | None = Field(None, description=_PAYLOAD, examples=[{"alarm": "{{ alarm.id }}"}])
 

@@ -130,7 +130,7 @@ async def test_the_clock_opens_and_the_worker_resolves(connection: Connection, c
     assert "above 65" in opened["payload"]["message"]
 
 
-async def test_a_deadline_before_an_input_is_realised_first_by_the_worker(connection: Connection) -> None:
+async def test_a_deadline_before_an_input_is_handled_first_by_the_worker(connection: Connection) -> None:
     """No clock was running. The alarm opens at its nominal time, and is then resolved."""
     await write_batch(connection, RULES, [arrival(1, 71.2)])
     await write_batch(connection, RULES, [arrival(30, 59)])
@@ -247,7 +247,7 @@ BATCHES = st.lists(st.tuples(st.lists(STEP, min_size=1, max_size=3), st.booleans
 
 @settings(max_examples=25)
 @given(BATCHES)
-async def test_live_and_pure_agree_whether_clock_or_worker_realises_the_deadlines(
+async def test_live_and_pure_agree_whether_clock_or_worker_handles_the_deadlines(
     connection: Connection,
     clock_session: Connection,
     batches: list[tuple[list[tuple[int, float, str]], bool]],

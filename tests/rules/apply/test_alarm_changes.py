@@ -217,7 +217,7 @@ async def test_a_rule_that_changes_its_lane_starts_over(connection: Connection, 
     assert await all_rows(connection, "select * from tocsin.rule_state") == []
 
 
-async def test_a_passed_deadline_is_realised_before_the_rule_ends(connection: Connection) -> None:
+async def test_a_passed_deadline_is_handled_before_the_rule_ends(connection: Connection) -> None:
     """The clock was late: in time, the alarm would have been open for a minute."""
     await put(connection, hot(extra=FOR) + action("tell"))
     await arrive(connection, minute(1), 70)
@@ -232,7 +232,7 @@ async def test_a_passed_deadline_is_realised_before_the_rule_ends(connection: Co
     ]
 
 
-async def test_a_deadline_after_the_watermark_is_not_realised(connection: Connection) -> None:
+async def test_a_deadline_after_the_watermark_is_not_handled(connection: Connection) -> None:
     """A datapoint that clears the condition may wait in the stream."""
     await put(connection, hot(extra=FOR) + action("tell"))
     await arrive(connection, minute(1), 70)

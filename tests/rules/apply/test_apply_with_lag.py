@@ -111,7 +111,7 @@ async def test_a_chunk_is_limited_by_its_checks_and_those_of_one_owner_are_never
     stale = await one_row(
         connection, "select count(*) as n from tocsin.current_value where freshness = 'stale'"
     )
-    assert stale == {"n": 18}, "two of them were realised by the datapoints that came"
+    assert stale == {"n": 18}, "two of them were handled by the datapoints that came"
 
 
 async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_moved(
@@ -129,7 +129,7 @@ async def test_killed_between_chunks_no_rule_has_changed_and_no_staleness_has_mo
         await change(victim, kill)
     assert await newest_rules(connection) == rules
     assert len(await stale_at(connection)) == 6
-    # The clock runs again and realises the others.
+    # The clock runs again and handles the others.
     await live.settle(60)
     assert await stale_at(connection) == [(owner, DEADLINE) for owner in sorted(OWNERS)]
     await change(connection)
@@ -156,7 +156,7 @@ async def test_a_chunk_waits_for_the_running_batch(
 async def test_the_backlog_is_abandoned_when_another_apply_was_faster(
     settings: Settings, connection: Connection, live: RecordedInstance
 ) -> None:
-    """Its checks are realised with the rules that hold: it starts again with those."""
+    """Its checks are handled with the rules that hold: it starts again with those."""
     reported: list[tuple[int, int]] = []
 
     def report(done: int, total: int) -> None:

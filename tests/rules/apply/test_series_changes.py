@@ -68,7 +68,7 @@ async def test_a_changed_tolerance_re_arms_in_both_directions(connection: Connec
 async def test_a_shorter_tolerance_counts_from_the_change_and_never_in_the_past(
     connection: Connection, live: Live
 ) -> None:
-    """The clock realises it for one owner, an arrival for the other."""
+    """The clock handles it for one owner, an arrival for the other."""
     await only(connection, watched("1m"))
     await live.receive([dsp(1), dsp(1, owner="plant-8")])
     await live.read_until(at(20))
@@ -84,7 +84,7 @@ async def test_a_shorter_tolerance_counts_from_the_change_and_never_in_the_past(
 
 
 async def test_a_passed_deadline_counts_with_the_old_tolerance(connection: Connection, live: Live) -> None:
-    """The clock is late: the deadline is before the watermark, so the apply realises it."""
+    """The clock is late: the deadline is before the watermark, so the apply handles it."""
     await only(connection, watched("4s") + QUIET)
     await live.receive([dsp(1)])
     await live.read_until(at(20))

@@ -59,7 +59,7 @@ def watched(*lines: str, name: str = "temperature", key: str = KEY) -> str:
 class Scenario:
     def __init__(self, rules: str, *, is_stored: bool = False, is_lazy: bool = False) -> None:
         """`is_stored`: every state is stored as JSON and read back after every step. `is_lazy`:
-        `advance` is never called, so that inputs alone realise sustains."""
+        `advance` is never called, so that inputs alone handle sustains."""
         self.now = T0
         self.states: dict[tuple[str, str], RuleState] = {}
         self.alarms: dict[uuid.UUID, str] = {}

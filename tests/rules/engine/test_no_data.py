@@ -152,6 +152,6 @@ def test_the_most_specific_type_decides_about_staleness() -> None:
     assert scenario.log == ["5m opened stale:temperature"]
 
 
-def test_a_deadline_before_a_datapoint_is_realised_first() -> None:
+def test_a_deadline_before_a_datapoint_is_handled_first() -> None:
     scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("5m").send(60)
     assert scenario.log == ["5m opened dsp-hot", "5m resolved dsp-hot"]

@@ -34,7 +34,7 @@ def test_a_condition_that_clears_at_the_very_end_of_for_opens_the_alarm() -> Non
     assert scenario.log == ["10m opened dsp-hot", "10m resolved dsp-hot"]
 
 
-def test_an_input_realises_an_earlier_deadline_at_its_nominal_time() -> None:
+def test_an_input_handles_an_earlier_deadline_at_its_nominal_time() -> None:
     scenario = Scenario(rule("above: 65", "for: 10m", "cooldown: 1h"), is_lazy=True)
     scenario.send(70).at("20m").send(60).at("21m").send(70).at("70m").send(60)
     assert scenario.log == [

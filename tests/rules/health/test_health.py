@@ -205,7 +205,7 @@ async def test_health_waits_for_a_sustain_that_the_clock_has_still_to_fire(
     assert not await all_rows(connection, "select * from tocsin.member_observation")
 
 
-async def test_health_waits_for_a_deadline_that_no_process_has_realised(
+async def test_health_waits_for_a_deadline_that_no_process_has_handled(
     connection: Connection, live: Live
 ) -> None:
     await only(connection, RULES)
@@ -282,7 +282,7 @@ async def test_an_apply_processes_all_observations_in_chunks_that_never_divide_a
     await live.read_until(at(22), 0)
     assert len(await recorded(connection)) == 1
     chunks.clear()
-    # The deadlines of plant-8 and dsp.b have passed, and the apply itself realises them.
+    # The deadlines of plant-8 and dsp.b have passed, and the apply itself handles them.
     await only(connection, RULES + WARM.replace("warm", "warmer"), 30)
     assert await recorded(connection) == [*TENTH_SECOND, (21, "unknown", "stale")]
     assert await all_rows(connection, "select * from tocsin.member_observation") == []
