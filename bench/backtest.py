@@ -42,7 +42,7 @@ _SERIES = 1_000
 _SAMPLE = 100_000
 _ROUNDS = 3
 _ROWS_AT_ONCE = 5_000
-_MOST_FOR_ONE = 2_000_000
+_MAX_FOR_ONE = 2_000_000
 _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 _LABELS: dict[str, str] = {}
 
@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> dict[str, object]:
     cores = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.ndjson.gz"
-        for_one = min(per_series, _MOST_FOR_ONE // _SERIES)
+        for_one = min(per_series, _MAX_FOR_ONE // _SERIES)
         written_s = _write(path, for_one)
         alone = _measured(path, 1)
         if for_one < per_series:

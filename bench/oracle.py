@@ -21,7 +21,7 @@ _FROM = datetime(2026, 1, 1, tzinfo=UTC)
 _STEPS = 20_000
 # The slowest kind of cron must reach this rate on one core.
 _LEAST_PER_SECOND = 8_000
-_SHOWN = 10
+_MAX_SHOWN = 10
 _DAILY = "2016-01-04T09:00"
 _MEASURED: dict[str, Callable[[], Recurrence]] = {
     "cron fixed": lambda: parse(cron="30 2 * * *", tz="America/New_York"),
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> dict[str, object]:
                 fires, wrong = compare(expression, seen)
                 compared += fires
                 different += len(wrong)
-                examples += wrong[: _SHOWN - len(examples)]
+                examples += wrong[: _MAX_SHOWN - len(examples)]
     return result | {
         "expressions": len(expressions),
         "zones": len(zones),

@@ -13,7 +13,7 @@ INSTANT_FIELDS = ("ts", "recorded_at")
 PAYLOAD_FIELD = "payload"
 EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
 
-LONGEST_SNOOZE = timedelta(days=366)
+MAX_SNOOZE = timedelta(days=366)
 ALARM_STRINGS = ("id", "rule", "owner", "state", "message", "acknowledged_by")
 ALARM_INTS = ("severity",)
 ALARM_BOOLS = ("acknowledged", "snoozed")

@@ -105,7 +105,7 @@ async def read_last_results(
 
 
 def attempts_of(rows: Sequence[Row], document: Mapping[str, Any]) -> list[Attempt]:
-    """One for each (step, attempt), in the order in which they began. Pure."""
+    """One for each (step, attempt), in the order in which they began."""
     program = _program(document)
     attempts: dict[tuple[int, int], Attempt] = {}
     for row in rows:
@@ -126,13 +126,13 @@ def attempts_of(rows: Sequence[Row], document: Mapping[str, Any]) -> list[Attemp
 
 
 def step_names(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the steps, by number. Empty for a document that this version cannot read. Pure."""
+    """Names of the steps, by number. Empty for a document that this version cannot read."""
     program = _program(document)
     return () if program is None else tuple(node.name for node in program.nodes)
 
 
 def statistics_of(rows: Sequence[Row]) -> Statistics:
-    """Statistics from counts by rule and state. The average weighs each run the same. Pure."""
+    """Statistics from counts by rule and state. The average weighs each run the same."""
     total = Statistics()
     durations: dict[int, tuple[float, int]] = {}
     for row in rows:

@@ -50,7 +50,7 @@ _log = structlog.get_logger()
 # Failures of Tocsin's own servers: not an outcome of the step.
 _SERVER_ERRORS = (Unreachable, NatsError, psycopg.OperationalError, psycopg.InterfaceError)
 _OUTCOMES = {Completed: "completed", Failed: "failed", TimedOut: "timed_out", Paused: "paused"}
-# A step needs a session of Postgres only to read and to commit.
+# A step needs a Postgres session only to read and to commit.
 _MAX_SESSIONS = 8
 _FLUSH_TIMEOUT_S = 1
 # Delay before a step with an unknown outcome is delivered again. This is not a retry of the step: a

@@ -1,7 +1,7 @@
 """Collects what the engine decides for a batch of inputs, and writes it in the batch's transaction.
 
-It collects new states, alarms, sustain timers and events. The lanes use it through `over_events` and
-`over_series`, an apply through `rules.apply`.
+It collects new states, alarms, sustain timers and events. The lanes use it through `over_events`
+and `over_series`, an apply through `rules.apply`.
 
 Guarantee: an `AlarmBatch` starts from states that were read without a lock, and writes only if they
 are still current. If the clock or an apply changed one of them, `timers` or `entities` raises

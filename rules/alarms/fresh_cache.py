@@ -19,7 +19,7 @@ from rules.alarms.staleness import SeriesKey, StoredSeries
 from rules.engine import TypeIndex
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_MOST = 200_000
+_MAX_SERIES = 200_000
 
 
 class FreshCache:
@@ -31,7 +31,7 @@ class FreshCache:
 
     def for_rules(self, rules_seq: int, types: TypeIndex) -> FreshSeries:
         """The entries that are valid for a batch under the rules of this apply."""
-        if rules_seq != self._rules_seq or len(self._due_at) > _MOST:
+        if rules_seq != self._rules_seq or len(self._due_at) > _MAX_SERIES:
             # A new dictionary: a batch under older rules may still use the former one.
             self._rules_seq, self._due_at = rules_seq, {}
         return FreshSeries(self._due_at, types)

@@ -27,7 +27,7 @@ from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 
-LONGEST_NOTE = 4_000
+MAX_NOTE_LENGTH = 4_000
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class OperatorResult:
 
 
 async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: str = "") -> OperatorResult:
-    if len(note) > LONGEST_NOTE or "\0" in note:
+    if len(note) > MAX_NOTE_LENGTH or "\0" in note:
         raise InvalidInput(
-            f"the note has {len(note)} characters", remedy=f"give it at most {LONGEST_NOTE}, without NUL"
+            f"the note has {len(note)} characters", remedy=f"give it at most {MAX_NOTE_LENGTH}, without NUL"
         )
 
     async def once() -> OperatorResult:

@@ -1,4 +1,4 @@
-"""Effect of an apply on the states of rules and their alarms: the one place that decides it. Pure.
+"""Effect of an apply on the states of rules and their alarms: the one place that decides it.
 
 Guarantee:
 
@@ -15,7 +15,10 @@ place of the stream (`rules/apply/cutover.py`) gets the same alarms.
 
 An apply changes the states that it finds (`rules/apply/alarms.py`). The record lane evaluates each
 record with the rules of its seq, which may be older than the apply. So the worker that drains this
-lane changes the states again when it reads the `rules-applied` event (`AlarmBatch.apply_rule_changes`).
+lane changes the states again when it reads the `rules-applied` event
+(`AlarmBatch.apply_rule_changes`).
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

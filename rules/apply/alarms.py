@@ -2,9 +2,9 @@
 
 Guarantee: the changes that `rules.alarms.rule_change.state_changes` decided are written like every
 other change of alarms (`AlarmBatch`), in the transaction of the apply, one chunk at a time: timers
-first, then states and alarms. The events are returned for the one append. The apply has locked every
-partition, so no worker changes a state. If the clock changes one, `Conflict` is raised and the apply
-starts again.
+first, then states and alarms. The events are returned for the one append. The apply has locked
+every partition, so no worker changes a state. If the clock changes one, `Conflict` is raised and
+the apply starts again.
 """
 
 from __future__ import annotations

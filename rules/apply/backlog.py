@@ -43,7 +43,7 @@ class OverdueOwner(NamedTuple):
 
 
 Backlog = dict[int, list[OverdueOwner]]
-"""By partition."""
+"""The owners with overdue checks of each partition."""
 
 
 class BacklogTooLarge(Exception):

@@ -1,8 +1,8 @@
 """Finds the differences between two documents, by key path. Pure: no I/O.
 
-Guarantee: if there are no differences, the documents are equal. Each difference is as deep as possible, so
-that one changed word of a runbook is one line. Items of a list are matched by content first: an
-item that was inserted in the middle is one difference, not one per item behind it.
+Guarantee: if there are no differences, the documents are equal. Each difference is as deep as
+possible, so that one changed word of a runbook is one line. Items of a list are matched by content
+first: an item that was inserted in the middle is one difference, not one per item behind it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The effect of a plan on alarms, series and systems that exist. Pure.
+"""The effect of a plan on alarms, series and systems that exist.
 
 Guarantee: the documents that would hold after the plan are compiled together, so a change that
 would break a rule which is applied already is rejected, and every rule whose states change is
 named.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

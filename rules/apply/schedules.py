@@ -22,7 +22,7 @@ from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import Refused
 
-_SHOWN_FIRES = 3
+_MAX_SHOWN_FIRES = 3
 _ALL = 1_000_000
 
 
@@ -149,7 +149,7 @@ def _armed(row: Row) -> tuple[datetime, ...]:
 def _following(recurrence: Recurrence, first: datetime) -> tuple[datetime, ...]:
     fires: list[datetime] = []
     at: datetime | None = first
-    while at is not None and len(fires) < _SHOWN_FIRES:
+    while at is not None and len(fires) < _MAX_SHOWN_FIRES:
         fires.append(at)
         at = recurrence.next_after(at)
     return tuple(fires)

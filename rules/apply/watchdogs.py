@@ -7,8 +7,8 @@ last arrival on. A deadline is never before the watermark of the partition, so a
 no series stale at an instant before the change. A stale series stays stale until a datapoint
 arrives.
 
-Why the apply does this: otherwise only the next arrival would re-arm the watchdog, and a series that
-has stopped has none. Re-arming 100,000 series takes three seconds, in which no batch commits.
+Why the apply does this: otherwise only the next arrival would re-arm the watchdog, and a series
+that has stopped has none. Re-arming 100,000 series takes three seconds, in which no batch commits.
 """
 
 from __future__ import annotations

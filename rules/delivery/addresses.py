@@ -1,11 +1,11 @@
 """Internal addresses: everything that is not the public internet. A delivery reaches them only if
 it is allowed to.
 
-Guarantee: `why_internal` returns a reason for every address outside the public ranges, also for an
+Guarantee: `why_internal` returns a reason for every address outside the public ranges, including an
 IPv4 address inside an IPv6 one (mapped, NAT64, 6to4). An IPv6 address is public only inside
 2000::/3.
 
-Why a table of our own: `is_private` of `ipaddress` has changed between releases of Python, and the
+Why a table of our own: `is_private` of `ipaddress` has changed between Python releases, and the
 check must not depend on the interpreter. The table is the IANA registry of special-purpose
 addresses and the addresses at which clouds serve credentials.
 """

@@ -1,9 +1,9 @@
 """Builds the default message about an alarm. Pure: no I/O, and time is an argument.
 
-Guarantee: the subject is `[SEVERITY] rule (owner)`, short enough for the lock screen of a phone. The
-body has the message, the value, the threshold, the owner and the start time, in every form: text,
-HTML, Slack blocks and JSON. Unknown facts are left out, except in the JSON, where they are null. The
-same facts give the same bytes.
+Guarantee: the subject is `[SEVERITY] rule (owner)`, short enough for the lock screen of a phone.
+The body has the message, the value, the threshold, the owner and the start time, in every form:
+text, HTML, Slack blocks and JSON. Unknown facts are left out, except in the JSON, where they are
+null. The same facts give the same bytes.
 """
 
 from collections.abc import Mapping

@@ -1,12 +1,13 @@
 """Delivers to any other service by its apprise url, in a separate process.
 
-Guarantee: the same restrictions apply as for the other targets. The process rejects every connection to an address
-that the egress guard would reject, at the moment of connecting. It follows no redirects, verifies
-certificates, has none of the worker's environment, and is killed after the timeout.
+Guarantee: the same restrictions apply as for the other targets. The process rejects every
+connection to an address that the egress guard would reject, at the moment of connecting. It follows
+no redirects, verifies certificates, has none of the worker's environment, and is killed after the
+timeout.
 
 Why a process: apprise supports some two hundred services, each with its own way to connect, so a
-list of safe urls could not be kept correct. apprise also blocks its thread, and a thread can neither
-be stopped nor be guarded without guarding the whole worker.
+list of safe urls could not be kept correct. apprise also blocks its thread, and a thread can
+neither be stopped nor be guarded without guarding the whole worker.
 
 On failure: a url that apprise does not know is permanent. If the service rejects the message, its
 HTTP status decides: 5xx, 408, 425, 429 and no status are retryable, any other is permanent. A

@@ -21,7 +21,7 @@ class Message:
     text: str
     html: str | None = None
     blocks: list[dict[str, Any]] | None = None
-    """Block Kit of Slack."""
+    """Slack blocks (Block Kit)."""
     payload: dict[str, Any] | None = None
     """The body of a webhook."""
 

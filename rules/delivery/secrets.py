@@ -99,7 +99,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _parts_of_url(secret: str) -> set[str]:
-    """Parts of a url that an error may show. In urls of apprise, the host may be a token."""
+    """Parts of a url that an error may show. In apprise urls, the host may be a token."""
     try:
         parts = urlsplit(secret)
     except ValueError:

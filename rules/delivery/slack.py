@@ -1,6 +1,6 @@
-"""Delivers to incoming webhooks of Slack, with Block Kit.
+"""Delivers to Slack incoming webhooks, with Block Kit.
 
-Guarantee: texts are cut to the limits of Slack, and `&`, `<` and `>` are escaped in the blocks that
+Guarantee: texts are cut to the Slack limits, and `&`, `<` and `>` are escaped in the blocks that
 this module makes, so that no value becomes a link or a mention.
 """
 

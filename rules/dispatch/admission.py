@@ -1,5 +1,5 @@
 """Admission: what becomes of an event that matches an action_rule. It begins a run, joins one or is
-skipped. Pure.
+skipped.
 
 Guarantee: the same history gives the same answer. Only the instant at which the event was recorded
 and the active runs of the rule count, never the time at which a worker looks. Events of one batch
@@ -8,6 +8,8 @@ are admitted one after the other; each sees what the one before it did.
 The record lane has one reader, so no other worker admits at the same time. Changes that other
 workers and the clock make meanwhile are found when the runs are locked, and the batch is planned
 again.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

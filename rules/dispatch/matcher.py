@@ -1,9 +1,11 @@
-"""The matcher: the actions that an event starts, by the action_rules of one rule set. Pure.
+"""The matcher: the actions that an event starts, by the action_rules of one rule set.
 
 Guarantee: the same event and rule set give the same matches. A disabled action_rule starts nothing,
 and neither does one whose action is not in the rule set. A rule over alarms sees the transitions it
 names and no other event. On failure: a condition that a newer engine rejects is logged once and
 skipped; the remaining rules stay active.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Match:
     document: dict[str, Any]
     """The document of the action."""
     policy: ActionRuleDocument | None = None
-    """The rule with its groups, overlap and rate limit; None: every match is started."""
+    """The rule with its groups, overlap and rate limit; None if every match is started."""
 
 
 class ActionMatcher:

@@ -1,8 +1,10 @@
-"""Notifications: the channels that the `notify` of a rule or a datapoint_type names. Pure.
+"""Notifications: the channels that the `notify` of a rule or a datapoint_type names.
 
 Guarantee: each channel is a run of its own, so that a failed delivery is retried without the
 others. A channel is notified when an alarm opens, when a snooze ends while the alarm is open, and,
 unless `send_resolved` is false, when the alarm resolves. A disabled channel is not notified.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Matches events to the steps that wait for one. Pure.
+"""Matches events to the steps that wait for one.
 
 Guarantee: a step is woken by the first event after the one that made it wait, in the order of the
 log, that meets its condition.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The YAML text of documents, as a rule file holds them. Pure.
+"""The YAML text of documents, as a rule file holds them.
 
 Guarantee: loading the text gives the same documents, so `tocsin plan` of it shows no changes. Keys
 that have their default value are left out.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

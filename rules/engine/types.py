@@ -30,7 +30,7 @@ class TypeIndex:
         self.of = of
 
     def stale_after(self, key: str) -> timedelta | None:
-        """The time after an arrival at which the series becomes stale; None: it is not watched."""
+        """The time after an arrival at which the series becomes stale; None if it is not watched."""
         type = self.of(key)
         return None if type is None else type.stale_after
 

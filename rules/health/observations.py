@@ -1,9 +1,11 @@
-"""Observations: changes of the series and alarms of members, each at its instant. Pure.
+"""Observations: changes of the series and alarms of members, each at its instant.
 
 Guarantee: an observation depends on arrivals alone. There are two sorts. A series is fresh (it sent
 its first datapoint, or one after it was stale) or stale; the alarm of a rule is open, with the
 series that keep it open, or it is not. Observations of one series, or of one rule, are in order,
 and their instants never go back. Between others only the instant counts.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Observation(NamedTuple):
     subject: str
     """The key of the series, or the name of the event_rule."""
     alarm: MemberAlarm | None = None
-    """The alarm of an observation of kind `alarm`; None: it is not open."""
+    """The alarm of an observation of kind `alarm`; None if it is not open."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the names of the columns of `member_observation`."""

@@ -1,4 +1,4 @@
-"""The roll-up: conditions of members, and the health of a system from them. Pure.
+"""The roll-up: conditions of members, and the health of a system from them.
 
 The condition of a member, the worst first:
 
@@ -18,6 +18,8 @@ The health of a system, the first that applies:
 - `ok`: a required member is ok.
 - `unknown` otherwise. Members without data are ignored; the system is `unknown` only if no other
   required member can decide.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Health of systems over time: observations of members in, changes of health out. Pure.
+"""Health of systems over time: observations of members in, changes of health out.
 
 Guarantee: the health of a system at an instant is the roll-up of the conditions of its members
 after everything that happened up to and at that instant. So it depends on arrivals alone: neither
@@ -8,6 +8,8 @@ within one microsecond only the last is visible.
 A shell passes the observations of one instant (`observe`) and then asks for the changes
 (`conclude`). Live workers do so when an instant is decided, rule tests when it is over, a backtest
 when it is replayed.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class HealthChange(NamedTuple):
     health: Health
     reason: Reason | None
     was: Health | None
-    """The health before; None: the system is new."""
+    """The health before; None if the system is new."""
     members: Sequence[dict[str, Any]] = ()
     """The worst members that are not ok, the worst first."""
 
@@ -95,7 +97,7 @@ class MemberStates:
 class SystemState:
     name: str
     state: HealthState | None = None
-    """The health concluded last; None: none was concluded yet."""
+    """The health concluded last; None if none was concluded yet."""
     counts: Counter[tuple[MemberCondition, bool]] = field(default_factory=Counter)
     """The number of members by (condition, required)."""
     not_ok: dict[MemberRow, MemberCondition] = field(default_factory=dict)

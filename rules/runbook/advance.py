@@ -1,4 +1,5 @@
-"""Applies the outcome of a step to the active steps of a run. Pure: no I/O, and time is an argument.
+"""Applies the outcome of a step to the active steps of a run. Pure: no I/O, and time is an
+argument.
 
 `active` maps the number of a step to {"attempt", "state"} and flags. The states are `due` (a worker
 performs it), `waiting` (for a timer, an event, a report, or its branches), and `failed` or

@@ -1,8 +1,10 @@
-"""A compiled runbook: numbered nodes, each with the node that follows it. Pure.
+"""A compiled runbook: numbered nodes, each with the node that follows it.
 
 Guarantee: numbers follow the text of the document from 0 on, so they are the same wherever the
 document is compiled. A node leads to a higher number, or to the end of its list: of the action, or
 of one branch of a `parallel`. A `parallel` contains the numbers after its own, up to its `last`.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

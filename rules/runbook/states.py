@@ -1,7 +1,9 @@
-"""States of runs and of their steps, and what ends a run before its last step. Pure.
+"""States of runs and of their steps, and what ends a run before its last step.
 
 The statements in `sql/` and the migrations list the same states. `schemas.documents.rule_test` and
 `schemas.wire.step` list them as literals, because their models are exported.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

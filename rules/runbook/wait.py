@@ -1,8 +1,10 @@
-"""The outcome of a `wait` step, from the instant at which it is reached. Pure.
+"""The outcome of a `wait` step, from the instant at which it is reached.
 
 A time of day is a cron recurrence in its timezone. On the day on which the clocks skip that time,
 the wait ends when they jump forward. On the day on which it comes twice, the wait ends the first
 time.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The `datapoint_type` document: the values of series, their expected interval, and the effect of
 staleness.
 
-Guarantee: a type is watched exactly if it declares `interval` or `heartbeat`, never both. A series
-without a type is stored and never watched. If several types match a key, the most specific one
-applies: `schemas.values.key_pattern.specificity`.
+Guarantee: a type is watched if, and only if, it declares `interval` or `heartbeat`, never both. A
+series without a type is stored and never watched. If several types match a key, the most specific
+one applies: `schemas.values.key_pattern.specificity`.
 """
 
 from datetime import timedelta

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
 from schemas.documents.strict_model import StrictModel, document_error
-from schemas.fields import LONGEST_SNOOZE
+from schemas.fields import MAX_SNOOZE
 from schemas.values.duration import Duration, format_duration, parse_duration
 from schemas.values.key_pattern import Key
 from schemas.values.names import Name, Owner
@@ -22,7 +22,7 @@ from tocsin.core.errors import InvalidInput
 Value = float | int | str | bool
 INPUTS = ("series", "event", "acknowledge", "snooze", "unsnooze", "fail")
 EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "health", "run")
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _VALUES = re.compile(
     rf'(?P<value>_|true|false|"[^"]*"|-?{_NUMBER})(?P<step>[+-]{_NUMBER})?(?:x(?P<times>[1-9][0-9]{{0,5}}))?'
@@ -39,8 +39,8 @@ def expand(text: str) -> list[Value | None]:
             break
         end = match.end()
         times = int(match["times"] or 1)
-        if len(values) + times > MOST_VALUES:
-            raise InvalidInput(f"the series has more than {MOST_VALUES} values", remedy="shorten it")
+        if len(values) + times > MAX_VALUES:
+            raise InvalidInput(f"the series has more than {MAX_VALUES} values", remedy="shorten it")
         values += _values(match["value"], match["step"], times)
     if not text.strip():
         raise InvalidInput("the series has no values", remedy=_NOTATION)
@@ -150,10 +150,10 @@ class Given(StrictModel):
         if (self.snooze is None) != (self.for_ is None):
             key, other = ("snooze", "for") if self.for_ is None else ("for", "snooze")
             raise document_error(f"has '{key}' without '{other}'", key)
-        if self.for_ is not None and not timedelta(0) < self.for_ <= LONGEST_SNOOZE:
+        if self.for_ is not None and not timedelta(0) < self.for_ <= MAX_SNOOZE:
             lasts = format_duration(self.for_)
             raise document_error(
-                f"snoozes for {lasts}: write more than 0s and at most {LONGEST_SNOOZE.days}d", "for"
+                f"snoozes for {lasts}: write more than 0s and at most {MAX_SNOOZE.days}d", "for"
             )
 
 

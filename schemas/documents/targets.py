@@ -55,7 +55,7 @@ class WebhookTarget(StrictModel):
 
 
 class SlackTarget(StrictModel):
-    """An incoming webhook of Slack, or of a compatible service."""
+    """A Slack incoming webhook, or that of a compatible service."""
 
     url: Secret = Field(
         description="Url of the webhook. It is a secret, because it allows posting.",

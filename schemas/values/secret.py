@@ -1,7 +1,7 @@
 """Secrets in documents: always a reference, `{env: NAME}` or `{file: /path}`, never the value.
 
 Guarantee: a document, and so everything that is stored, shown or compared, has only the reference.
-A plain text in its place is an error whose message does not repeat it. Settings of Tocsin cannot be
+A plain text in its place is an error whose message does not repeat it. Tocsin settings cannot be
 referred to: one of them is the address of the database, with its password.
 """
 

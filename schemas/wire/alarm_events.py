@@ -1,8 +1,10 @@
-"""Events of alarms: the one definition for the clock, the workers, rule tests and backtests. Pure.
+"""Events of alarms: the one definition for the clock, the workers, rule tests and backtests.
 
 Guarantee: the id of an event that Tocsin derives depends on the alarm and the transition alone, and
 for the end of a snooze also on its instant. The clock and a worker that reach the same transition
 write the same event, and a replay computes the same id. Events of operators have random ids.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from schemas.fields import LONGEST_SNOOZE
+from schemas.fields import MAX_SNOOZE
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
@@ -101,9 +103,9 @@ def snoozed_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, until: d
 
 def check_snooze(now: datetime, until: datetime) -> None:
     """Raise `InvalidInput` if a snooze would end before it begins, or in more than a year."""
-    if not now < until <= now + LONGEST_SNOOZE:
+    if not now < until <= now + MAX_SNOOZE:
         raise InvalidInput(
-            f"{until.isoformat()} is not within the next {LONGEST_SNOOZE.days} days",
+            f"{until.isoformat()} is not within the next {MAX_SNOOZE.days} days",
             remedy="snooze until then at most",
         )
 

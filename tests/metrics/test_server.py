@@ -139,7 +139,7 @@ async def test_after_postgres_was_frozen_its_metrics_are_soon_read_again(
 ) -> None:
     monkeypatch.setattr("tocsin.metrics.exposition._INTERVAL_S", 0.1)
     monkeypatch.setattr("tocsin.metrics.exposition._WAIT_S", 0.1)
-    monkeypatch.setattr("tocsin.metrics.exposition._LONGEST_REST_S", 0.1)
+    monkeypatch.setattr("tocsin.metrics.exposition._MAX_REST_S", 0.1)
     monkeypatch.setattr("tocsin.metrics.exposition._REST_FACTOR", 1e6)
     exposition = Exposition(settings, [], [])
     await eventually(lambda: healthy(exposition), "it has read the database")

@@ -1,11 +1,13 @@
 """The command line: one command per module, in the package of its subject.
 
-Guarantees: exit code 0 means done, 1 refused, invalid or a failed check, 2 a wrong command line or an
-unreachable server, and 3 that `plan --exit-code` found changes. An error that a person can cause is a
-message on stderr, never a traceback. Answers go to stdout; with `--json` as exactly one document.
+Guarantees: exit code 0 means done, 1 refused, invalid or a failed check, 2 a wrong command line or
+an unreachable server, and 3 that `plan --exit-code` found changes. An error that a person can cause
+is a message on stderr, never a traceback. Answers go to stdout; with `--json` as exactly one
+document.
 
-Why modules import heavy packages inside functions: `tocsin --help`, completion and a mistyped option must
-answer at once, and most commands need neither a database driver nor the expression engine.
+Why modules import heavy packages inside functions: `tocsin --help`, completion and a mistyped
+option must answer at once, and most commands need neither a database driver nor the expression
+engine.
 """
 
 from __future__ import annotations

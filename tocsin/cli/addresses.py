@@ -1,11 +1,12 @@
 """The addresses of the servers of a `tocsin up` on this machine.
 
-Guarantee: the variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` have priority. Without them, commands use the
-addresses that the running `up` wrote to a file in its data directory, `TOCSIN_DATA` or `.tocsin`. It removes
-the file when it stops.
+Guarantee: the variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` have priority. Without them, commands
+use the addresses that the running `up` wrote to a file in its data directory, `TOCSIN_DATA` or
+`.tocsin`. It removes the file when it stops.
 
-Why: after `tocsin up` in one terminal, `tocsin upcoming` works in another without settings. On failure: the
-file of an `up` that was killed names servers that do not answer, and the error contains their address.
+Why: after `tocsin up` in one terminal, `tocsin upcoming` works in another without settings. On
+failure: the file of an `up` that was killed names servers that do not answer, and the error
+contains their address.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The groups of the command tree: help in sections, renamed commands, and the errors of every command.
+"""The groups of the command tree: help in sections, renamed commands, and the errors of every
+command.
 
 Guarantees:
 

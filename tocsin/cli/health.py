@@ -14,7 +14,7 @@ from tocsin.cli.output import print_json, print_table, since_text
 if TYPE_CHECKING:
     from datetime import datetime
 
-_SHOWN = 3
+_MAX_SHOWN = 3
 _LATE = timedelta(seconds=5)
 
 
@@ -59,8 +59,8 @@ def _members_text(row: dict[str, Any]) -> str:
     ]
     if not unhealthy:
         return f"all {row['members']} ok"
-    more = f", and {len(unhealthy) - _SHOWN} more" if len(unhealthy) > _SHOWN else ""
-    return ", ".join(unhealthy[:_SHOWN]) + more
+    more = f", and {len(unhealthy) - _MAX_SHOWN} more" if len(unhealthy) > _MAX_SHOWN else ""
+    return ", ".join(unhealthy[:_MAX_SHOWN]) + more
 
 
 async def _health() -> tuple[datetime, list[dict[str, Any]]]:

@@ -1,7 +1,7 @@
 """The form of answers: aligned columns for people, JSON for machines, one spelling for times.
 
-Guarantee: no text from a database or a stream can move the cursor or break a line: control characters
-are shown escaped. Everything here is pure, except `print_json` and `print_table`.
+Guarantee: no text from a database or a stream can move the cursor or break a line: control
+characters are shown escaped. Everything here is pure, except `print_json` and `print_table`.
 """
 
 from __future__ import annotations

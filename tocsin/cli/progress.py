@@ -1,7 +1,7 @@
 """A progress bar on stderr for long work.
 
-It appears on a terminal only, so that logs and pipes stay clean, and disappears when the work is done, so
-that only the command's answer stays on the terminal.
+It appears on a terminal only, so that logs and pipes stay clean, and disappears when the work is
+done, so that only the command's answer stays on the terminal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`tocsin run`: runs one service, on the Postgres and the NATS of the environment.
 
-Guarantees: if a server does not answer or the database is not migrated, the command fails at once with a
-message. Once it runs, it survives outages of both servers and continues when they are back. SIGINT and
-SIGTERM end it with exit code 0, after the service has handed over its work.
+Guarantees: if a server does not answer or the database is not migrated, the command fails at once
+with a message. Once it runs, it survives outages of both servers and continues when they are back.
+SIGINT and SIGTERM end it with exit code 0, after the service has handed over its work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`tocsin send`: sends a datapoint.
 
-Guarantee: when it returns, JetStream has stored the datapoint. A datapoint that a worker would reject is
-rejected here, with the same error.
+Guarantee: when it returns, JetStream has stored the datapoint. A datapoint that a worker would
+reject is rejected here, with the same error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPTIONS_WITH_VALUE = ("--ts", "--label")
 
 
 class SendCommand(TyperCommand):
-    """Accepts a negative VALUE such as `-5`: no option of Tocsin begins with a digit."""
+    """Accepts a negative VALUE such as `-5`: no Tocsin option begins with a digit."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _value_last(args))

@@ -1,4 +1,5 @@
-"""`tocsin series`: lists series with their newest value and whether they are fresh or stale. Reads only."""
+"""`tocsin series`: lists series with their newest value and whether they are fresh or stale. Reads
+only."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _INTERVAL_S = 1.0
 _REST_FACTOR = 4
 # The limit of the rest: a read that was slow because Postgres was frozen must not delay the next
 # for long.
-_LONGEST_REST_S = 10.0
+_MAX_REST_S = 10.0
 _WAIT_S = 3.0
 _OUTAGE = (TocsinError, psycopg.Error, OSError)
 
@@ -119,7 +119,7 @@ class Exposition:
             self._error = _first_line(str(error)) or type(error).__name__
             await self._disconnect()
         finally:
-            rest_s = min(_REST_FACTOR * (time.monotonic() - began_s), _LONGEST_REST_S)
+            rest_s = min(_REST_FACTOR * (time.monotonic() - began_s), _MAX_REST_S)
             self._fresh_until_s = time.monotonic() + max(_INTERVAL_S, rest_s)
             self._reading = None
 

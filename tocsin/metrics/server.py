@@ -28,7 +28,7 @@ from tocsin.core.metrics import CONTENT_TYPE
 from tocsin.metrics.exposition import Exposition
 
 _log = structlog.get_logger()
-_LONGEST_REQUEST = 8192
+_MAX_REQUEST_BYTES = 8192
 _TIMEOUT_S = 10.0
 _MAX_CONNECTIONS = 32
 _TEXT = "text/plain; charset=utf-8"
@@ -114,7 +114,7 @@ async def serve_metrics(address: ListenAddress, exposition: Exposition) -> Async
     server = MetricsServer(exposition)
     try:
         listening = await asyncio.start_server(
-            server.serve, address.host, address.port, limit=_LONGEST_REQUEST
+            server.serve, address.host, address.port, limit=_MAX_REQUEST_BYTES
         )
     except OSError as error:
         # The number of a failed name look-up has no text in `os`; the error itself has.

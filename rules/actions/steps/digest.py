@@ -1,7 +1,7 @@
 """Step `digest`: lists open alarms, events and stale series.
 
-If the step names a channel, the list is sent to it. Otherwise it becomes the answer of the step, for
-later steps.
+If the step names a channel, the list is sent to it. Otherwise it becomes the answer of the step,
+for later steps.
 
 Guarantee: alarms and series are listed as they are when the step runs. Events are listed since the
 previous run of the same rule. `counts` has the totals, even if a list is cut at `limit` rows.

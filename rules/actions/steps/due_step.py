@@ -1,5 +1,5 @@
 """An attempt of a step that is due: its run, its place in the runbook, and the data for its
-templates. Pure."""
+templates. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Step `emit`: builds its event. `commit_outcome` appends the event in the transaction that completes
-the step, so exactly once. Pure: no I/O."""
+"""Step `emit`: builds its event. `commit_outcome` appends the event in the transaction that
+completes the step, so exactly once. Pure: no I/O."""
 
 from __future__ import annotations
 

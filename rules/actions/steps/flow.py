@@ -1,7 +1,9 @@
-"""Steps `branch` and `parallel`. Pure.
+"""Steps `branch` and `parallel`.
 
 A `branch` evaluates its condition and chooses its `then` or its `else`. A `parallel` does nothing
 here: `rules.runbook` starts its branches when it completes.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from schemas.wire.subjects import report_subject
 from tocsin.core.errors import InvalidInput, Unreachable
 
 FLUSH_TIMEOUT_S = 5
-# Reserved for headers: the limit of NATS counts them with the body.
+# Reserved for headers: NATS counts them with the body.
 _HEADER_BYTES = 2_048
 # NATS closes the connection of a client that sends a longer line than 4,096 bytes.
 _MAX_SUBJECT_LENGTH = 2_000

@@ -1,4 +1,5 @@
-"""Step `record`: sends one datapoint (not a record of the log) to the data stream, as a producer does.
+"""Step `record`: sends one datapoint (not a record of the log) to the data stream, as a producer
+does.
 
 Guarantee: the step is completed after the data stream has stored the datapoint. All attempts have
 the same `Nats-Msg-Id`, so the stream stores only one of them within its duplicate window (two

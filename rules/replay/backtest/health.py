@@ -1,10 +1,11 @@
 """Derives the health of systems from the observations of the replays of their members' owners.
-Pure.
 
 Guarantee: observations of all owners are processed in the order of their instants, under the
 documents of their period, as the live system decides health (`rules/health/decide.py`,
 `rules/apply/systems.py`). The order in which the owners were replayed has no effect. Memory holds
 the observations: a few for each alarm of a member and each time it became stale.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

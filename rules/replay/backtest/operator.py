@@ -1,5 +1,4 @@
 """Replays the acknowledgements and snoozes of operators against the alarms of candidate rules.
-Pure.
 
 Guarantee:
 
@@ -9,10 +8,12 @@ Guarantee:
 - A recorded end of a snooze is never copied. The replay derives the ends from the snoozes
   (`rules.replay.alarms`).
 - If an alarm resolves at the recorded instant, or neither then nor in the replay, its snoozes end
-  exactly if their ends were recorded. A clock that was late then has no effect on the result.
+  if, and only if, their ends were recorded. A clock that was late then has no effect on the result.
 
 Alarms are identified by their ids. An operator's event gets the severity that the alarm has under
 the candidate rules.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ async def backtest(
     jobs: int = 1,
     report: ReportProgress = lambda done: None,
 ) -> BacktestResult:
-    """Replay a recording with the candidate documents. None: with the rules that were in force."""
+    """Replay a recording with the candidate documents, or with the rules that were in force if they
+    are None."""
     documents = None if candidate is None else list(candidate)
     replay = ShareReplay(header, documents)
     if jobs == 1:

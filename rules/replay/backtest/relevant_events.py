@@ -1,8 +1,10 @@
-"""Selects the events that are relevant to actions. Pure.
+"""Selects the events that are relevant to actions.
 
 A share of the owners keeps them for the dispatch over all owners (`report/notifications.py`).
 Guarantee: an event is kept if it starts an action, changes an alarm that an action is about, or may
 end the wait of an action.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""The replay of one owner: recorded inputs in, transitions and changes of staleness out. Pure.
+"""The replay of one owner: recorded inputs in, transitions and changes of staleness out.
 
 Guarantee: the order is that of the live system. At one instant sustains come first, then staleness,
 then arrivals in stream order. At a change of the rules, deadlines up to the watermark pass under
 the older rules, the states of changed rules are converted, and rules that are new or changed
 evaluate the series that are stale (`rules/apply`). Nothing happens after `finish(until)`.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

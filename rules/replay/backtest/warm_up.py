@@ -18,7 +18,7 @@ from rules.replay.backtest.recording.model import DocumentVersion
 from schemas.documents import DatapointTypeDocument, EventRuleDocument
 
 _LEAST = timedelta(hours=1)
-_MOST = timedelta(days=7)
+_MAX_WARM_UP = timedelta(days=7)
 
 
 def replay_start(
@@ -35,7 +35,7 @@ def replay_start(
 
 def _warm_up(versions: Iterable[DocumentVersion]) -> timedelta:
     spans = (span for version in versions for span in _spans(version))
-    return min(max(spans, default=_LEAST) + _LEAST, _MOST)
+    return min(max(spans, default=_LEAST) + _LEAST, _MAX_WARM_UP)
 
 
 def _spans(version: DocumentVersion) -> Iterator[timedelta]:

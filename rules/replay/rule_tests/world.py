@@ -33,7 +33,7 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
 _EVENTS = uuid.UUID("9f0d0c58-4d5e-5a53-8b4e-7c2e7f1b6a90")
-_MOST_ENTRIES = 1_000_000
+_MAX_ENTRIES = 1_000_000
 _OPERATOR = "operator"
 
 
@@ -76,9 +76,9 @@ class World:
             at, call = due
             self.now = max(self.now, at)
             call()
-            if len(self.log) > _MOST_ENTRIES:
+            if len(self.log) > _MAX_ENTRIES:
                 raise InvalidInput(
-                    f"the log has more than {_MOST_ENTRIES} entries", remedy="end the test earlier"
+                    f"the log has more than {_MAX_ENTRIES} entries", remedy="end the test earlier"
                 )
         self.now = max(self.now, until)
 

@@ -15,7 +15,7 @@ from schemas.values.template_text import HtmlTemplate, JsonTemplate, ListTemplat
 _TEXT = "Text of the message; `{{ ... }}` is filled from the event."
 _SUBJECT = "Subject, on one line."
 _HTML = "Text of the message as HTML; values are escaped."
-_BLOCKS = "Blocks of Slack (Block Kit), instead of the text."
+_BLOCKS = "Slack blocks (Block Kit), instead of the text."
 _PAYLOAD = "JSON object to send; `{{ ... }}` in its texts is filled from the event."
 
 Subject = Annotated[TextTemplate, Field(min_length=1)]
@@ -30,7 +30,7 @@ class WebhookStep(WebhookTarget):
 
 
 class SlackStep(SlackTarget):
-    """Posts to an incoming webhook of Slack."""
+    """Posts to a Slack incoming webhook."""
 
     text: Text | None = Field(None, description=_TEXT, examples=["{{ alarm.message }}"])
     blocks: Blocks | None = Field(

@@ -68,7 +68,7 @@ def test_an_apply_empties_the_cache_and_older_batches_add_nothing() -> None:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rules.alarms.fresh_cache._MOST", 10)
+    monkeypatch.setattr("rules.alarms.fresh_cache._MAX_SERIES", 10)
     cache = FreshCache()
     for number in range(100):
         cache.for_rules(1, TYPES).remember(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from clock.term import begin_term
-from rules.alarms.operator import LONGEST_NOTE, OperatorResult, acknowledge, snooze
+from rules.alarms.operator import MAX_NOTE_LENGTH, OperatorResult, acknowledge, snooze
 from rules.alarms.queries import find_alarm, list_alarms
-from schemas.fields import LONGEST_SNOOZE
+from schemas.fields import MAX_SNOOZE
 from tests.clock.alarms import ALARM, CAUSE, alarm_row, hold_alarm, read_until, timers
 from tests.clock.clock_setup import at, drain
 from tests.records import events
@@ -78,7 +78,7 @@ async def test_only_an_open_alarm_can_be_acknowledged_or_snoozed(
 
 
 async def test_a_note_that_cannot_be_kept_is_refused(connection: Connection, alarm: dict[str, Any]) -> None:
-    for note in ("x" * (LONGEST_NOTE + 1), "a\0b"):
+    for note in ("x" * (MAX_NOTE_LENGTH + 1), "a\0b"):
         with pytest.raises(InvalidInput, match="the note has"):
             await acknowledge(connection, alarm, BOB, note)
 
@@ -111,7 +111,7 @@ async def test_a_snooze_can_be_ended(connection: Connection, alarm: dict[str, An
     assert [event["type"] for event in await events(connection)] == ["alarm-snoozed", "alarm-unsnoozed"]
 
 
-@pytest.mark.parametrize("until", [at(100), at(99), at(101) + LONGEST_SNOOZE])
+@pytest.mark.parametrize("until", [at(100), at(99), at(101) + MAX_SNOOZE])
 async def test_a_snooze_must_end_within_a_year(
     connection: Connection, alarm: dict[str, Any], until: Any
 ) -> None:

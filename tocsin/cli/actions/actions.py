@@ -1,7 +1,7 @@
 """`tocsin actions`: lists runs of actions. `tocsin actions show | retry | cancel`: about one run.
 
-Guarantees: lists read only. A retry or a cancellation is one transaction, with its steps in the record log
-and its row in the audit.
+Guarantees: lists read only. A retry or a cancellation is one transaction, with its steps in the
+record log and its row in the audit.
 """
 
 from __future__ import annotations

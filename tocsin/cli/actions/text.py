@@ -27,7 +27,7 @@ STATE_HELP = (
     "running, completed, failed, timed_out, cancelled, skipped, queued, gathering,"
     " or dead (failed or timed_out)."
 )
-_LONGEST = 80
+_MAX_LENGTH = 80
 
 
 def states_option(state: str | None) -> tuple[str, ...] | None:
@@ -55,7 +55,7 @@ def print_runs(rows: list[dict[str, Any]], now: datetime, nothing: str) -> None:
                 since_text(row["started_at"] - now),
                 _duration(row),
                 str(row["attempts"]),
-                shortened(row["error"] or "", _LONGEST),
+                shortened(row["error"] or "", _MAX_LENGTH),
             )
             for row in rows
         ),
@@ -80,7 +80,7 @@ def print_run(row: dict[str, Any], attempts: list[Attempt], as_json: bool) -> No
                 f"{attempt.state}, late" if attempt.result.get("late") else attempt.state,
                 utc_text(attempt.due_at),
                 "" if attempt.took is None else duration_text(attempt.took),
-                shortened(_result_text(attempt), _LONGEST),
+                shortened(_result_text(attempt), _MAX_LENGTH),
             )
             for attempt in attempts
         ),

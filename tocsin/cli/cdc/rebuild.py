@@ -1,6 +1,7 @@
 """`tocsin cdc rebuild`: makes the record stream again from the record log.
 
-Guarantee: it shows what it will do, in numbers, and does it after a yes, at the prompt or as `--yes`.
+Guarantee: it shows what it will do, in numbers, and does it after a yes, at the prompt or as
+`--yes`.
 """
 
 from __future__ import annotations

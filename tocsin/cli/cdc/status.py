@@ -1,4 +1,5 @@
-"""`tocsin cdc status`: shows the record log, the record stream, the lag and the last audit. Reads only."""
+"""`tocsin cdc status`: shows the record log, the record stream, the lag and the last audit. Reads
+only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`tocsin cdc verify`: compares every record of a range in the log and in the stream. Reads only."""
+"""`tocsin cdc verify`: compares every record of a range in the log and in the stream. Reads
+only."""
 
 from __future__ import annotations
 

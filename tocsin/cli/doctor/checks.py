@@ -1,7 +1,7 @@
 """The checks of `tocsin doctor`, from facts to findings. Pure, except for `import_names`.
 
-Guarantee: each red finding has a remedy. The limits are generous, because a busy machine is not a broken
-one.
+Guarantee: each red finding has a remedy. The limits are generous, because a busy machine is not a
+broken one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The checks of the doctor that need Postgres: version, migrations, clocks, timers, retention, stream audit."""
+"""The checks of the doctor that need Postgres: version, migrations, clocks, timers, retention,
+stream audit."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
-_PARKED_SHOWN = 100
+_MAX_PARKED_SHOWN = 100
 # The publisher audits every few seconds. After this time without an audit none is running.
 _OLDEST_AUDIT = timedelta(minutes=1)
 
@@ -43,10 +44,10 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     now = await database_now(connection)
     host = wall_now()
     findings.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
-    parked = await list_timers(connection, parked=True, limit=_PARKED_SHOWN)
+    parked = await list_timers(connection, parked=True, limit=_MAX_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
-    findings += timers(names, len(parked) == _PARKED_SHOWN, row[0] if row else None, now)
+    findings += timers(names, len(parked) == _MAX_PARKED_SHOWN, row[0] if row else None, now)
     findings.append(held_timers(await read_held_timers(connection)))
     findings.append(retention(await read_prune_report(connection), _ages(settings)))
     oldest_audit = max(_OLDEST_AUDIT, timedelta(seconds=3 * settings.cdc_audit_s))

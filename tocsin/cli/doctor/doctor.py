@@ -1,7 +1,7 @@
 """`tocsin doctor`: checks an instance, with a remedy for each problem. Reads only.
 
-Guarantee: it always prints the whole list. A server that does not answer is one red line, and the checks
-that need it are left out. The exit code is 1 if anything is red.
+Guarantee: it always prints the whole list. A server that does not answer is one red line, and the
+checks that need it are left out. The exit code is 1 if anything is red.
 """
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
-"""Commands that read records, messages and the audit: `events`, `tail`, `explain`, `audit`, `dead-letters`."""
+"""Commands that read records, messages and the audit: `events`, `tail`, `explain`, `audit`,
+`dead-letters`."""

@@ -1,4 +1,5 @@
-"""`tocsin audit`: shows who changed which schedule, document or alarm, and what the change was. Reads only."""
+"""`tocsin audit`: shows who changed which schedule, document or alarm, and what the change was.
+Reads only."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tocsin.core.db import Connection
 
 _ORIGINS = ("caused", "derived", "external", "scheduled")
-_LONGEST_PAYLOAD = 80
+_MAX_PAYLOAD_LENGTH = 80
 
 
 def events(  # noqa: PLR0913 - one option per filter
@@ -70,7 +70,7 @@ def events(  # noqa: PLR0913 - one option per filter
                 row["type"],
                 row["schedule"] or row["rule"] or row["action"],
                 row["owner"],
-                shortened(compact(row["payload"]), _LONGEST_PAYLOAD),
+                shortened(compact(row["payload"]), _MAX_PAYLOAD_LENGTH),
             )
             for row in rows
         ),

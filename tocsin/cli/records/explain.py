@@ -1,4 +1,5 @@
-"""`tocsin explain`: shows from the records why a schedule fired or not, or why an alarm has its state.
+"""`tocsin explain`: shows from the records why a schedule fired or not, or why an alarm has its
+state.
 
 Reads only.
 """

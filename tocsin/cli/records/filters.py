@@ -12,7 +12,7 @@ from tocsin.core.errors import InvalidInput
 Type = Annotated[str | None, typer.Option("--type", help="Only of this type, such as alarm-opened.")]
 Rule = Annotated[str | None, typer.Option("--rule", help="Only of this event_rule.")]
 _TYPE = re.compile("[A-Za-z0-9_-]{1,128}")
-_LONGEST = 128
+_MAX_LENGTH = 128
 
 
 def check_filters(type_: str | None, **names: str | None) -> None:
@@ -23,7 +23,7 @@ def check_filters(type_: str | None, **names: str | None) -> None:
             remedy="use letters, digits, - and _, such as alarm-opened",
         )
     for option, name in names.items():
-        if name is not None and len(name) > _LONGEST:
+        if name is not None and len(name) > _MAX_LENGTH:
             raise InvalidInput(
-                f"--{option} has {len(name)} characters", remedy=f"use at most {_LONGEST}, as names have"
+                f"--{option} has {len(name)} characters", remedy=f"use at most {_MAX_LENGTH}, as names have"
             )

@@ -1,1 +1,2 @@
-"""Commands about rules: `check`, `plan`, `apply`, `test`, `schema`, `rules`, `channels`, `backtest`, `export`."""
+"""Commands about rules: `check`, `plan`, `apply`, `test`, `schema`, `rules`, `channels`,
+`backtest`, `export`."""

@@ -1,7 +1,8 @@
-"""`tocsin apply`: adds and changes documents, and with `--prune` removes the others, in one transaction.
+"""`tocsin apply`: adds and changes documents, and with `--prune` removes the others, in one
+transaction.
 
-Guarantees: nothing is removed without `--prune` and a confirmation (at the prompt, or by `--yes`). If
-any file has a problem, all problems are listed and nothing changes.
+Guarantees: nothing is removed without `--prune` and a confirmation (at the prompt, or by `--yes`).
+If any file has a problem, all problems are listed and nothing changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`tocsin backtest`: replays a recording with rules. Reads only: nothing is sent, nothing live changes.
+"""`tocsin backtest`: replays a recording with rules. Reads only: nothing is sent, nothing live
+changes.
 
-Exit codes: 0 if a historical replay equals the recording, and after any comparison with candidate rules;
-1 if a historical replay differs from the recording, or on failure.
+Exit codes: 0 if a historical replay equals the recording, and after any comparison with candidate
+rules; 1 if a historical replay differs from the recording, or on failure.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rules.replay.backtest.report.compare import Comparison
     from rules.replay.backtest.result import BacktestResult
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def backtest(
@@ -188,11 +189,11 @@ def _print_changes(compared: Comparison) -> None:
                 "" if pair.then is None else utc_text(pair.then.opened_at),
                 "" if pair.now is None else utc_text(pair.now.opened_at),
             )
-            for pair in changed[:_SHOWN]
+            for pair in changed[:_MAX_SHOWN]
         ],
     )
-    if len(changed) > _SHOWN:
-        typer.echo(f"and {len(changed) - _SHOWN:,} more: see --json or --html")
+    if len(changed) > _MAX_SHOWN:
+        typer.echo(f"and {len(changed) - _MAX_SHOWN:,} more: see --json or --html")
 
 
 def _print_mismatches(result: BacktestResult) -> None:
@@ -202,10 +203,10 @@ def _print_mismatches(result: BacktestResult) -> None:
         typer.echo(f"the replay equals the recording: {same}{health}")
         return
     typer.echo(f"{len(result.mismatches):,} mismatches between the replay and the recording:")
-    for mismatch in result.mismatches[:_SHOWN]:
+    for mismatch in result.mismatches[:_MAX_SHOWN]:
         subject = f"{mismatch.what} of {mismatch.owner}"
         values = f"recorded {mismatch.recorded}; replayed {mismatch.replayed}"
         typer.echo(f"  {printable(f'{subject}: {values}')}")
         typer.echo(f"    {printable(mismatch.cause)}")
-    if len(result.mismatches) > _SHOWN:
-        typer.echo(f"  and {len(result.mismatches) - _SHOWN:,} more: see --json or --html")
+    if len(result.mismatches) > _MAX_SHOWN:
+        typer.echo(f"  and {len(result.mismatches) - _MAX_SHOWN:,} more: see --json or --html")

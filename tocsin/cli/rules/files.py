@@ -1,4 +1,5 @@
-"""The rule files that `check`, `plan` and `apply` name: read together, valid as a whole or not used at all."""
+"""The rule files that `check`, `plan` and `apply` name: read together, valid as a whole or not used
+at all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """`tocsin plan`: shows the changes that an apply would make. Writes nothing.
 
-Exit codes with `--exit-code`: 0 without changes, 3 with changes; 1 and 2 are failures, as everywhere.
+Exit codes with `--exit-code`: 0 without changes, 3 with changes; 1 and 2 are failures, as
+everywhere.
 """
 
 from __future__ import annotations

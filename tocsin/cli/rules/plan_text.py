@@ -1,4 +1,4 @@
-"""The text and the JSON of a plan. Pure.
+"""The text and the JSON of a plan.
 
     + action_rule night-page
         when: "severity >= high"
@@ -12,6 +12,8 @@
 
 Guarantees: every difference is shown in full; a value that does not fit on one line is shown below
 its key, line by line. No text of a document can move the cursor: control characters are escaped.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

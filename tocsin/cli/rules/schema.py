@@ -1,6 +1,8 @@
-"""`tocsin schema`: prints the JSON Schemas of documents and messages, for editors and code generators.
+"""`tocsin schema`: prints the JSON Schemas of documents and messages, for editors and code
+generators.
 
-Guarantee: the output is the schema that this version validates by. The same files are in `schemas/json`.
+Guarantee: the output is the schema that this version validates by. The same files are in
+`schemas/json`.
 """
 
 from __future__ import annotations

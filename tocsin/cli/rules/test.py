@@ -1,8 +1,8 @@
 """`tocsin test`: runs rule tests in virtual time.
 
-Guarantees: nothing is sent, only the files are read, no server is needed, and no time passes. The exit
-code is 0 if all tests pass and 1 otherwise. A failure shows what is missing, what was not expected, and
-everything that happened.
+Guarantees: nothing is sent, only the files are read, no server is needed, and no time passes. The
+exit code is 0 if all tests pass and 1 otherwise. A failure shows what is missing, what was not
+expected, and everything that happened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path], typer.Argument(help="Rule tests, or folders that hold them.", metavar="FILES...")
 ]
-_SHOWN = 30
+_MAX_SHOWN = 30
 _OPERATOR_EVENTS = ("alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed", "alarm-snooze-ended")
 """Operator events. Other events are not shown, but their consequences are."""
 
@@ -90,13 +90,13 @@ def _timeline(result: RuleTestResult) -> list[str]:
         for observed in result.observed
         if observed.kind != "event" or observed.name in _OPERATOR_EVENTS
     ]
-    width = max((len(_offset(observed, result)) for observed in shown[:_SHOWN]), default=0)
+    width = max((len(_offset(observed, result)) for observed in shown[:_MAX_SHOWN]), default=0)
     lines = [
         f"{'>' if observed in result.unexpected else ' '} {_observed_text(observed, result, width)}"
-        for observed in shown[:_SHOWN]
+        for observed in shown[:_MAX_SHOWN]
     ]
-    if len(shown) > _SHOWN:
-        lines.append(f"  and {len(shown) - _SHOWN} more")
+    if len(shown) > _MAX_SHOWN:
+        lines.append(f"  and {len(shown) - _MAX_SHOWN} more")
     return lines or ["  nothing"]
 
 

@@ -1,11 +1,13 @@
 """`tocsin schedule add`: adds a schedule, idempotent by owner and name.
 
-Guarantees: adding the same content again changes nothing and returns the schedule with `deduped: true`.
-Other content under the same owner and name is rejected with the difference, unless `--replace` or
-`--if-generation` asks for the edit. A relative time (`--in 10m`, `--at "tomorrow at 9am"`) counts as the
-same content if it gave the stored instant when the schedule was added or edited, so a retry is safe.
+Guarantees: adding the same content again changes nothing and returns the schedule with `deduped:
+true`. Other content under the same owner and name is rejected with the difference, unless
+`--replace` or `--if-generation` asks for the edit. A relative time (`--in 10m`, `--at "tomorrow at
+9am"`) counts as the same content if it gave the stored instant when the schedule was added or
+edited, so a retry is safe.
 
-The options are validated as a `schedule` document, so that rule files and the command line accept the same.
+The options are validated as a `schedule` document, so that rule files and the command line accept
+the same.
 """
 
 from __future__ import annotations

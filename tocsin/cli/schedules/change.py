@@ -1,9 +1,9 @@
 """`tocsin schedule show | pause | resume | run | cancel`.
 
-Guarantees: a change of one schedule is one transaction, with its event in the record log and its row in
-the audit; both name the operator. `cancel --all` and `cancel --type` use one transaction per schedule: an
-edit of one schedule at the same time does not delay the others, and after an interruption the same command
-cancels the rest.
+Guarantees: a change of one schedule is one transaction, with its event in the record log and its
+row in the audit; both name the operator. `cancel --all` and `cancel --type` use one transaction per
+schedule: an edit of one schedule at the same time does not delay the others, and after an
+interruption the same command cancels the rest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The coming fires of schedules. Pure.
+"""The coming fires of schedules.
 
-Guarantee: the next fire of each schedule comes before the second fire of any. Fires are in the order in
-which they are due. The first fire of a schedule is its armed timer; later ones follow from its recurrence,
-with the same spread.
+Guarantee: the next fire of each schedule comes before the second fire of any. Fires are in the
+order in which they are due. The first fire of a schedule is its armed timer; later ones follow from
+its recurrence, with the same spread.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

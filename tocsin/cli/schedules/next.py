@@ -1,7 +1,7 @@
 """`tocsin next`: shows the next times of a recurrence. Needs no server.
 
-Guarantee: a schedule with the same recurrence fires at these times, because both use the same code. A
-note marks each time that a change of the clocks moved or doubled.
+Guarantee: a schedule with the same recurrence fires at these times, because both use the same code.
+A note marks each time that a change of the clocks moved or doubled.
 """
 
 from __future__ import annotations

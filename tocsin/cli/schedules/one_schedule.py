@@ -1,4 +1,5 @@
-"""One schedule as text and as JSON, the same after `add`, `show`, `pause`, `resume` and `cancel`."""
+"""One schedule as text and as JSON, the same after `add`, `show`, `pause`, `resume` and
+`cancel`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`tocsin parse-time`: shows the instant that a phrase means. Needs no server.
 
-Guarantee: `tocsin schedule add --at` with the same phrase means the same instant, because both use the
-same code.
+Guarantee: `tocsin schedule add --at` with the same phrase means the same instant, because both use
+the same code.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from tocsin.cli.output import due_text, local_text, print_json, print_table, tit
 if TYPE_CHECKING:
     from datetime import datetime
 
-_PAUSED_SHOWN = 100
+_MAX_PAUSED_SHOWN = 100
 
 
 def upcoming(
@@ -79,6 +79,6 @@ async def _upcoming(
         # In the order of their ticks, so the first `count` fires belong to the first `count` schedules.
         active = await list_schedules(connection, owner=owner, name=schedule, status="active", limit=count)
         paused = await list_schedules(
-            connection, owner=owner, name=schedule, status="paused", limit=_PAUSED_SHOWN
+            connection, owner=owner, name=schedule, status="paused", limit=_MAX_PAUSED_SHOWN
         )
         return now, active, paused

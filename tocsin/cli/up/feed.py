@@ -1,8 +1,9 @@
-"""The input of the screen of `up`: records from the stream, coming fires and open alarms from the database.
+"""The input of the screen of `up`: records from the stream, coming fires and open alarms from the
+database.
 
-Guarantee: each record after the head at the start reaches the screen once, in order, also if a server
-restarts meanwhile, because the position in the stream is kept here. A message that is not a record is shown
-as such. The feed only reads.
+Guarantee: each record after the head at the start reaches the screen once, in order, even if a
+server restarts meanwhile, because the position in the stream is kept here. A message that is not a
+record is shown as such. The feed only reads.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS
 from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
-from tocsin.cli.up.view import SHOWN_FIRES, Restarts, ShownAlarm, ViewState
+from tocsin.cli.up.view import MAX_SHOWN_FIRES, Restarts, ShownAlarm, ViewState
 from tocsin.client._follow import follow
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, open_session
@@ -35,7 +36,7 @@ from tocsin.core.settings import Settings
 
 _FRAME_S = 0.25
 _FRAMES_PER_READING = 4
-_MOST_COUNTED = 1000
+_MAX_COUNTED = 1000
 
 
 class Feed:
@@ -89,14 +90,14 @@ class Feed:
         asked_s = steady_s()
         now = await database_now(connection)
         time.observe(now, asked_s, steady_s())
-        rows = await list_schedules(connection, status="active", limit=SHOWN_FIRES)
+        rows = await list_schedules(connection, status="active", limit=MAX_SHOWN_FIRES)
         for row in rows:
             self._zones[row["owner"], row["name"]] = tz_of(row)
         self._state.coming_fires = coming_fires(rows, len(rows))
-        alarms = await list_alarms(connection, states=("open",), limit=_MOST_COUNTED)
+        alarms = await list_alarms(connection, states=("open",), limit=_MAX_COUNTED)
         self._state.alarms = [_open_alarm(row, now) for row in alarms]
         self._state.paused_schedules = len(
-            await list_schedules(connection, status="paused", limit=_MOST_COUNTED)
+            await list_schedules(connection, status="paused", limit=_MAX_COUNTED)
         )
 
     async def _learn_zone(self, connection: Connection, record: Record) -> None:

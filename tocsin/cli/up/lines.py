@@ -1,8 +1,10 @@
-"""The line that `up` shows for a record of the stream. Pure.
+"""The line that `up` shows for a record of the stream.
 
-Guarantee: each fire, missed time, alarm transition, staleness or health change, result of a step and other
-event gives one line. A step that is due gives none. A line has no control characters, even if a payload
-does.
+Guarantee: each fire, missed time, alarm transition, staleness or health change, result of a step
+and other event gives one line. A step that is due gives none. A line has no control characters,
+even if a payload does.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tocsin.core.instant import parse_instant
 
 TzOf = Callable[[str, str], str]
 StepOf = Callable[[str, int], str]
-_LONGEST = 100
+_MAX_LENGTH = 100
 
 
 class Line(NamedTuple):
@@ -73,7 +75,7 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         for part in (
             body["type"],
             title(body.get("owner", ""), name),
-            shortened(compact(plain), _LONGEST) if plain else "",
+            shortened(compact(plain), _MAX_LENGTH) if plain else "",
         )
         if part
     )
@@ -96,9 +98,9 @@ def _step(record: Record, step_of: StepOf) -> Line | None:
         return None
     data = body["data"]
     step = step_of(body["action"], body["step"])
-    shown = shortened(str(data.get("message") or data.get("error") or data.get("text") or ""), _LONGEST)
+    shown = shortened(str(data.get("message") or data.get("error") or data.get("text") or ""), _MAX_LENGTH)
     if not shown and "until" not in data and data:
-        shown = shortened(compact(data), _LONGEST)
+        shown = shortened(compact(data), _MAX_LENGTH)
     if "until" in data:
         again = "again at" if shown else "until"
         shown = "  ".join(
@@ -135,7 +137,7 @@ def _staleness(record: Record) -> Line:
     if body["kind"] == "stale":
         age = countdown(timedelta(seconds=data["age_s"])).removeprefix("in ")
         detail = f"no datapoint for {age}, the last value was {compact(data['value'])}"
-    text = f"{title(body['owner'], body['key'])}  {shortened(detail, _LONGEST)}"
+    text = f"{title(body['owner'], body['key'])}  {shortened(detail, _MAX_LENGTH)}"
     return Line(body["kind"], printable(text), record.seq)
 
 

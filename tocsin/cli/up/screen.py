@@ -1,11 +1,11 @@
 """The screen of `up`: a live view on a terminal, plain lines otherwise.
 
-Guarantees: without a terminal there are no colours and no cursor movements, and each line is flushed at
-once. If the reader closes the output (`tocsin up | head`), `up` ends as on Ctrl-C.
+Guarantees: without a terminal there are no colours and no cursor movements, and each line is
+flushed at once. If the reader closes the output (`tocsin up | head`), `up` ends as on Ctrl-C.
 
-Why the live view draws once per frame: it shares its thread with the services, and under load drawing for
-each record takes longer than making the records. If a frame has more lines than a person can read, the
-newest are shown and the others are counted.
+Why the live view draws once per frame: it shares its thread with the services, and under load
+drawing for each record takes longer than making the records. If a frame has more lines than a
+person can read, the newest are shown and the others are counted.
 """
 
 from __future__ import annotations

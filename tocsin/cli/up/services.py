@@ -1,7 +1,8 @@
-"""The work of `up`: prepares the database, applies the rules, runs the services, watches the servers.
+"""The work of `up`: prepares the database, applies the rules, runs the services, watches the
+servers.
 
-Guarantees: the services start only after the database is migrated and all rule files are applied. A signal,
-a closed output or a server that stops ends `up`; the services are stopped first.
+Guarantees: the services start only after the database is migrated and all rule files are applied. A
+signal, a closed output or a server that stops ends `up`; the services are stopped first.
 """
 
 from __future__ import annotations

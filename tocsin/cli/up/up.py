@@ -1,13 +1,14 @@
 """`tocsin up`: runs an instance in one process, with its own servers and its data in a directory.
 
-Guarantees: SIGINT and SIGTERM stop everything, also during the start, and leave no process behind. A second
-`up` on the same directory is rejected. The next `up` continues where the record log ends. A wrong setting or
-a missing rule file is reported before anything starts. All problems of the rule files are listed, and then
-nothing more starts.
+Guarantees: SIGINT and SIGTERM stop everything, also during the start, and leave no process behind.
+A second `up` on the same directory is rejected. The next `up` continues where the record log ends.
+A wrong setting or a missing rule file is reported before anything starts. All problems of the rule
+files are listed, and then nothing more starts.
 
-Why in this order: the servers are started from the main thread before the event loop, because the kernel
-ties the life of a child to the thread that forked it. The services log to a file, because their lines would
-break the live view. If a server stops, `up` ends with the path of the log of that server.
+Why in this order: the servers are started from the main thread before the event loop, because the
+kernel ties the life of a child to the thread that forked it. The services log to a file, because
+their lines would break the live view. If a server stops, `up` ends with the path of the log of that
+server.
 """
 
 from __future__ import annotations

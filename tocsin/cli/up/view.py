@@ -33,8 +33,8 @@ _COLOURS = {
     "event": "dim",
 }
 _MAX_ERROR_LENGTH = 160
-SHOWN_FIRES = 5
-_SHOWN_ALARMS = 5
+MAX_SHOWN_FIRES = 5
+_MAX_SHOWN_ALARMS = 5
 
 
 class ShownAlarm(NamedTuple):
@@ -128,7 +128,7 @@ def _alarms(state: ViewState) -> Iterator[RenderableType]:
     table = Table.grid(padding=(0, 2))
     for style in ("red", "bold", "dim", ""):
         table.add_column(style=style, no_wrap=True, overflow="ellipsis")
-    for alarm in state.alarms[:_SHOWN_ALARMS]:
+    for alarm in state.alarms[:_MAX_SHOWN_ALARMS]:
         table.add_row(
             Text(alarm.severity),
             Text(printable(alarm.name)),
@@ -137,8 +137,8 @@ def _alarms(state: ViewState) -> Iterator[RenderableType]:
             style="dim" if alarm.is_handled else "",
         )
     yield from (Text(), table)
-    if len(state.alarms) > _SHOWN_ALARMS:
-        more = len(state.alarms) - _SHOWN_ALARMS
+    if len(state.alarms) > _MAX_SHOWN_ALARMS:
+        more = len(state.alarms) - _MAX_SHOWN_ALARMS
         yield Text(f"and {more} more: `tocsin alarms` lists them", style="dim")
 
 
@@ -152,7 +152,7 @@ def _coming(state: ViewState) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for style in ("bold", "", "green", "yellow"):
         table.add_column(style=style, no_wrap=style == "green")
-    for fire in state.coming_fires[:SHOWN_FIRES]:
+    for fire in state.coming_fires[:MAX_SHOWN_FIRES]:
         table.add_row(
             Text(printable(title(fire.owner, fire.schedule))),
             Text(local_text(fire.at, fire.tz)),

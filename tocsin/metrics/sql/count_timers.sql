@@ -1,6 +1,6 @@
 -- For each kind: timers that are not due, timers that are due, and the age of the oldest due one.
 -- Locks nothing. Index: timer_due, twice for each kind. At most 10,000 are counted one by one. If
--- more are armed, the statistics of the planner give their number, so that a million cost as much
+-- more are armed, the planner statistics give their number, so that a million cost as much
 -- as ten thousand.
 select k.kind,
        case when armed.count < 10000 then armed.count else greatest(armed.count, estimate.count) end,

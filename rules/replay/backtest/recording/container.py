@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from tocsin.core.errors import InvalidInput
 
-_LONGEST_LINE = 64 * 1024 * 1024
+_MAX_LINE_BYTES = 64 * 1024 * 1024
 """Bounds the memory for a line. The longest lines are the last datapoints of all series of an
 owner, and the index."""
 _GZIP = 31
@@ -30,7 +30,7 @@ _CHUNK = 1024 * 1024
 _RAW = 64 * 1024
 _TRAILER_START = bytes.fromhex("1f8b0804 00000000 00ff 0c00 5453 0800")
 _TRAILER_END = bytes.fromhex("0300 00000000 00000000")
-_TRAILER_SIZE = len(_TRAILER_START) + 8 + len(_TRAILER_END)
+_TRAILER_BYTES = len(_TRAILER_START) + 8 + len(_TRAILER_END)
 _DECODING_ERRORS = (
     ValueError,
     TypeError,
@@ -78,13 +78,13 @@ class MemberWriter:
 def index_range(path: Path) -> tuple[int, int]:
     """The offsets at which the member of the index begins and ends."""
     with path.open("rb") as file:
-        end = max(file.seek(0, SEEK_END) - _TRAILER_SIZE, 0)
+        end = max(file.seek(0, SEEK_END) - _TRAILER_BYTES, 0)
         file.seek(end)
         trailer = file.read()
     offset = trailer.removeprefix(_TRAILER_START).removesuffix(_TRAILER_END)
     begin = int.from_bytes(offset, "little")
     # Damage in the bytes of the offset itself gives an offset outside of the file.
-    if len(trailer) != _TRAILER_SIZE or len(offset) != 8 or begin >= end:
+    if len(trailer) != _TRAILER_BYTES or len(offset) != 8 or begin >= end:
         reject(path, None, "the file has no recording trailer: it was cut short, or is not a recording")
     return begin, end
 
@@ -134,8 +134,8 @@ class MemberReader:
             return False
         lines = (self._rest + chunk).split(b"\n")
         self._rest = lines.pop() if chunk else b""
-        if len(self._rest) > _LONGEST_LINE:
-            self.reject(f"the line is longer than {_LONGEST_LINE:,} bytes")
+        if len(self._rest) > _MAX_LINE_BYTES:
+            self.reject(f"the line is longer than {_MAX_LINE_BYTES:,} bytes")
         self._ready = iter(lines)
         return True
 

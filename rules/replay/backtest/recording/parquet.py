@@ -6,8 +6,8 @@ the index: which row groups hold whole owners, and their counts. Processes divid
 groups. Columns must match their checksums and the index. Parquet has no checksum for its footer, so
 the gzip format is the better one for long storage.
 
-On failure: `InvalidInput`, also if pyarrow is not installed. It is an extra because of its size
-(170 MB).
+On failure: `InvalidInput`, including the case that pyarrow is not installed. It is an extra because
+of its size (170 MB).
 """
 
 from __future__ import annotations

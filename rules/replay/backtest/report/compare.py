@@ -1,9 +1,11 @@
-"""Pairs the recorded alarms with those of the replay, and counts the differences per rule. Pure.
+"""Pairs the recorded alarms with those of the replay, and counts the differences per rule.
 
 Guarantee: each alarm is counted once. Two alarms are the same incident if they have the same id, or
 if they belong to the same rule and owner and overlap. An alarm without a partner is gained or lost.
 
 `then` is what was recorded, `now` what the replay gives.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The report as one HTML file, without scripts and without access to the network. Pure.
+"""The report as one HTML file, without scripts and without access to the network.
 
 Guarantee: every text from the recording is escaped, and tables have a bounded number of rows.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from rules.replay.backtest.result import BacktestResult
 from schemas.values.duration import format_duration
 from tocsin.core.instant import instant_text
 
-_MOST = 200
+_MAX_ROWS = 200
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --quiet: #646a73; --paper: #fbfbfa; --line: #dcdfe4;
   --then: #7a8699; --now: #c2410c; --stale: #b08900; --fire: #2563a8; }
@@ -110,10 +112,10 @@ def _changes(compared: Comparison) -> list[str]:
             "" if pair.now is None else instant_text(pair.now.opened_at),
             pair.span.message,
         )
-        for pair in changed[:_MOST]
+        for pair in changed[:_MAX_ROWS]
     ]
     heads = ("change", "rule", "owner", "then", "now", "message")
-    more = f"<p class='quiet'>and {len(changed) - _MOST:,} more</p>" if len(changed) > _MOST else ""
+    more = f"<p class='quiet'>and {len(changed) - _MAX_ROWS:,} more</p>" if len(changed) > _MAX_ROWS else ""
     return ["<h2>Changes</h2>", _table(heads, rows), more] if rows else []
 
 
@@ -125,7 +127,7 @@ def _noisiest(compared: Comparison) -> list[str]:
 def _mismatches(result: BacktestResult) -> list[str]:
     rows = [
         (mismatch.owner, mismatch.what, mismatch.recorded, mismatch.replayed, mismatch.cause)
-        for mismatch in result.mismatches[:_MOST]
+        for mismatch in result.mismatches[:_MAX_ROWS]
     ]
     heads = ("owner", "rule or series", "recorded", "replayed", "cause")
     return ["<h2>Mismatches with the recording</h2>", _table(heads, rows)] if rows else []

@@ -1,6 +1,8 @@
-"""Compares a recording with its replay under the rules of the time: they must be equal (I5). Pure.
+"""Compares a recording with its replay under the rules of the time: they must be equal (I5).
 
 Each mismatch holds what was recorded, what the replay gives, and a possible cause.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The timeline of a report as SVG: recorded and replayed alarms, stale series and fires. Pure.
+"""The timeline of a report as SVG: recorded and replayed alarms, stale series and fires.
 
 Guarantee: its size is bounded for any number of alarms. A few alarms are drawn one by one with
 their messages. Many are drawn as the number at a time, so that a thousand owners do not look like
 one endless alarm.
+
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from rules.replay.backtest.result import BINS, BacktestResult
 _WIDTH = 1000.0
 _LEFT = 190.0
 _LANE = 34.0
-_MOST = 200
-_MOST_BARS = 40
+_MAX_NAMES = 200
+_MAX_BARS = 40
 _COLUMNS = 400
 _HEIGHT = 11
 
@@ -28,8 +30,8 @@ _Bar = tuple[datetime, datetime, str]
 
 
 def timeline_svg(header: RecordingHeader, result: BacktestResult, compared: Comparison) -> str:
-    rules = [rule.rule for rule in compared.rules][:_MOST]
-    schedules = sorted({schedule for schedule, _ in result.fires})[:_MOST]
+    rules = [rule.rule for rule in compared.rules][:_MAX_NAMES]
+    schedules = sorted({schedule for schedule, _ in result.fires})[:_MAX_NAMES]
     stale = _stale_bars(result.replayed_staleness, header)
     lanes: list[str] = []
     top = 24.0
@@ -80,7 +82,7 @@ def _lane(name: str, note: str, top: float) -> str:
 
 
 def _strips(header: RecordingHeader, strips: Sequence[tuple[str, Sequence[_Bar], float]]) -> str:
-    if all(len(bars) <= _MOST_BARS for _, bars, _ in strips):
+    if all(len(bars) <= _MAX_BARS for _, bars, _ in strips):
         return "".join(_bars(bars, header, y, kind) for kind, bars, y in strips)
     counts = [_counts(bars, header) for _, bars, _ in strips]
     most = max(map(max, counts))

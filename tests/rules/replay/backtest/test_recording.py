@@ -203,7 +203,7 @@ async def read(file: Path) -> list[Any]:
 
 
 async def test_a_damaged_file_is_rejected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container, "_LONGEST_LINE", 4 * 1024 * 1024)
+    monkeypatch.setattr(container, "_MAX_LINE_BYTES", 4 * 1024 * 1024)
     whole = await asyncio.to_thread(file.read_bytes)
     for change, error in CHANGED:
         change_lines(file, change)

@@ -11,7 +11,7 @@ from clock.term import begin_term
 from rules.alarms.operator import acknowledge, snooze
 from rules.alarms.queries import find_alarm
 from rules.replay.rule_tests import World
-from schemas.fields import LONGEST_SNOOZE
+from schemas.fields import MAX_SNOOZE
 from tests.clock.alarms import alarm_row, hold_alarm, read_until
 from tests.clock.clock_setup import at, drain
 from tests.records import events
@@ -219,7 +219,7 @@ def test_operators_can_act_only_on_an_open_alarm(operation: str) -> None:
             world.run_until(minutes(60))
 
 
-@pytest.mark.parametrize("lasts", [timedelta(0), LONGEST_SNOOZE + timedelta(seconds=1)])
+@pytest.mark.parametrize("lasts", [timedelta(0), MAX_SNOOZE + timedelta(seconds=1)])
 def test_a_snooze_has_the_same_limit_as_a_live_one(lasts: timedelta) -> None:
     world = hot()
     world.at(minutes(2), "snooze", rule="hot", owner="x", lasts=lasts)
