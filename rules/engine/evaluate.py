@@ -36,7 +36,8 @@ def fires_on_arrival(
             if read is not None:
                 variables[name] = read(rule, arrival)
         if rule.reads_previous:
-            is_error_expected = before is None or not _bind_previous(arrival, before, variables)
+            has_rate = before is not None and _bind_previous(arrival, before, variables)
+            is_error_expected = is_error_expected or not has_rate
     return fires(rule, variables, is_open, is_error_expected)
 
 

@@ -81,6 +81,13 @@ def test_a_window_that_has_nothing_to_say_yet_is_no_error() -> None:
     assert logs == []
 
 
+def test_a_window_without_a_result_is_no_error_although_there_is_a_previous_value() -> None:
+    conditions = rule("fire: 'value > 0.0 && previous > 0.0'", "window: {over: 10m, reduce: rate}")
+    with capture_logs() as logs:
+        assert Scenario(NUMBER + conditions).send(1).at("1h").send(2).log == []
+    assert logs == []
+
+
 def test_the_count_of_a_window_is_a_number_for_values_of_any_kind() -> None:
     type_ = "datapoint_type: {name: t, key: '**', value: string}\n"
     scenario = Scenario(type_ + rule("above: 1", "window: {over: 10m, reduce: count}")).send("a").send("b")

@@ -1,0 +1,174 @@
+"""Changes of the source that break one guarantee each, and the tests that notice.
+
+A change is a text of one file and its replacement. `tests/test_guarantees.py` checks that each text is
+there exactly once and that docs/guarantees.md names the tests. `python -m tests.guarantees` makes the
+changes, one after the other, in a copy of the project, and runs the tests.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Break(NamedTuple):
+    guarantee: str
+    """The invariant, or the section of docs/guarantees.md."""
+    what: str
+    path: str
+    text: str
+    replacement: str
+    tests: tuple[str, ...]
+    """Tests of which each must fail: `module::name` below tests/."""
+
+
+BREAKS = (
+    Break(
+        "I1",
+        "a tick moves on without its fire",
+        "clock/sql/append_tick_events.sql",
+        "where schedule.id = e.schedule_id offset 0",
+        "where false offset 0",
+        ("clock/test_firing.py::test_a_due_tick_becomes_one_scheduled_event",),
+    ),
+    Break(
+        "I1",
+        "the clock fires the tick of an older generation, or of a paused schedule",
+        "clock/sql/lock_due_ticks.sql",
+        "candidate.generation = due.generation and candidate.status = 'active'",
+        "true",
+        (
+            "clock/test_firing.py::test_a_tick_of_another_generation_is_left_alone",
+            "clock/test_firing.py::test_a_schedule_that_is_not_active_does_not_fire",
+        ),
+    ),
+    Break(
+        "I2",
+        "append does not compare the epoch",
+        "migrations/versions/0002_record_log.sql",
+        "if expected_epoch is not null and expected_epoch <> current_epoch then",
+        "if false then",
+        (
+            "clock/test_takeover.py::test_a_term_superseded_between_its_lock_and_its_append_is_refused",
+            "clock/test_kinds.py::test_no_kind_can_write_under_a_superseded_epoch",
+        ),
+    ),
+    Break(
+        "I2",
+        "two candidates take over the same epoch",
+        "migrations/versions/0002_record_log.sql",
+        "where h.epoch = expected_epoch\n    returning",
+        "where true\n    returning",
+        ("clock/test_takeover.py::test_only_one_of_two_candidates_takes_over_the_same_epoch",),
+    ),
+    Break(
+        "I3",
+        "a message does not name its predecessor",
+        "cdc/chain.py",
+        "headers = {_EXPECTED: str(message.seq - 1)}",
+        'headers = {"Tocsin-Seq": str(message.seq - 1)}',
+        (
+            "cdc/test_races.py::test_publishers_that_take_turns_break_each_others_chain_and_lose_nothing",
+            "cdc/test_races.py::test_a_second_publisher_is_refused_and_resumes_behind_the_first",
+        ),
+    ),
+    Break(
+        "I3",
+        "transactions take their seqs without a lock",
+        "migrations/versions/0002_record_log.sql",
+        "perform pg_advisory_xact_lock(hashtext('tocsin.log'));\n    -- A new statement",
+        "-- A new statement",
+        (
+            "cdc/test_publisher.py::test_thousands_of_records_of_four_writers_that_roll_back_arrive_in_commit_order",
+        ),
+    ),
+    Break(
+        "I4",
+        "a fired timer stays",
+        "clock/sql/remove_timers.sql",
+        "where t.ctid = d.row_id",
+        "where t.ctid = d.row_id and false",
+        ("clock/test_sustains.py::test_a_cancel_during_a_fire_waits_and_finds_no_timer",),
+    ),
+    Break(
+        "I5",
+        "a worker computes another deadline than the clock",
+        "rules/alarms/staleness.py",
+        "is_new = self.stale_since is None",
+        "is_new = False",
+        ("rules/replay/backtest/test_identity.py::test_a_replay_equals_the_recording",),
+    ),
+    Break(
+        "I6",
+        "the position of a lane does not move with the effects",
+        "rules/lanes/sql/move_position.sql",
+        "set last_seq = %(last_seq)s,",
+        "set last_seq = %(expected)s,",
+        (
+            "rules/lanes/test_faults.py::test_each_message_has_its_effects_once_although_processes_are_killed_and_frozen",
+        ),
+    ),
+    Break(
+        "I6",
+        "a worker that lost a partition commits",
+        "rules/lanes/sql/move_position.sql",
+        "and holder = %(holder)s and last_seq = %(expected)s",
+        "and %(holder)s::text is not null and %(expected)s::bigint is not null",
+        (
+            "rules/lanes/test_lease.py::test_a_worker_that_lost_it_and_has_it_again_is_rejected_at_its_old_position",
+        ),
+    ),
+    Break(
+        "I7",
+        "an event that comes again starts its action again",
+        "rules/dispatch/sql/start_actions.sql",
+        "join linked l on l.action_rule = w.action_rule and l.event_id = w.event_id",
+        "cross join (select 1) l",
+        (
+            "rules/dispatch/test_dispatch.py::test_dispatchers_at_once_on_the_same_events_start_each_action_once",
+        ),
+    ),
+    Break(
+        "I7",
+        "each attempt has another idempotency key",
+        "rules/actions/steps/due_step.py",
+        'return f"{self.run.id}/{self.node.number}"',
+        'return f"{self.run.id}/{self.node.number}/{self.attempt}"',
+        (
+            "rules/actions/test_deliveries.py::test_a_webhook_is_tried_until_it_is_taken_with_one_idempotency_key",
+        ),
+    ),
+    Break(
+        "Datapoints and external events",
+        "an external event is appended for each delivery",
+        "rules/lanes/sql/insert_ingest_events.sql",
+        "on conflict do nothing",
+        "on conflict (key) do update set event_id = excluded.event_id",
+        (
+            "rules/lanes/test_external_events.py::test_of_two_transactions_with_one_key_the_second_waits_and_appends_nothing",
+        ),
+    ),
+    Break(
+        "Datapoints and external events",
+        "a gap in what the server sent is not noticed",
+        "rules/lanes/reader.py",
+        "if delivered != self._delivered + 1:",
+        "if delivered < 0:",
+        ("rules/lanes/test_reader.py::test_messages_lost_in_transit_are_read_again",),
+    ),
+    Break(
+        "Alarms and stale series",
+        "a deadline passes before its partition has been read",
+        "clock/sql/lock_due_watchdogs.sql",
+        "or p.watermark >= t.nominal_at)",
+        "or true)",
+        ("clock/test_watchdogs.py::test_an_outage_of_the_workers_makes_no_series_stale",),
+    ),
+    Break(
+        "Alarms and stale series",
+        "an alarm is acknowledged as often as it is asked for",
+        "rules/alarms/sql/acknowledge_alarm.sql",
+        "and acknowledged_at is null",
+        "",
+        ("rules/alarms/test_operator.py::test_many_acknowledgements_at_once_are_one",),
+    ),
+)
