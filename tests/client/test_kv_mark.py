@@ -171,3 +171,23 @@ async def test_a_key_that_is_not_a_mark_is_rejected_by_name(
     await bus.close()
     with pytest.raises(Refused, match=r"\$KV\.test_\d+-consumers\.billing' holds .* is not a mark"):
         await by_mark(settings, asyncio.Event(), Seen())
+
+
+@pytest.mark.parametrize("removal", ["delete", "purge"])
+async def test_a_consumer_whose_key_was_removed_begins_again_at_its_start(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, removal: str
+) -> None:
+    """As the error about a broken key advises. NATS keeps a marker of the removal under the key."""
+    await publish(settings, ledger, 2)
+    seen = Seen()
+    async with running(by_mark(settings, stop, seen), stop=stop):
+        await seen.until([1, 2])
+        await until_acknowledged(settings)
+    bus = await nats.connect(settings.nats)
+    await getattr(await bus.jetstream().key_value(f"{settings.namespace}-consumers"), removal)("billing")
+    await bus.jetstream().delete_consumer(settings.stream, "billing")
+    await bus.close()
+    again = asyncio.Event()
+    async with running(by_mark(settings, again, seen, start=2), stop=again):
+        await seen.until([1, 2, 2])
+    assert (await mark(settings))["seq"] == 2

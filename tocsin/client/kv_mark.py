@@ -64,18 +64,21 @@ class OpenKvMark:
     def __init__(self, context: ConsumerContext) -> None:
         self._bus = context.bus
         self._bucket = f"KV_{context.namespace}-consumers"
+        self._key = context.consumer
         self._subject = f"$KV.{context.namespace}-consumers.{context.consumer}"
 
     async def mark(self) -> Mark | None:
         return (await self._read())[0]
 
     async def begin(self, mark: Mark) -> Mark:
-        await self._write(mark, 0)
-        return await self.mark() or mark
+        stored, revision = await self._read()
+        if stored is None:
+            await self._write(mark, revision)
+        return stored or await self.mark() or mark
 
-    async def are_handled(self, seqs: list[int]) -> bool:
-        mark = await self.mark()
-        return max(seqs, default=0) <= (mark.seq if mark else 0)
+    async def handled_beyond(self, seq: int, until: int, limit: int) -> list[int]:
+        """Nothing: the mark is the last handled record."""
+        return []
 
     async def once(self, record: Mark, work: Work) -> bool:
         mark, revision = await self._read()
@@ -93,8 +96,9 @@ class OpenKvMark:
                 _log.warning("record %s is handled, but the mark cannot be written yet: %s", record.seq, away)
                 await asyncio.sleep(_PAUSE_S)
 
-    async def raise_to(self, mark: Mark) -> None:
+    async def raise_mark(self, before: int, mark: Mark, handled: int) -> bool:
         """Nothing to do: `once` writes the key."""
+        return True
 
     async def _read(self) -> tuple[Mark | None, int]:
         """The mark and its revision; (None, revision) if there is no mark."""
@@ -116,7 +120,7 @@ class OpenKvMark:
         except (ValueError, KeyError, TypeError):
             raise Unusable(
                 f"the key {self._subject!r} holds {message.data[:80]!r}, which is not a mark",
-                remedy="remove it",
+                remedy=f"remove it with `nats kv del {self._bucket.removeprefix('KV_')} {self._key}`",
             ) from None
 
     async def _write(self, mark: Mark, revision: int) -> bool:
