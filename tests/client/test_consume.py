@@ -258,7 +258,7 @@ async def test_a_start_time_is_compared_with_commit_times_also_in_a_rebuilt_stre
 async def test_the_inbox_stays_small(
     settings: Settings, ledger: Connection, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.client._consumer_loop._RAISE_MARK_RECORDS", 10)
+    monkeypatch.setattr("tocsin.client._consumer_loop._CHECK_MARK_RECORDS", 10)
     await publish(settings, ledger, 35)
     most = 0
 

@@ -50,7 +50,7 @@ async def test_a_record_before_the_mark_is_handled_although_its_row_is_deleted(
 ) -> None:
     work = Work()
     await inbox.once(Mark(3), work)
-    await inbox.raise_to(Mark(5))
+    assert await inbox.raise_mark(0, Mark(5), 1) is True
     assert await all_rows(ledger, "select from tocsin_inbox_ahead") == []
     assert [await inbox.once(Mark(seq), work) for seq in (3, 5, 6)] == [False, False, True]
     assert work.done == 2
@@ -58,10 +58,24 @@ async def test_a_record_before_the_mark_is_handled_although_its_row_is_deleted(
 
 
 async def test_the_mark_never_moves_back(inbox: OpenInbox) -> None:
-    await inbox.raise_to(Mark(5))
-    await inbox.raise_to(Mark(4))
+    assert await inbox.raise_mark(0, Mark(5), 0) is True
+    assert await inbox.raise_mark(0, Mark(4), 0) is False
     assert await inbox.mark() == Mark(5)
     assert await inbox.begin(Mark(1)) == Mark(5)
+
+
+async def test_the_mark_stays_if_the_records_before_it_are_lost(inbox: OpenInbox, ledger: Connection) -> None:
+    """A failover between the comparison and the update."""
+    work = Work()
+    for seq in (1, 2, 4):
+        await inbox.once(Mark(seq), work)
+    assert await inbox.handled_beyond(0, 4, 10) == [1, 2, 4]
+    assert await inbox.handled_beyond(1, 3, 10) == [2]
+    assert await inbox.handled_beyond(0, 4, 2) == [1, 2]
+    await ledger.execute("delete from tocsin_inbox_ahead where seq = 2")
+    assert await inbox.raise_mark(0, Mark(4), 3) is False
+    assert await inbox.mark() == Mark(0)
+    assert await inbox.raise_mark(0, Mark(2), 1) is True
 
 
 async def test_a_claim_during_the_deletion_of_its_row_sees_the_mark(
@@ -102,7 +116,7 @@ async def test_raising_the_mark_does_not_wait_for_a_running_handler(
     task = asyncio.create_task(inbox.once(Mark(9), slow))
     await began.wait()
     async with asyncio.timeout(10):
-        await inbox.raise_to(Mark(8))
+        assert await inbox.raise_mark(0, Mark(8), 0) is True
     go_on.set()
     assert await task is True
     assert await all_rows(ledger, "select seq from tocsin_inbox_ahead") == [{"seq": 9}]

@@ -40,9 +40,10 @@ _log = logging.getLogger("tocsin.client")
 _OUTAGE = (NatsError, OSError, TimeoutError, StoreUnreachable)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
-# How far the stored mark may lag. Each handled record behind it costs a row.
-_RAISE_MARK_S = 5.0
-_RAISE_MARK_RECORDS = 1000
+# How far the stored mark may lag, and how long a loss of commits may stay unnoticed. Each handled
+# record behind the mark costs a row.
+_CHECK_MARK_S = 5.0
+_CHECK_MARK_RECORDS = 1000
 R = TypeVar("R")
 
 
@@ -69,8 +70,8 @@ class ConsumerLoop(Generic[R]):
         self._failed = asyncio.Event()
         self._to_return: list[Msg] = []
         self._puller: Puller | None = None
-        self._handled_since_mark = 0
-        self._mark_raised_s = time.monotonic()
+        self._handled_since_check = 0
+        self._mark_checked_s = time.monotonic()
         self._start: Start = "new"
 
     async def prepare(self, start: Start) -> None:
@@ -127,7 +128,7 @@ class ConsumerLoop(Generic[R]):
             # No await between the batch and its tasks: a stop there would lose the batch.
             for message in await self._puller.next_batch(at_most=capacity):
                 self._take(message)
-            await self._raise_mark()
+            await self._check_mark()
 
     def _take(self, message: Msg) -> None:
         if self._failure is not None:
@@ -139,7 +140,7 @@ class ConsumerLoop(Generic[R]):
 
     def _done(self, task: asyncio.Task[None]) -> None:
         del self._in_progress[task]
-        self._handled_since_mark += 1
+        self._handled_since_check += 1
         self._finished_one.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("consumer %s: %r", self._consumer, error)
@@ -255,16 +256,19 @@ class ConsumerLoop(Generic[R]):
             for message in list(self._in_progress.values()):
                 await _ignoring_outages(message.in_progress())
 
-    async def _raise_mark(self) -> None:
-        """Move the stored mark to where NATS has everything acknowledged."""
+    async def _check_mark(self) -> None:
+        """Move the mark, from time to time. Also while nothing is handled: commits may be lost then."""
         is_due = (
-            time.monotonic() - self._mark_raised_s > _RAISE_MARK_S
-            or self._handled_since_mark >= _RAISE_MARK_RECORDS
+            time.monotonic() - self._mark_checked_s > _CHECK_MARK_S
+            or self._handled_since_check >= _CHECK_MARK_RECORDS
         )
-        if self._handled_since_mark and is_due:
-            self._mark_raised_s, self._handled_since_mark = time.monotonic(), 0
-            with suppress(*_OUTAGE):
-                await self._store.raise_to(await self._durable.floor())
+        if not is_due:
+            return
+        self._mark_checked_s, self._handled_since_check = time.monotonic(), 0
+        with suppress(*_OUTAGE):
+            missing = await self._durable.advance_mark(self._store)
+            if missing is not None:
+                raise ConsumerGone(f"record {missing} is acknowledged and not handled")
 
     async def _return_pulled(self) -> None:
         if self._puller is not None:
@@ -290,7 +294,7 @@ class ConsumerLoop(Generic[R]):
                 for message in self._to_return:
                     await _ignoring_outages(message.nak())
         with suppress(*_OUTAGE):
-            await self._store.raise_to(await self._durable.floor())
+            await self._durable.advance_mark(self._store)
 
 
 def _mark_of(message: Msg, record: object) -> Mark:

@@ -1,8 +1,9 @@
 """The durable consumer in NATS, created at the stored mark.
 
 Guarantee: the state in NATS never decides what is handled. A consumer begins right after the mark.
-A consumer that has acknowledged records which this service never handled (its database was restored
-from a backup) is deleted and created again at the mark.
+A consumer that has acknowledged records which this service has not stored as handled (its database
+was restored from a backup, or failed over and lost commits) is deleted and created again at the
+mark.
 
 Why the consumer is read before the mark: a process stores the mark first and then creates the
 consumer. So a consumer without a mark, read in this order, belongs to another service.
@@ -16,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, StreamInfo
@@ -24,6 +24,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from tocsin.client._inbox_protocol import Mark, OpenMarkStore, Unusable
+from tocsin.client._mark_advance import advance_mark
 from tocsin.client._start_position import Start, find_start, record_id
 from tocsin.client._streams import API_TIMEOUT_S, RecordBus
 from tocsin.client.delivery import Delivery
@@ -88,25 +89,29 @@ class DurableConsumer:
             mark = await store.begin(await find_start(self._js, self._stream, start))
         await self._check_same_log(mark)
         self._log_lost_records(mark, int(stream.state.first_seq))
-        if existing is not None and await self._acknowledged_unhandled(existing, mark, store):
+        if existing is not None and (missing := await self._advance_mark(existing, store)) is not None:
+            mark = await store.mark() or mark
             _log.warning(
-                "consumer %s: nats has acknowledgements of records that are not handled here (was the database "
-                "restored?); starting again after %s",
-                self._name,
-                mark.seq,
+                "consumer %s: nats has an acknowledgement of record %s, which is not handled here (did the "
+                "database fail over, or was it restored?); starting again after %s",
+                *(self._name, missing, mark.seq),
             )
             await self._js.delete_consumer(self._stream, self._name)
             existing = None
         await self._make(mark, existing)
 
-    async def floor(self) -> Mark:
-        """The mark up to which NATS has everything acknowledged.
+    async def advance_mark(self, store: OpenMarkStore) -> int | None:
+        """Move the mark to where NATS has everything acknowledged.
 
-        Only handled records are acknowledged.
+        Returns the first acknowledged record that is not handled. Only handled records are
+        acknowledged, so the database has lost it.
         """
         info = await self._js.consumer_info(self._stream, self._name)
-        seq = info.ack_floor.stream_seq if info.ack_floor else 0
-        return Mark(seq, await record_id(self._js, self._stream, seq))
+        return await self._advance_mark(info, store)
+
+    async def _advance_mark(self, info: ConsumerInfo, store: OpenMarkStore) -> int | None:
+        acknowledged = info.ack_floor.stream_seq if info.ack_floor else 0
+        return await advance_mark(self._js, self._stream, self._subjects, acknowledged, store)
 
     async def _info(self) -> ConsumerInfo | None:
         try:
@@ -144,32 +149,6 @@ class DurableConsumer:
 
     async def _last(self) -> int:
         return int((await cancellable(self._js.stream_info(self._stream))).state.last_seq)
-
-    async def _acknowledged_unhandled(self, existing: ConsumerInfo, mark: Mark, store: OpenMarkStore) -> bool:
-        """Whether NATS has a selected record acknowledged that was never handled here.
-
-        Few records lie between the mark and the acknowledged floor.
-        """
-        acknowledged = existing.ack_floor.stream_seq if existing.ack_floor else 0
-        if acknowledged <= mark.seq:
-            return False
-        seqs = [
-            seq
-            for subject in self._subjects
-            async for seq in self._sequences_between(subject, mark.seq, acknowledged)
-        ]
-        return not await store.are_handled(seqs)
-
-    async def _sequences_between(self, subject: str, after: int, until: int) -> AsyncIterator[int]:
-        seq = after
-        while seq < until:
-            try:
-                message = await self._js.get_msg(self._stream, seq=seq + 1, subject=subject, next=True)
-            except NotFoundError:
-                return
-            seq = int(message.seq or until + 1)
-            if seq <= until:
-                yield seq
 
     async def _make(self, mark: Mark, existing: ConsumerInfo | None) -> None:
         wanted = ConsumerConfig(

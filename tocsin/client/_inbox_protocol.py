@@ -64,14 +64,17 @@ class OpenMarkStore(Protocol):
     async def begin(self, mark: Mark) -> Mark:
         """Store the first mark. Returns the stored one, also if another process was faster."""
 
-    async def are_handled(self, seqs: list[int]) -> bool:
-        """Whether all of these records are handled."""
+    async def handled_beyond(self, seq: int, until: int, limit: int) -> list[int]:
+        """The handled records after the mark `seq`, at most `limit`, in order."""
 
     async def once(self, record: Mark, work: Work) -> bool:
         """Run the work of a record; False if the record was handled before."""
 
-    async def raise_to(self, mark: Mark) -> None:
-        """Store that everything up to `mark` is handled."""
+    async def raise_mark(self, before: int, mark: Mark, handled: int) -> bool:
+        """Move the mark from `before`, over `handled` records that the store has.
+
+        False, and nothing moves, if the mark or these records are no longer there.
+        """
 
 
 class MarkStore(Protocol):

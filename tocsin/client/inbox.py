@@ -4,9 +4,11 @@ Guarantee: effectively exactly once. The claim of a record and what the handler 
 together or not at all, and a record is claimed once. A record that is delivered again, at the same
 time or a year later, is skipped. A process may die at any line.
 
-Why a row per record after the mark: records in parallel finish in any order. The mark follows, and
-the rows that it covers are deleted in the same transaction. A claim that runs at this moment reads
-the mark in a statement of its own afterwards, and then sees it.
+Why a row per record after the mark: records in parallel finish in any order. The mark follows, over
+rows that are there and no others, and these are deleted in the same transaction. A claim that runs
+at this moment reads the mark in a statement of its own afterwards, and then sees it. A database
+that lost commits (a failover to an asynchronous standby, a restore) therefore never has a mark
+behind a record whose effects it lost.
 
 On failure: an error before the handler is `StoreUnreachable`; a deadlock is retried; any other
 error is a failed attempt of the record. A handler that caught an error of Postgres has an aborted
@@ -92,25 +94,30 @@ class OpenInbox:
         await self._row(statement("tocsin.client/begin_inbox"), {"seq": mark.seq, "id": mark.id})
         return await self.mark() or mark
 
-    async def are_handled(self, seqs: list[int]) -> bool:
-        row = await self._row(statement("tocsin.client/count_unhandled"), {"seqs": seqs})
-        return row is not None and row[0] == 0
+    async def handled_beyond(self, seq: int, until: int, limit: int) -> list[int]:
+        row = await self._row(
+            statement("tocsin.client/read_handled"), {"after": seq, "until": until, "limit": limit}
+        )
+        return [] if row is None else list(row[0])
 
     async def once(self, record: Mark, work: Work) -> bool:
         return await retrying(lambda: self._once(record.seq, work))
 
-    async def raise_to(self, mark: Mark) -> None:
-        with_mark = {**self._key, "seq": mark.seq, "id": mark.id}
+    async def raise_mark(self, before: int, mark: Mark, handled: int) -> bool:
+        with_mark = {**self._key, "before": before, "seq": mark.seq, "id": mark.id, "handled": handled}
         async with self._transaction() as connection:
-            await _one(connection, statement("tocsin.client/raise_inbox"), with_mark)
+            is_raised = await _one(connection, statement("tocsin.client/raise_inbox"), with_mark)
             await _one(connection, statement("tocsin.client/tidy_inbox"), self._key)
+        return is_raised is not None
 
     async def check(self) -> None:
         """Reject an inbox that cannot hold its guarantee."""
         try:
             async with self._transaction() as connection:
                 row = await _one(connection, statement("tocsin.client/read_isolation"), {})
-                await _one(connection, statement("tocsin.client/count_unhandled"), {**self._key, "seqs": []})
+                nothing = {**self._key, "after": 0, "until": 0, "limit": 0}
+                await _one(connection, statement("tocsin.client/read_handled"), nothing)
+                await _one(connection, statement("tocsin.client/read_inbox"), self._key)
         except psycopg.errors.UndefinedTable:
             raise Unusable(
                 "the inbox has no tables",

@@ -1,0 +1,85 @@
+"""Moves the stored mark to where NATS has everything acknowledged.
+
+Guarantee: the mark moves only over records that the store has, and over records that are not
+selected. An acknowledgement in NATS proves nothing: the database of the service may have lost the
+commit since (a failover to an asynchronous standby, a restore from a backup).
+
+Why gaps are compared and not records: the store returns its handled records in order. Only where
+two of them are not neighbours in the log is the stream asked for the next selected record. After a
+restore the first such request finds a missing record, however many were acknowledged since.
+
+On failure: the errors of NATS and of the store. The mark is where it was, or further by some pages.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from nats.js.client import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from tocsin.client._inbox_protocol import Mark, OpenMarkStore
+from tocsin.client._start_position import record_id
+
+_PAGE = 1000
+
+
+class SelectedRecords:
+    """The positions of the selected records in the stream."""
+
+    def __init__(self, js: JetStreamContext, stream: str, subjects: list[str]) -> None:
+        self._js = js
+        self._stream = stream
+        self._next = dict.fromkeys(subjects, 0)
+
+    async def next_after(self, seq: int) -> int:
+        """The first selected record after `seq`; a huge number if the stream has none.
+
+        `seq` may not fall from one call to the next: the answer for each subject is kept until it
+        is passed.
+        """
+        for subject, upcoming in self._next.items():
+            if upcoming <= seq:
+                self._next[subject] = await self._read_next(subject, seq + 1)
+        return min(self._next.values())
+
+    async def _read_next(self, subject: str, seq: int) -> int:
+        try:
+            message = await self._js.get_msg(self._stream, seq=seq, subject=subject, next=True)
+        except NotFoundError:
+            return sys.maxsize
+        return int(message.seq or sys.maxsize)
+
+
+async def advance_mark(
+    js: JetStreamContext, stream: str, subjects: list[str], acknowledged: int, store: OpenMarkStore
+) -> int | None:
+    """Move the mark up to `acknowledged`; returns the first record before it that is not handled."""
+    mark = await store.mark()
+    selected = SelectedRecords(js, stream, subjects)
+    position = acknowledged if mark is None else mark.seq
+    while position < acknowledged:
+        handled = await store.handled_beyond(position, acknowledged, _PAGE)
+        reached = await _without_gap(selected, position, handled)
+        is_end = len(handled) < _PAGE or reached < handled[-1]
+        missing = await selected.next_after(reached) if is_end else None
+        if missing is not None and missing > acknowledged:
+            reached, missing = acknowledged, None
+        if reached > position:
+            covered = sum(seq <= reached for seq in handled)
+            raised = Mark(reached, await record_id(js, stream, reached))
+            if not await store.raise_mark(position, raised, covered):
+                return None
+        if missing is not None:
+            return missing
+        position = reached
+    return None
+
+
+async def _without_gap(selected: SelectedRecords, position: int, handled: list[int]) -> int:
+    """The last of the handled records before the first gap in them."""
+    for seq in handled:
+        if seq > position + 1 and await selected.next_after(position) < seq:
+            break
+        position = seq
+    return position
