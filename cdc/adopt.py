@@ -4,7 +4,8 @@ Guarantee: nothing in the stream is overwritten or removed, and no sequence is u
 that the stream has and the log lost become a recorded gap of the log. Records of the log at
 sequences that the stream gave to other messages were never published: they are moved after the end
 of the stream, in their order, with their ids. So a consumer that remembers its last sequence misses
-nothing.
+nothing. Records on which both agree stay where they are. One call accepts one loss, the one nearest
+to the end.
 
 Why the loss is searched again here and not taken from the publisher: between its report and the
 operator's decision both sides may have changed.
@@ -18,25 +19,28 @@ from dataclasses import dataclass
 
 import psycopg
 from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
 
-from cdc.compare import id_of
+from cdc.divergence import Bounds, find_divergence
 from cdc.gaps import append_gap_event, record_gap
 from cdc.log_reader import LogReader
+from cdc.report import read_report
 from cdc.stream import find_stream
 from tocsin.core.audit import Actor
-from tocsin.core.db import fetch_value, retrying
+from tocsin.core.db import fetch_one, retrying
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import NO_GAP
 
 _LOST = "postgres lost it, or another process published it"
 _REMOVED = "removed from the log"
+# Agreeing records at the end after which nothing further down is compared, except what the audit
+# reported.
+_AGREEING = 10_000
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Records `first` to `last`, which the log lacks."""
+    """Sequences `first` to `last`, at which the log lacks records or has others than the stream."""
 
     first: int
     last: int
@@ -45,6 +49,8 @@ class Loss:
     to_move: int | None = None
     """How many records of the log are at sequences that the stream gave to others; None for a plain
     hole."""
+    is_inside: bool = False
+    """Whether log and stream agree again behind it. Then only the records of the loss are moved."""
 
     @property
     def count(self) -> int:
@@ -59,9 +65,12 @@ async def find_loss(js: JetStreamContext, settings: Settings, reader: LogReader)
         # The head is read after the stream: a concurrent publisher must not look like a stream that
         # is ahead.
         head = await reader.head()
-        agreed = await _agreed_until(js, settings, reader, (int(info.state.first_seq), last, head))
-        if agreed < last:
-            return Loss(agreed + 1, last, in_stream=True, to_move=max(0, head - agreed))
+        bounds = Bounds(max(int(info.state.first_seq), await reader.horizon()), last, head)
+        reported = (await read_report(reader.connection)).seq or last
+        found = await find_divergence(js, settings, reader, bounds, min(last, reported) - _AGREEING)
+        if found is not None:
+            to_move = (found.last if found.is_inside else max(found.first - 1, head)) - found.first + 1
+            return Loss(found.first, found.last, in_stream=True, to_move=to_move, is_inside=found.is_inside)
     horizon = await reader.horizon()
     hole = await reader.first_hole(max(last, horizon - 1)) or await reader.first_hole(horizon - 1)
     return None if hole is None else Loss(*hole, in_stream=hole[0] <= last)
@@ -83,45 +92,14 @@ async def adopt(reader: LogReader, settings: Settings, loss: Loss, actor: Actor)
 
 
 async def _continue_after_stream(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
-    loss_bounds = {
-        "agreed_until": loss.first - 1,
-        "stream_last": loss.last,
-        "reason": _LOST,
-        "who": actor.who,
-    }
+    values = {"first": loss.first, "last": loss.last, "reason": _LOST, "who": actor.who}
     async with reader.connection.transaction():
-        moved = int(await fetch_value(reader.connection, "cdc/adopt", loss_bounds))
+        if loss.is_inside:
+            moved, moved_by = await fetch_one(reader.connection, "cdc/adopt_inside", values)
+        else:
+            moved, moved_by = await fetch_one(reader.connection, "cdc/adopt", values)
         payload: dict[str, object] = {"from": loss.first, "until": loss.last, "reason": _LOST}
         if moved:
-            payload |= {"moved": moved, "moved_by": loss.count}
+            payload |= {"moved": moved, "moved_by": moved_by}
         await append_gap_event(reader.connection, settings, actor, payload)
-    return moved
-
-
-async def _agreed_until(
-    js: JetStreamContext, settings: Settings, reader: LogReader, ends: tuple[int, int, int]
-) -> int:
-    """The last sequence up to which log and stream have the same records.
-
-    They diverge once and never agree again. A gap of the log, or a sequence that the stream no
-    longer has, counts as agreement.
-    """
-    first, last, head = ends
-    high = min(last, head)
-    low = min(high, max(first, await reader.horizon()) - 1)
-    while low < high:
-        middle = (low + high + 1) // 2
-        record = await reader.last_at_or_before(middle, after=low)
-        if record is None or await _is_same(js, settings, *record):
-            low = middle
-        else:
-            high = record[0] - 1
-    return low
-
-
-async def _is_same(js: JetStreamContext, settings: Settings, seq: int, id: object) -> bool:
-    try:
-        message = await js.get_msg(settings.stream, seq=seq)
-    except NotFoundError:
-        return True
-    return id_of(message.data) == str(id)
+    return int(moved)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
-from cdc.compare import StoredMessage, difference
+from cdc.compare import StoredMessage, difference, is_same_record
 from cdc.errors import LogHole, StreamAhead
 from cdc.log_reader import LogReader
 from cdc.messages import message_of
@@ -32,6 +32,10 @@ from tocsin.core.settings import Settings
 _TIMEOUT_S = 3.0
 _SAMPLE = 16
 _RECENT = 10_000
+_VERIFY = "list all differences with `tocsin cdc verify`"
+# Another body of the same record can be written again. Another record cannot: consumers have read it.
+_REBUILD = f"{_VERIFY}, then run `tocsin cdc rebuild`"
+_ADOPT = f"{_VERIFY}, then accept the loss with `tocsin cdc adopt`"
 
 
 @dataclass(frozen=True)
@@ -141,17 +145,12 @@ class Audit:
 
     async def _compare(self, sample: list[int]) -> AuditProblem | None:
         for seq in sample:
-            found_difference = await self._difference(seq)
-            if found_difference is not None:
-                return AuditProblem(
-                    "record-differs",
-                    f"at {seq}, {found_difference}",
-                    "list all differences with `tocsin cdc verify`, then run `tocsin cdc rebuild`",
-                    seq,
-                )
+            problem = await self._difference(seq)
+            if problem is not None:
+                return problem
         return None
 
-    async def _difference(self, seq: int) -> str | None:
+    async def _difference(self, seq: int) -> AuditProblem | None:
         records = await self._reader.read_range(seq - 1, 1)
         try:
             message = await self._js.get_msg(self._settings.stream, seq=seq)
@@ -160,8 +159,15 @@ class Audit:
         stored = StoredMessage(seq, message.subject or "", message.data or b"")
         if not records:
             # An accepted hole, or a partition that was dropped since, has nothing to compare with.
-            return None if await self._is_known(seq) else difference(None, stored)
+            return None if await self._is_known(seq) else _differs(difference(None, stored), stored, _ADOPT)
         expected = message_of(
             records[0], self._settings.subjects, self._settings.source, self._bus.max_payload
         )
-        return difference(expected, stored)
+        remedy = _REBUILD if is_same_record(expected.body, stored.body) else _ADOPT
+        return _differs(difference(expected, stored), stored, remedy)
+
+
+def _differs(difference: str | None, stored: StoredMessage, remedy: str) -> AuditProblem | None:
+    if difference is None:
+        return None
+    return AuditProblem("record-differs", f"at {stored.seq}, {difference}", remedy, stored.seq)

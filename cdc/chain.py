@@ -1,9 +1,10 @@
 """The sequence chain: chunks of messages in which each message names the sequence before it.
 
-Guarantee: the acknowledgement of a chunk's last message, with the expected sequence, proves the
-whole chunk, because the stream rejects every message whose predecessor is not its last message.
-Only the last message of a chunk asks for an acknowledgement, which makes it fast (62,000 to 154,000
-messages a second against 3,000 one by one).
+Guarantee: the acknowledgement of a chunk's last message, with the expected sequence, proves that
+the stream has a message at every sequence of the chunk, because it rejects every message whose
+predecessor is not its last message. The first message asks for an answer as well: if another
+process has taken its sequence, the stream rejects the first message and takes the others. Only
+these two ask, which makes it fast (62,000 to 154,000 messages a second against 3,000 one by one).
 
 On failure: `ChainBroken`. Some messages of the chunk may be stored, so the caller reads the last
 sequence of the stream and resumes there. Every chunk has its own reply subject, so that a late
@@ -62,7 +63,7 @@ class Chain:
     @classmethod
     async def open(cls, bus: Client, prefix: str, source: str) -> Chain:
         chain = cls(bus, prefix, source)
-        await bus.subscribe(f"{chain._inbox}.*", cb=chain._acknowledge)
+        await bus.subscribe(f"{chain._inbox}.*.*", cb=chain._acknowledge)
         return chain
 
     async def send(self, records: Sequence[Record]) -> SentChunk:
@@ -71,8 +72,9 @@ class Chain:
         token, last = str(next(self._tokens)), messages[-1].seq
         acknowledged: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[token] = acknowledged
+        asking = {messages[0].seq: f"{self._inbox}.{token}.first", last: f"{self._inbox}.{token}.last"}
         for message in messages:
-            await self._publish(message, f"{self._inbox}.{token}" if message.seq == last else "")
+            await self._publish(message, asking.get(message.seq, ""))
         size = sum(len(message.body) for message in messages)
         return SentChunk(token, last, len(messages), size, acknowledged)
 
@@ -99,7 +101,8 @@ class Chain:
         await self._bus.publish(message.subject, message.body, reply=reply, headers=headers)
 
     async def _acknowledge(self, message: Msg) -> None:
-        waiting = self._waiting.get(message.subject.rpartition(".")[2])
+        _, token, position = message.subject.rsplit(".", 2)
+        waiting = self._waiting.get(token)
         if waiting is None or waiting.done():
             return
         try:
@@ -108,7 +111,7 @@ class Chain:
                 waiting.set_exception(
                     ChainBroken(f"the stream rejected it: {reply['error'].get('description')}")
                 )
-            else:
+            elif position == "last":
                 waiting.set_result(int(reply["seq"]))
         except (ValueError, KeyError):  # an empty body: no stream has the subject
             waiting.set_exception(

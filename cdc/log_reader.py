@@ -52,12 +52,6 @@ class LogReader:
         row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
         return row[1] if row else None
 
-    async def last_at_or_before(self, seq: int, after: int) -> tuple[int, UUID] | None:
-        """The seq and id of the last record up to `seq`, if there is one after `after`."""
-        bounds = {"until": seq, "after": after}
-        row = await fetch_one(self.connection, "cdc/read_identity_until", bounds)
-        return (int(row[0]), row[1]) if row else None
-
     async def read(self, after: int, limit: int) -> list[Record]:
         """The next records, up to `limit` or a hole."""
         return _gapless(await self.read_range(after, limit), after)

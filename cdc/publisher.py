@@ -6,7 +6,7 @@ that runs at the same time.
 
 The lease only keeps standbys from doing rejected work. On failure the chain is dropped and resumed
 at the last sequence of the stream, more slowly each time that this makes no progress. A stream that
-is ahead of the table, or whose last message is not the record of the table, means that Postgres
+is ahead of the table, or whose last messages are not the records of the table, means that Postgres
 lost commits or that another process writes to the stream: the publisher stops and reports what to
 do, because continuing would create two versions of the log. It also stops at a hole of the log that
 was not accepted. Records that were dropped with their partition before they were published become a
@@ -25,11 +25,10 @@ from contextlib import asynccontextmanager
 import structlog
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
 
 from cdc.audit import Audit
 from cdc.chain import Chain, ChainBroken, SentChunk
-from cdc.compare import id_of
+from cdc.divergence import Bounds, find_divergence
 from cdc.errors import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.gaps import record_dropped
 from cdc.log_reader import LogReader
@@ -50,6 +49,9 @@ _IN_FLIGHT_BYTES = 32 * 1024 * 1024
 _CHECK_S = 2.0
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 5.0
+# How many records at the end of the stream are compared with the log before anything is published
+# (1,000 take half a second, one by one).
+_COMPARED = 200
 _CAUSES = "postgres lost commits, or another process publishes to the subjects of the stream"
 _REMEDY = "restore a newer backup of postgres, or accept the loss with `tocsin cdc adopt`"
 
@@ -137,7 +139,7 @@ class Publisher:
         if time.monotonic() - self._checked_s < _CHECK_S:
             return
         self._checked_s = time.monotonic()
-        last = await ensure_stream(js, self._settings, await reader.horizon())
+        _, last = await ensure_stream(js, self._settings, await reader.horizon())
         if last != self.position:
             _log.warning("stream moved", position=self.position, last=last)
             await self.resume(js, reader)
@@ -149,7 +151,8 @@ class Publisher:
         like a stream that is ahead.
         """
         self._drop_window()
-        last = await ensure_stream(js, self._settings, await reader.horizon())
+        horizon = await reader.horizon()
+        first, last = await ensure_stream(js, self._settings, horizon)
         head = await reader.head()
         if last > head:
             raise StreamAhead(
@@ -157,27 +160,21 @@ class Publisher:
                 "nothing is published until this is resolved",
                 remedy=_REMEDY,
             )
-        await self._check_last_record(js, reader, last)
+        await self._check_last_records(js, reader, Bounds(max(first, horizon), last, head))
         self.position = self._resumed_at = last
         POSITION.set(last)
 
-    async def _check_last_record(self, js: JetStreamContext, reader: LogReader, seq: int) -> None:
-        """Check that the last message of the stream is the record of the log.
+    async def _check_last_records(self, js: JetStreamContext, reader: LogReader, bounds: Bounds) -> None:
+        """Check that the last messages of the stream are the records of the log.
 
         Sequences alone do not show that a restored log has grown past the stream, or that a foreign
         message took a sequence: the record at that seq would never be published.
         """
-        expected = await reader.id_at(seq)
-        if expected is None:  # the beginning, or no longer in the table
-            return
-        try:
-            message = await js.get_msg(self._settings.stream, seq=seq)
-        except NotFoundError:  # it has expired
-            return
-        if id_of(message.data) != str(expected):
+        found = await find_divergence(js, self._settings, reader, bounds, bounds.last - _COMPARED)
+        if found is not None:
             raise StreamDiffers(
-                f"the stream {self._settings.stream!r} has {id_of(message.data)} at {seq}, the log has "
-                f"{expected} ({_CAUSES}); nothing is published until this is resolved",
+                f"in the stream {self._settings.stream!r}, {found.text} ({_CAUSES}); nothing is published "
+                "until this is resolved",
                 remedy=_REMEDY,
             )
 

@@ -50,9 +50,14 @@ async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Re
     js = bus.jetstream(timeout=_TIMEOUT_S)
     loss = await find_loss(js, settings, reader)
     if loss is not None:
+        what = (
+            f"the log lacks {loss.first} to {loss.last}, which therefore cannot be published again"
+            if loss.to_move is None
+            else f"the stream has other records than the log at {loss.first} to {loss.last}, and consumers may "
+            "have read them"
+        )
         raise Refused(
-            f"the log lacks {loss.first} to {loss.last}, which therefore cannot be published again",
-            remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt` first",
+            what, remedy="restore it from a backup, or accept the loss with `tocsin cdc adopt` first"
         )
     info = await find_stream(js, settings)
     horizon = await reader.horizon()

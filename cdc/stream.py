@@ -2,7 +2,7 @@
 
 Guarantee: after `ensure_stream` the stream takes the subjects of the record log and nothing else,
 keeps every message as it was sent, forbids deleting and purging, and its next sequence is the one
-after the returned one. A stream created for an old table begins after the records that the table no
+after the last one that it returns. A stream created for an old table begins after the records that the table no
 longer has (`first_seq`).
 
 On failure: `StreamRefused` names the setting, its value and the required value. Settings that are
@@ -36,19 +36,16 @@ def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig
     )
 
 
-async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> int:
-    """Create or check the stream and return its last sequence.
+async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> tuple[int, int]:
+    """Create or check the stream and return its first and its last sequence.
 
     `horizon` is the first seq that the table still has.
     """
-    return last_sequence(await ensure(js, record_stream_config(settings, first_seq=horizon), StreamRefused))
+    info = await ensure(js, record_stream_config(settings, first_seq=horizon), StreamRefused)
+    return int(info.state.first_seq), int(info.state.last_seq)
 
 
 async def find_stream(
     js: JetStreamContext, settings: Settings, subjects: str | None = None
 ) -> StreamInfo | None:
     return await find(js, settings.stream, subjects)
-
-
-def last_sequence(info: StreamInfo) -> int:
-    return int(info.state.last_seq)

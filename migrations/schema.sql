@@ -502,7 +502,7 @@ create table tocsin.log_gap (
     constraint log_gap_check CHECK ((until_seq >= from_seq)),
     constraint log_gap_from_seq_check CHECK ((from_seq > 0))
 );
-comment on table tocsin.log_gap is 'Gaps in the record log that an operator accepted as lost. The publisher fills them with tombstones and stops at any other gap (docs/decisions/0006, 0007). Written by tocsin.adopt and tocsin.record_gap.';
+comment on table tocsin.log_gap is 'Gaps in the record log that an operator accepted as lost. The publisher fills them with tombstones and stops at any other gap (docs/decisions/0006, 0007). Written by tocsin.adopt, tocsin.adopt_inside and tocsin.record_gap.';
 comment on column tocsin.log_gap.until_seq is 'Last seq of the gap.';
 revoke all on table tocsin.log_gap from public;
 
@@ -819,6 +819,69 @@ end
 $function$;
 comment on function tocsin.adopt(bigint,bigint,text,text) is 'Lets the log continue behind a stream that has more than the log: both agree up to agreed_until, and the stream ends at stream_last. Records the range between as a gap and moves the records of the log in it behind stream_last. Returns how many were moved.';
 revoke all on function tocsin.adopt(bigint,bigint,text,text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.adopt_inside(first_seq bigint, last_seq bigint, reason text, who text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    head bigint;
+    size bigint;
+    shift bigint;
+    log_table text;
+    of_table bigint;
+    moved bigint := 0;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'the record log is changed in read committed transactions, not in %',
+            current_setting('transaction_isolation') using errcode = 'TS003';
+    end if;
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
+        into head, size from tocsin.log_head h;
+    shift := head - adopt_inside.first_seq + 1;
+    perform tocsin.extend_log(((adopt_inside.last_seq - adopt_inside.first_seq) / size)::integer + 2);
+    foreach log_table in array tocsin.log_tables() loop
+        execute format('create temporary table moving on commit drop as select * from tocsin.%I where seq between %s and %s',
+                       log_table, adopt_inside.first_seq, adopt_inside.last_seq);
+        execute format('delete from tocsin.%I where seq between %s and %s',
+                       log_table, adopt_inside.first_seq, adopt_inside.last_seq);
+        execute format('update moving set seq = seq + %s', shift);
+        execute format('insert into tocsin.%I select * from moving', log_table);
+        get diagnostics of_table = row_count;
+        moved := moved + of_table;
+        drop table moving;
+    end loop;
+    if moved <> adopt_inside.last_seq - adopt_inside.first_seq + 1 then
+        raise exception 'nothing to adopt: the log has % records from % to %',
+            moved, adopt_inside.first_seq, adopt_inside.last_seq using errcode = 'TS005';
+    end if;
+    create temporary table moving on commit drop as
+        select * from tocsin.log_commit c
+        where c.last_seq >= adopt_inside.first_seq and c.first_seq <= adopt_inside.last_seq;
+    delete from tocsin.log_commit c
+        where c.last_seq >= adopt_inside.first_seq and c.first_seq <= adopt_inside.last_seq;
+    -- A commit keeps the parts that agree with the stream.
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select adopt_inside.first_seq - 1, m.first_seq, m.recorded_at, m.epoch
+    from moving m where m.first_seq < adopt_inside.first_seq;
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select m.last_seq, adopt_inside.last_seq + 1, m.recorded_at, m.epoch
+    from moving m where m.last_seq > adopt_inside.last_seq;
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select least(m.last_seq, adopt_inside.last_seq) + shift, greatest(m.first_seq, adopt_inside.first_seq) + shift,
+           m.recorded_at, m.epoch
+    from moving m;
+    drop table moving;
+    insert into tocsin.log_gap (from_seq, until_seq, reason, who, at)
+    values (adopt_inside.first_seq, adopt_inside.last_seq, adopt_inside.reason, adopt_inside.who, tocsin.instant());
+    return shift;
+end
+$function$;
+comment on function tocsin.adopt_inside(bigint,bigint,text,text) is 'Moves the records from first_seq to last_seq behind the head of the log and records a gap in their place: the stream gave their sequences to others, and agrees with the log again behind them. Returns by how much their seq rose. Raises TS005 unless the log has all of them.';
+revoke all on function tocsin.adopt_inside(bigint,bigint,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.append(events tocsin.event_input[] DEFAULT '{}'::tocsin.event_input[], steps tocsin.step_input[] DEFAULT '{}'::tocsin.step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated tocsin.calculated_input[] DEFAULT '{}'::tocsin.calculated_input[], observations tocsin.member_observation_input[] DEFAULT NULL::tocsin.member_observation_input[])
  RETURNS bigint
@@ -1588,7 +1651,7 @@ CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR 
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
-insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '16f2573b1c950ffe2a539696dd40f6ebacb2197fdb4e5d2cc451acfe6734c559');
+insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '44eda267ab95c5c20cabf95274ac798ff765ce065248c9d7ca6e2837d17113b3');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '2107a47de57afd9a90cb34afc406eaba2ebc6b6f4f6794aa3f5d33ae39c529be');
@@ -1596,7 +1659,7 @@ insert into public.tocsin_migration (number, name, checksum) values (6, '0006_se
 insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', 'cb95ecfc075484cedcc516c8f65784e0318727b6707c9a7139f9293f957bce27');
 insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '3781139d8f65db31cda964ea70a97dba726ccc78f5f5134bd94440778fc913d2');
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', 'bbcb36ccaa9c6a06e30e6074bdabaf72870c2fb92ed455450f90e0826bd62b07');
-insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', '9baa7dc30616f28794bfb556b09d4dc1fd5c7cf3641ba4ffe6fff6adf883c7e0');
+insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'f980c87221226ee799b657fb2b124e5fe2836fe4c1a2bd6c77d369a6de4904eb');
 

@@ -59,8 +59,8 @@ create table tocsin.log_gap (
 );
 comment on table tocsin.log_gap is
     'Gaps in the record log that an operator accepted as lost. The publisher fills them with '
-    'tombstones and stops at any other gap (docs/decisions/0006, 0007). Written by tocsin.adopt '
-    'and tocsin.record_gap.';
+    'tombstones and stops at any other gap (docs/decisions/0006, 0007). Written by tocsin.adopt, '
+    'tocsin.adopt_inside and tocsin.record_gap.';
 comment on column tocsin.log_gap.until_seq is 'Last seq of the gap.';
 
 create table tocsin.event (

@@ -179,3 +179,68 @@ comment on function tocsin.adopt is
     'agreed_until, and the stream ends at stream_last. Records the range between as a gap and '
     'moves the records of the log in it behind stream_last. Returns how many were moved.';
 revoke all on function tocsin.adopt from public;
+
+-- Versions, cutovers and waits stay: the records behind the loss were published with them in force.
+create function tocsin.adopt_inside(first_seq bigint, last_seq bigint, reason text, who text) returns bigint
+language plpgsql volatile security definer
+set search_path = tocsin, pg_temp
+as $$
+declare
+    head bigint;
+    size bigint;
+    shift bigint;
+    log_table text;
+    of_table bigint;
+    moved bigint := 0;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'the record log is changed in read committed transactions, not in %',
+            current_setting('transaction_isolation') using errcode = 'TS003';
+    end if;
+    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
+        into head, size from tocsin.log_head h;
+    shift := head - adopt_inside.first_seq + 1;
+    perform tocsin.extend_log(((adopt_inside.last_seq - adopt_inside.first_seq) / size)::integer + 2);
+    foreach log_table in array tocsin.log_tables() loop
+        execute format('create temporary table moving on commit drop as select * from tocsin.%I where seq between %s and %s',
+                       log_table, adopt_inside.first_seq, adopt_inside.last_seq);
+        execute format('delete from tocsin.%I where seq between %s and %s',
+                       log_table, adopt_inside.first_seq, adopt_inside.last_seq);
+        execute format('update moving set seq = seq + %s', shift);
+        execute format('insert into tocsin.%I select * from moving', log_table);
+        get diagnostics of_table = row_count;
+        moved := moved + of_table;
+        drop table moving;
+    end loop;
+    if moved <> adopt_inside.last_seq - adopt_inside.first_seq + 1 then
+        raise exception 'nothing to adopt: the log has % records from % to %',
+            moved, adopt_inside.first_seq, adopt_inside.last_seq using errcode = 'TS005';
+    end if;
+    create temporary table moving on commit drop as
+        select * from tocsin.log_commit c
+        where c.last_seq >= adopt_inside.first_seq and c.first_seq <= adopt_inside.last_seq;
+    delete from tocsin.log_commit c
+        where c.last_seq >= adopt_inside.first_seq and c.first_seq <= adopt_inside.last_seq;
+    -- A commit keeps the parts that agree with the stream.
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select adopt_inside.first_seq - 1, m.first_seq, m.recorded_at, m.epoch
+    from moving m where m.first_seq < adopt_inside.first_seq;
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select m.last_seq, adopt_inside.last_seq + 1, m.recorded_at, m.epoch
+    from moving m where m.last_seq > adopt_inside.last_seq;
+    insert into tocsin.log_commit (last_seq, first_seq, recorded_at, epoch)
+    select least(m.last_seq, adopt_inside.last_seq) + shift, greatest(m.first_seq, adopt_inside.first_seq) + shift,
+           m.recorded_at, m.epoch
+    from moving m;
+    drop table moving;
+    insert into tocsin.log_gap (from_seq, until_seq, reason, who, at)
+    values (adopt_inside.first_seq, adopt_inside.last_seq, adopt_inside.reason, adopt_inside.who, tocsin.instant());
+    return shift;
+end
+$$;
+comment on function tocsin.adopt_inside is
+    'Moves the records from first_seq to last_seq behind the head of the log and records a gap in '
+    'their place: the stream gave their sequences to others, and agrees with the log again behind '
+    'them. Returns by how much their seq rose. Raises TS005 unless the log has all of them.';
+revoke all on function tocsin.adopt_inside from public;

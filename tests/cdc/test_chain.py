@@ -30,7 +30,7 @@ async def test_a_late_answer_to_a_chunk_that_was_given_up_is_ignored(
         given_up = await publisher.chain.send(records)
         publisher.chain.forget(given_up)
         again = await publisher.chain.send(records)
-        late = Msg(_client=publisher.bus, subject=f"inbox.{given_up.token}", data=b'{"seq": 999}')
+        late = Msg(_client=publisher.bus, subject=f"inbox.{given_up.token}.last", data=b'{"seq": 999}')
         await publisher.chain._acknowledge(late)
         with pytest.raises(ChainBroken, match="wrong last sequence"):
             await publisher.chain.confirm(again, 20)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cdc.compare import StoredMessage, difference, id_of
+from cdc.compare import StoredMessage, difference, identity_text
 from cdc.messages import RecordMessage
 
 BODY: dict[str, Any] = {
@@ -77,4 +77,4 @@ def test_a_message_without_a_record_and_a_seq_without_either_are_differences() -
 
 @pytest.mark.parametrize("body", [None, b"", b"no json", b"3", b'{"ID": 1}', b"\xff"])
 def test_a_foreign_message_is_described_as_not_a_record(body: bytes | None) -> None:
-    assert id_of(body) == "a message that is not a record"
+    assert identity_text(body) == "a message that is not a record"

@@ -116,7 +116,7 @@ async def test_a_publisher_that_resumes_beside_another_reports_no_difference(
 ) -> None:
     async with live(settings) as first, live(settings) as second:
 
-        async def look_late(*arguments: Any) -> int:
+        async def look_late(*arguments: Any) -> tuple[int, int]:
             # Between two reads of the publisher that resumes, the other one publishes a new commit.
             await append(connection, 1)
             await first.drain()

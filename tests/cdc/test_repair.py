@@ -165,7 +165,7 @@ async def test_a_restored_log_that_has_grown_past_the_stream_is_detected(
     await publish_all(settings)
     await forget_after(connection, 6)
     await append(connection, 10)
-    with pytest.raises(StreamDiffers, match=r"at 10, the log has .*: restore a newer .*`tocsin cdc adopt`"):
+    with pytest.raises(StreamDiffers, match=r" at 10, the log has .*: restore a newer .*`tocsin cdc adopt`"):
         await publish_all(settings)
     assert await last_sequence(settings) == 10
 

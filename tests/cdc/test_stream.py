@@ -11,7 +11,7 @@ from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from nats.js.client import JetStreamContext
 
 from cdc.errors import StreamRefused
-from cdc.stream import ensure_stream, last_sequence, record_stream_config
+from cdc.stream import ensure_stream, record_stream_config
 from tests.cdc.published_records import append, live
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
@@ -28,15 +28,15 @@ async def js(settings: Settings) -> AsyncIterator[JetStreamContext]:
 async def test_a_new_stream_begins_after_the_records_that_the_log_no_longer_has(
     settings: Settings, js: JetStreamContext
 ) -> None:
-    assert await ensure_stream(js, settings, horizon=42) == 41
-    assert await ensure_stream(js, settings, horizon=50) == 41
+    assert await ensure_stream(js, settings, horizon=42) == (42, 41)
+    assert await ensure_stream(js, settings, horizon=50) == (42, 41)
 
 
 async def test_a_new_stream_for_a_whole_log_begins_at_one(settings: Settings, js: JetStreamContext) -> None:
-    assert await ensure_stream(js, settings, horizon=1) == 0
+    assert await ensure_stream(js, settings, horizon=1) == (0, 0)
     info = await js.stream_info(settings.stream)
     assert (info.config.deny_delete, info.config.deny_purge) == (True, True)
-    assert (info.config.allow_direct or False, last_sequence(info)) == (False, 0)
+    assert (info.config.allow_direct or False, info.state.last_seq) == (False, 0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_another_configuration_is_refused_by_name(
 
 async def test_an_operator_may_choose_age_and_replicas(settings: Settings, js: JetStreamContext) -> None:
     await js.add_stream(replace(record_stream_config(settings), max_age=7200.0, description="ours"))
-    assert await ensure_stream(js, settings, horizon=1) == 0
+    assert await ensure_stream(js, settings, horizon=1) == (0, 0)
 
 
 async def test_a_stream_with_overlapping_subjects_is_named_in_the_error(
@@ -103,4 +103,4 @@ async def test_a_publisher_does_not_write_to_a_stream_with_another_configuration
     with pytest.raises(StreamRefused, match="max_msgs=2, tocsin needs -1"):
         async with live(settings):
             pass
-    assert last_sequence(await js.stream_info(settings.stream)) == 0
+    assert (await js.stream_info(settings.stream)).state.last_seq == 0

@@ -40,13 +40,23 @@ def adopt(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> None
         print_json({"from": loss.first, "until": loss.last, "in_stream": loss.in_stream, "moved": moved})
         return
     typer.echo(f"recorded the gap {loss.first} to {loss.last}, as an event and in the audit")
-    if loss.to_move is not None:
+    if loss.is_inside:
+        typer.echo(f"{moved} records were moved to the end of the log")
+    elif loss.to_move is not None:
         typer.echo(f"the log continues at {loss.last + 1}; {moved} records were moved there")
 
 
 def _loss_text(loss: Loss) -> str:
     lines = [f"the log has no record at {loss.first} to {loss.last} ({loss.count} records)"]
-    if loss.to_move is not None:
+    if loss.to_move:
+        lines = [f"the stream has other records than the log at {loss.first} to {loss.last}"]
+    if loss.is_inside:
+        lines.append("log and stream agree behind them; what the stream has there stays")
+        lines.append(
+            f"{loss.to_move} records of the log were never published; they move to its end, and these "
+            "sequences become a recorded gap"
+        )
+    elif loss.to_move is not None:
         lines.append("the stream has messages there: consumers may have read them, and they stay")
         lines.append(f"the log will continue at {loss.last + 1}; these sequences become a recorded gap")
         if loss.to_move:
