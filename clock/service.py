@@ -27,12 +27,14 @@ from clock.lease import Lease, hold_lease
 from clock.metrics import EPOCH, FIRES, JUMPS, OFFSET
 from clock.registry import KINDS
 from clock.retention.loop import prune_hourly
-from clock.term import Hook, Term, begin_term
+from clock.term import Breakers, Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
 from timers.tz_update import apply_tz_data
+from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection, open_service_session, statement
 from tocsin.core.errors import Deposed
+from tocsin.core.record_log import extend_log
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT
@@ -51,6 +53,7 @@ class Clock:
         self._settings = settings
         self._kinds = kinds
         self._hook = hook
+        self._breakers = Breakers(Breaker)
         self._tick = timedelta(milliseconds=settings.tick_ms)
         self.on_leading: Callable[[int], None] | None = None
 
@@ -79,6 +82,7 @@ class Clock:
                 batch=self._settings.fire_batch,
                 max_failures=self._settings.max_failures,
                 hook=self._hook,
+                breakers=self._breakers,
             )
             await apply_tz_data(connection)
             _log.info("clock leads", epoch=term.epoch, holder=lease.holder)
@@ -100,7 +104,7 @@ class Clock:
         OFFSET.follow(lambda: (time.now() - wall_now()).total_seconds() if time.known else math.nan)
         plans = KeptPlans(connection, steady_s())
         while lease.held:
-            beat(lease.role)
+            beat(lease.role, waiting_for=term.problem)
             await plans.refresh(steady_s())
             if housekeeping.done():
                 # Without the backstop a late commit would wait for the next takeover, so a new term
@@ -145,7 +149,7 @@ class Clock:
 
     async def _extend_log(self, backstop: Connection) -> None:
         try:
-            await backstop.execute(statement("clock/extend_log"))
+            await extend_log(backstop)
         except LOCK_TIMEOUT as error:
             # A reader or a backup locks the log. The partitions have space for hundreds of
             # thousands of records.

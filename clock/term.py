@@ -2,8 +2,9 @@
 
 Guarantees: a batch is one transaction of one kind, in the phases timers, entities, append. It
 commits only while our epoch is the newest (I2). Kinds take turns, one batch each, so that none
-starves another. A row that fails alone is failed alone, and the scan continues. A batch takes two
-round trips: BEGIN with the lock, and everything else with COMMIT.
+starves another. A row that fails alone is failed alone, and the scan continues. It is not parked
+while other rows of its kind fail in the same way (`tocsin.core.breaker`). A batch takes two round
+trips: BEGIN with the lock, and everything else with COMMIT.
 
 Each kind has its own scan (`scan`) with its mark, its batch size and its rescans. `poll` finds the
 next wake-up of all kinds in one statement. `backstop_scan` finds anything before the marks, on a
@@ -15,6 +16,7 @@ clock leads.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,15 +30,19 @@ from clock.metrics import FIRES, count_batch
 from clock.registry import KINDS
 from clock.scan import Scan
 from clock.time_source import steady_s
+from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection, fetch_one, fetch_value, statement
 from tocsin.core.errors import Deposed
-from tocsin.core.sql_errors import DEPOSED, LOST_RACE, Fault, fault_of, lacks_partition
+from tocsin.core.record_log import extend_log
+from tocsin.core.sql_errors import DEPOSED, LOST_RACE, Fault, fault_of, is_row_fault, summary
 
 _log = structlog.get_logger()
 
 Hook = Callable[[str], Awaitable[None]]
 """Called inside the transaction of a batch at the points `locked` and `appended`, so that tests can
 stop or kill a clock there."""
+Breakers = defaultdict[str, Breaker]
+"""By timer kind."""
 
 
 @dataclass(slots=True)
@@ -75,8 +81,12 @@ class Term:
         batch: int = 1000,
         max_failures: int = 5,
         hook: Hook | None = None,
+        breakers: Breakers | None = None,
     ) -> None:
+        """`breakers` are kept from the terms before."""
         self.epoch = epoch
+        self._problems: dict[str, str] = {}
+        self._breakers = Breakers(Breaker) if breakers is None else breakers
         self.scans = {kind.kind: Scan(batch) for kind in kinds}
         self._kinds = tuple(kinds)
         self._connection = connection
@@ -85,6 +95,11 @@ class Term:
         # The first row of the current batch: the one that failed, if the batch is one row.
         self._first: _TimerKey | None = None
         self._began_s = steady_s()
+
+    @property
+    def problem(self) -> str:
+        """Why timers of a kind fail that are not parked for it; empty if none do."""
+        return next(iter(self._problems.values()), "")
 
     def rescan_recent(self, now: datetime) -> None:
         for scan in self.scans.values():
@@ -173,6 +188,9 @@ class Term:
         if taken:
             ended_s = steady_s()
             count_batch(kind.kind, plan, now + timedelta(seconds=ended_s - self._began_s), ended_s - began_s)
+        if plan.processed:
+            self._breakers[kind.kind].succeeded()
+            self._problems.pop(kind.kind, None)
         scan.advance(rows, len(taken), plan, now)
         done.timers += plan.processed
         done.fires += plan.fires
@@ -184,10 +202,10 @@ class Term:
         if isinstance(error, LOST_RACE):
             _log.warning("batch lost to another transaction", kind=kind.kind, error=error)
             scan.retry()
-        elif lacks_partition(error):
-            await self._connection.execute(statement("clock/extend_log"))
+        elif fault_of(error) is Fault.NO_PARTITION:
+            await extend_log(self._connection)
             scan.retry()
-        elif fault_of(error) in (Fault.ROW, Fault.UNREADABLE):
+        elif is_row_fault(error):
             await self._isolate(kind, scan, error, now)
         else:
             raise error
@@ -199,7 +217,11 @@ class Term:
         first = self._first or await self._first_due(kind, scan, now)
         if first is None:
             raise error
-        await self._fail_alone(kind, first, f"{type(error).__name__}: {error}", now)
+        breaker = self._breakers[kind.kind]
+        may_park = breaker.failed(error, f"{first.ref}/{first.key}", steady_s())
+        if not may_park:
+            self._problems[kind.kind] = f"timers of kind {kind.kind} fail in the same way ({summary(error)})"
+        await self._fail_alone(kind, first, f"{type(error).__name__}: {error}", now, may_park)
         scan.retry()
 
     async def _first_due(self, kind: AnyTimerKind, scan: Scan, now: datetime) -> _TimerKey | None:
@@ -207,24 +229,28 @@ class Term:
         row = await fetch_one(self._connection, "clock/first_due", {**scan.bounds(now), "kind": kind.kind})
         return None if row is None else _TimerKey(*row)
 
-    async def _fail_alone(self, kind: AnyTimerKind, timer: _TimerKey, error: str, now: datetime) -> None:
+    async def _fail_alone(
+        self, kind: AnyTimerKind, timer: _TimerKey, error: str, now: datetime, may_park: bool = True
+    ) -> None:
         _log.error("timer failed", kind=kind.kind, timer=timer.ref, key=timer.key, error=error)
         try:
             async with self._connection.transaction():
-                await self._fail(kind, timer, error, now)
+                await self._fail(kind, timer, error, now, may_park)
                 await self._connection.execute(statement("clock/prove_epoch"), {"epoch": self.epoch})
             FIRES.add(1, kind.kind, "failed")
         except psycopg.Error as write_error:
             raise_if_deposed(write_error)
             raise
 
-    async def _fail(self, kind: AnyTimerKind, timer: _TimerKey, error: str, now: datetime) -> None:
+    async def _fail(
+        self, kind: AnyTimerKind, timer: _TimerKey, error: str, now: datetime, may_park: bool = True
+    ) -> None:
         parameters: dict[str, Any] = {
             **timer._asdict(),
             "kind": kind.kind,
             "error": error.replace("\0", ""),
             "now": now,
-            "max_failures": self._max_failures,
+            "max_failures": self._max_failures if may_park else None,
         }
         await self._connection.execute(statement("clock/fail_timer"), parameters)
 
@@ -251,6 +277,7 @@ async def begin_term(
     batch: int = 1000,
     max_failures: int = 5,
     hook: Hook | None = None,
+    breakers: Breakers | None = None,
 ) -> Term:
     """Raise the epoch and begin a term; `Deposed` if another candidate was faster."""
     await connection.execute(statement("clock/set_session"))
@@ -258,4 +285,12 @@ async def begin_term(
     new_epoch = await fetch_value(connection, "clock/take_over", {"epoch": epoch, "holder": holder})
     if new_epoch is None:
         raise Deposed(f"epoch {epoch} was superseded while {holder} took over")
-    return Term(connection, int(new_epoch), kinds=kinds, batch=batch, max_failures=max_failures, hook=hook)
+    return Term(
+        connection,
+        int(new_epoch),
+        kinds=kinds,
+        batch=batch,
+        max_failures=max_failures,
+        hook=hook,
+        breakers=breakers,
+    )

@@ -13,6 +13,12 @@ MESSAGES = WORKER.counter("tocsin_lane_messages_total", "messages that were read
 LANE_BATCH = WORKER.histogram(
     "tocsin_lane_batch_seconds", "duration of a batch, from planning to its commit", "lane"
 )
+PARTITION_WAITS = WORKER.gauge(
+    "tocsin_partition_waits",
+    "1 while this worker waits out an error of Postgres that no message is to blame for",
+    "lane",
+    "partition",
+)
 DATAPOINTS = WORKER.counter(
     "tocsin_datapoints_total", "datapoints: stored, rejected (a dead letter has the reason)", "outcome"
 )

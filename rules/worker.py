@@ -3,14 +3,22 @@
 Any number of workers run at once: they share the partitions of the lanes, and are competing
 consumers of everything else.
 
-On failure of one part, all parts are stopped and the service starts them again. The reason is
-recorded for `tocsin doctor`.
+On failure of one part, that part alone starts again, and the others continue. The reason is
+recorded for `tocsin doctor`, and `/healthz` reports it until the part runs again. A database that
+another version of Tocsin has migrated stops all parts until this version is replaced, because
+statements of this version may do the wrong thing there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 
+import psycopg
+
+from migrations.runner import refuse_unmigrated
 from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import Performer
 from rules.actions.queue import QueueBackstop
@@ -26,9 +34,15 @@ from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
-from tocsin.core.errors import TocsinError
-from tocsin.core.service import end_tasks
+from tocsin.core.db import open_service_session
+from tocsin.core.errors import TocsinError, Unreachable
+from tocsin.core.record_log import extend_log
+from tocsin.core.service import Service, beat, running
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import LOCK_TIMEOUT
+
+_CHECK_S = 5.0
+_WATCH_S = 0.25
 
 
 class Worker:
@@ -48,18 +62,47 @@ class Worker:
             self._batch_sizes,
         )
         parts = [
-            asyncio.create_task(lanes.run(), name="lanes"),
-            asyncio.create_task(Performer(self._settings).run(), name="perform"),
-            asyncio.create_task(ReportConsumer(self._settings).run(), name="reports"),
-            asyncio.create_task(EventIngester(self._settings).run(), name="ingest"),
-            asyncio.create_task(HealthDecider(self._settings).run(), name="health"),
+            Service("lanes", lanes.run),
+            Service("perform", Performer(self._settings).run),
+            Service("reports", ReportConsumer(self._settings).run),
+            Service("ingest", EventIngester(self._settings).run),
+            Service("health", HealthDecider(self._settings).run),
         ]
         try:
-            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            for part in done:
-                part.result()
+            await self._check_schema()
+            async with running(*parts):
+                await self._watch(parts)
         except TocsinError as error:
             await record_worker_problem(self._settings, error)
             raise
-        finally:
-            await end_tasks(parts)
+
+    async def _watch(self, parts: Sequence[Service]) -> None:
+        """Report problems of parts, check the schema and extend the log."""
+        checked_s = time.monotonic()
+        while True:
+            problem = _problem_of(parts)
+            beat("worker", waiting_for=str(problem or ""))
+            if time.monotonic() - checked_s > _CHECK_S:
+                checked_s = time.monotonic()
+                with suppress(Unreachable, psycopg.Error):  # each part waits for Postgres by itself
+                    await self._check_schema()
+                if problem is not None:
+                    await record_worker_problem(self._settings, problem)
+            await asyncio.sleep(_WATCH_S)
+
+    async def _check_schema(self) -> None:
+        async with open_service_session(self._settings, "worker") as connection:
+            await refuse_unmigrated(connection)
+            # The clock does this as well, and may be away.
+            with suppress(LOCK_TIMEOUT):
+                await extend_log(connection)
+
+
+def _problem_of(parts: Sequence[Service]) -> TocsinError | None:
+    for part in parts:
+        if (problem := part.problem) is not None:
+            failure = part.last_failure
+            if isinstance(failure, TocsinError) and str(failure) == problem:
+                return failure
+            return TocsinError(f"{part.name}: {problem}")
+    return None

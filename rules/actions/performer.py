@@ -8,13 +8,16 @@ steps run at once, and a slow step does not delay the others.
 
 On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
 delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the
-process died. Any other error is an outcome: the step is retried as its document says, and ends as
-`failed` or `timed_out`.
+process died. A missing right, column or partition is not an outcome either, nor an error that steps
+of different rules have in common (`tocsin.core.breaker`): the step is delivered again after a
+growing delay, and the others continue. Any other error is an outcome: the step is retried as its
+document says, and ends as `failed` or `timed_out`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from contextlib import suppress
 
@@ -41,10 +44,11 @@ from schemas.values.duration import format_duration
 from schemas.wire.step import ActionStep
 from tocsin.core.bus import open_bus
 from tocsin.core.db import pool
-from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.errors import InvalidInput, TocsinError, Unreachable
 from tocsin.core.pull import Puller
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import is_row_fault, summary
 
 _log = structlog.get_logger()
 # Failures of Tocsin's own servers: not an outcome of the step.
@@ -56,13 +60,21 @@ _FLUSH_TIMEOUT_S = 1
 # Delay before a step with an unknown outcome is delivered again. This is not a retry of the step: a
 # server was away.
 _REDELIVERY_DELAY_S = 1
+_LONGEST_DELAY_S = 60
+# How long a step that waits is reported. Longer than a worker takes to meet it again at first.
+_REPORTED_S = 10.0
 # Longest time without a heartbeat while `worker_concurrency` steps run.
 _FULL_WAIT_S = 1
+
+
+class StepWaits(TocsinError):
+    """The outcome cannot be stored now, and the step is not to blame."""
 
 
 class Performer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._waiting_for, self._waited_s = "", -math.inf
         self._egress = Egress.from_settings(settings)
         self._messages: dict[asyncio.Task[None], Msg] = {}
         """The messages of the steps that run."""
@@ -83,7 +95,8 @@ class Performer:
         extending = asyncio.create_task(self._extend_ack_waits(), name="extend ack waits")
         try:
             while True:
-                beat("perform")
+                is_recent = time.monotonic() - self._waited_s < _REPORTED_S
+                beat("perform", waiting_for=self._waiting_for if is_recent else "")
                 self._raise_failure(extending)
                 # Every message that is taken is begun at once: none waits here while its ack wait
                 # runs out.
@@ -93,9 +106,23 @@ class Performer:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_WAIT_S)
                     continue
                 for message in await puller.next_batch(at_most=free):
-                    self._messages[asyncio.create_task(_handle(context, message), name="step")] = message
+                    self._messages[asyncio.create_task(self._handle(context, message), name="step")] = message
         finally:
             await self._return_messages(context.nats, puller, extending)
+
+    async def _handle(self, context: StepContext, message: Msg) -> None:
+        try:
+            await perform_step(context, message.data)
+        except (psycopg.Error, StepWaits) as error:
+            if isinstance(error, _SERVER_ERRORS):
+                raise
+            delay_s = min(_REDELIVERY_DELAY_S * 2 ** (message.metadata.num_delivered - 1), _LONGEST_DELAY_S)
+            _log.warning("step waits", subject=message.subject, error=summary(error), delay_s=delay_s)
+            self._waiting_for = f"a step waits ({summary(error)})"
+            self._waited_s = time.monotonic()
+            await message.nak(delay=delay_s)
+        else:
+            await message.ack()
 
     def _raise_failure(self, extending: asyncio.Task[None]) -> None:
         for task in [task for task in self._messages if task.done()]:
@@ -128,11 +155,6 @@ class Performer:
             await bus.flush(timeout=_FLUSH_TIMEOUT_S)
 
 
-async def _handle(context: StepContext, message: Msg) -> None:
-    await perform_step(context, message.data)
-    await message.ack()
-
-
 async def perform_step(context: StepContext, body: bytes) -> bool:
     """Perform the step of a message if it is still due. True if this call committed its outcome."""
     try:
@@ -158,7 +180,30 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
     began_s = time.monotonic()
     outcome = await _outcome(DueStep(run, node, facts), context)
     STEP.observe(time.monotonic() - began_s, node.kind)
-    return await _commit(context, run, due, outcome)
+    try:
+        is_committed = await _commit(context, run, due, outcome)
+    except psycopg.Error as error:
+        if not is_row_fault(error):
+            raise
+        failed = _failed(context, run, node.kind, error)
+        return await _commit(context, run, due, failed)
+    context.breakers[node.kind].succeeded()
+    return is_committed
+
+
+def _failed(context: StepContext, run: ActionRun, kind: str, error: psycopg.Error) -> Failed:
+    """The outcome of a step whose own outcome Postgres rejects.
+
+    `StepWaits` if steps of different rules fail in this way.
+    """
+    reason = summary(error).replace("\0", "")
+    if not context.breakers[kind].failed(error, run.rule, time.monotonic()):
+        raise StepWaits(
+            f"{kind} steps of different rules fail in the same way ({reason})",
+            remedy="remove the common cause; nothing is lost",
+        ) from error
+    _log.error("outcome rejected", action=run.name, id=run.id, error=error)
+    return Failed(f"its outcome cannot be stored ({reason})"[:MAX_TEXT_LENGTH], permanent=True)
 
 
 async def _commit(context: StepContext, run: ActionRun, due: ActionStep, outcome: Outcome) -> bool:
@@ -193,6 +238,8 @@ async def _outcome(step: DueStep, context: StepContext) -> Outcome:
     except _SERVER_ERRORS:
         raise
     except Exception as error:
+        if isinstance(error, psycopg.Error) and not is_row_fault(error):
+            raise
         # An unexpected error is an outcome as well: otherwise the step would be delivered again
         # forever.
         _log.exception("step failed unexpectedly", action=step.run.name, step=step.node.number)

@@ -8,6 +8,7 @@ reason.
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from uuid import UUID
 
@@ -25,15 +26,17 @@ from schemas.error_text import error_text
 from schemas.values.json_shape import check_json_shape
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.report import Report
+from tocsin.core.breaker import Breaker
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_one, open_service_session
-from tocsin.core.errors import InvalidInput
+from tocsin.core.errors import InvalidInput, TocsinError
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
-from tocsin.core.sql_errors import INVALID
+from tocsin.core.sql_errors import INVALID, is_row_fault, summary
 from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
+_REDELIVERY_DELAY_S = 1
 
 
 def report_stream_config(settings: Settings) -> StreamConfig:
@@ -49,6 +52,7 @@ def report_stream_config(settings: Settings) -> StreamConfig:
 class ReportConsumer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._breaker = Breaker()
 
     async def run(self) -> None:
         settings = self._settings
@@ -73,13 +77,27 @@ class ReportConsumer:
         try:
             counts = await take_report(connection, message.subject, message.data)
         except InvalidInput as error:
+            await self._raise_common_cause(message, error.__cause__)
             _log.error("report rejected", subject=message.subject, error=error)
             sequence = message.metadata.sequence.stream
             letter = dead_letter(str(error), message.subject, message.metadata.timestamp, message.data)
             await send_dead_letter(js, self._settings, "report", letter, f"report/{sequence}")
             return
-        if not counts:
+        if counts:
+            self._breaker.succeeded()
+        else:
             _log.info("report about a completed step ignored", subject=message.subject)
+
+    async def _raise_common_cause(self, message: Msg, cause: BaseException | None) -> None:
+        """Return the report to the stream if those about different steps fail in the same way."""
+        if not isinstance(cause, psycopg.Error) or cause.sqlstate == INVALID:
+            return
+        if not self._breaker.failed(cause, message.subject, time.monotonic()):
+            await message.nak(delay=_REDELIVERY_DELAY_S)
+            raise TocsinError(
+                f"reports wait, because those about different steps fail in the same way ({summary(cause)})",
+                remedy="remove the common cause; nothing is lost",
+            ) from cause
 
 
 async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
@@ -100,7 +118,7 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
     try:
         row = await fetch_one(connection, "rules.actions/report", {**values, "result": Jsonb(report.result)})
     except psycopg.Error as error:
-        if error.sqlstate == INVALID or isinstance(error, psycopg.DataError):
-            raise InvalidInput(str(error.diag.message_primary)) from None
+        if is_row_fault(error):
+            raise InvalidInput(str(error.diag.message_primary or error)) from error
         raise
     return bool(row and row[0])

@@ -88,6 +88,9 @@ class DataLane:
     def subject(self, partition: int) -> str:
         return partition_subject(self._settings, partition)
 
+    def source_of(self, message: LaneMessage) -> str:
+        return message.subject.split(".", 5)[4]
+
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         wanted = self._settings.data_partitions
         await connection.execute(statement("rules.lanes/begin_data_lane"), {"partitions": wanted})

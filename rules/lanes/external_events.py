@@ -5,12 +5,16 @@ row of the key decides, in the transaction that appends. A batch is acknowledged
 if a worker dies in between, the event is still appended once. A rejected event becomes a dead
 letter with the reason, and never blocks a batch.
 
+On failure that no event is to blame for, or that the events of different owners have in common
+(`tocsin.core.breaker`), the batch is returned to the stream, and the service waits.
+
 Why competing consumers and no lane: nothing depends on the order in which external events are
 appended. The record log gives them one.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +24,7 @@ import psycopg
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
 from nats.js.api import RetentionPolicy, StreamConfig
 
 from rules.lanes.consumers import open_consumer
@@ -30,17 +35,21 @@ from rules.lanes.message_fault import is_message_fault
 from rules.metrics import EVENTS
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
+from tocsin.core.breaker import Breaker
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_all, open_service_session, retrying
-from tocsin.core.errors import InvalidInput
-from tocsin.core.record_log import append_events
+from tocsin.core.errors import InvalidInput, TocsinError
+from tocsin.core.record_log import append_events, extend_log
 from tocsin.core.records import NewEvent
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
+from tocsin.core.sql_errors import Fault, fault_of, summary
 from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
 _CONSUMER = "events"
+_REDELIVERY_DELAY_S = 1
+_ReadEvent = tuple[Msg, IngestEvent]
 
 
 def ingest_stream_config(settings: Settings) -> StreamConfig:
@@ -57,6 +66,7 @@ def ingest_stream_config(settings: Settings) -> StreamConfig:
 class EventIngester:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._breaker = Breaker()
 
     async def run(self) -> None:
         async with (
@@ -78,42 +88,73 @@ class EventIngester:
             beat("ingest")
             messages = await puller.next_batch()
             if messages:
-                await self.ingest(connection, bus, messages)
+                await self._take(connection, bus, messages)
+
+    async def _take(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
+        try:
+            await self.ingest(connection, bus, messages)
+        except Exception as error:
+            if isinstance(error, psycopg.Error) and fault_of(error) is Fault.NO_PARTITION:
+                await extend_log(connection)
+            with suppress(NatsError, OSError):  # otherwise the server delivers them again
                 for message in messages:
-                    await message.ack()
+                    await message.nak(delay=_REDELIVERY_DELAY_S)
+            raise
+        for message in messages:
+            await message.ack()
 
     async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
         """Append the new events in their order; reject messages that are no events."""
-        events: list[tuple[Msg, IngestEvent]] = []
+        events: list[_ReadEvent] = []
         for message in messages:
             try:
                 events.append((message, read_ingest_event(message.data)))
             except InvalidInput as error:
                 await self._reject(bus, message, str(error))
-        await self._append(connection, bus, events)
+        failures: list[tuple[_ReadEvent, psycopg.Error]] = []
+        appended = await self._append(connection, events, failures)
+        if appended:
+            self._breaker.succeeded()
+        EVENTS.add(appended, "appended")
+        EVENTS.add(len(events) - len(failures) - appended, "known")
+        self._raise_common_cause(failures)
+        for (message, _), failure in failures:
+            await self._reject(bus, message, f"it cannot be stored: {failure}")
 
     async def _append(
-        self, connection: Connection, bus: Client, events: Sequence[tuple[Msg, IngestEvent]]
-    ) -> None:
+        self,
+        connection: Connection,
+        events: Sequence[_ReadEvent],
+        failures: list[tuple[_ReadEvent, psycopg.Error]],
+    ) -> int:
+        """Append all events but those that fail alone; returns the number of new ones."""
         if not events:
-            return
+            return 0
         new = [_new_event(message, event) for message, event in events]
         keys = [event.id for _, event in events]
         lineages = {event.event_id: _lineage(message) for message, event in events}
         try:
-            appended = await retrying(lambda: append_external(connection, keys, new, lineages))
+            return await retrying(lambda: append_external(connection, keys, new, lineages))
         except psycopg.Error as error:
             if not is_message_fault(error):
                 raise
             if len(events) == 1:
-                await self._reject(bus, events[0][0], f"it cannot be stored: {error}")
-                return
+                failures.append((events[0], error))
+                return 0
             half = len(events) // 2
-            await self._append(connection, bus, events[:half])
-            await self._append(connection, bus, events[half:])
-            return
-        EVENTS.add(appended, "appended")
-        EVENTS.add(len(events) - appended, "known")
+            first = await self._append(connection, events[:half], failures)
+            return first + await self._append(connection, events[half:], failures)
+
+    def _raise_common_cause(self, failures: Sequence[tuple[_ReadEvent, psycopg.Error]]) -> None:
+        now_s = time.monotonic()
+        for (_, event), failure in failures:
+            if self._breaker.failed(failure, event.owner, now_s):
+                continue
+            raise TocsinError(
+                "external events wait, because those of different owners fail in the same way "
+                f"({summary(failure)})",
+                remedy="remove the common cause; nothing is lost",
+            ) from failure
 
     async def _reject(self, bus: Client, message: Msg, reason: str) -> None:
         _log.warning("event rejected", reason=reason)

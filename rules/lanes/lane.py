@@ -71,6 +71,12 @@ class Lane(Protocol):
     def subject(self, partition: int) -> str:
         """The subject filter of a partition."""
 
+    def source_of(self, message: LaneMessage) -> str:
+        """The source of a message, such as its owner.
+
+        Messages of different sources fail in the same way only for a common cause.
+        """
+
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         """Create or check what the lane needs: its stream, and its rows in `lane_partition`."""
 

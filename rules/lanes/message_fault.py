@@ -1,8 +1,8 @@
 """Tells errors that a message causes from errors of the environment.
 
 Guarantee: an error of a message stays with that message when its batch is halved, and only such
-errors halve a batch. Unreachable servers, locks, full disks and conflicts are not about messages:
-the batch is tried again.
+errors halve a batch. Unreachable servers, locks, full disks, conflicts, missing rights, columns and
+partitions are not about messages: the batch is tried again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import psycopg
 from nats.errors import Error as NatsError
 
 from tocsin.core.errors import TocsinError
-from tocsin.core.sql_errors import Fault, fault_of
+from tocsin.core.sql_errors import is_row_fault
 
 
 def is_message_fault(error: Exception) -> bool:
     if isinstance(error, psycopg.Error):
-        return fault_of(error) in (Fault.ROW, Fault.SETUP)
+        return is_row_fault(error)
     return not isinstance(error, TocsinError | NatsError | OSError | TimeoutError)

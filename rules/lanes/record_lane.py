@@ -57,6 +57,10 @@ class RecordLane:
     def subject(self, partition: int) -> str:
         return ""
 
+    def source_of(self, message: LaneMessage) -> str:
+        """The subject: the type, the name and the owner of an event."""
+        return message.subject
+
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         await connection.execute(statement("rules.lanes/begin_record_lane"))
         await wait_until_stream_exists(js, self.stream)

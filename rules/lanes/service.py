@@ -3,8 +3,9 @@
 Guarantee: it drains the partitions that it holds and no others. It releases a surplus partition
 after the running batch. When it ends it releases all of them and wakes the other workers.
 
-On failure of one partition (an unreachable server) it releases all of them, and the service starts
-again. A worker without the failure continues in the meantime.
+On failure: a partition waits out errors of Postgres alone, and the others continue. If a server is
+unreachable, the worker releases all partitions, and the service starts again. A worker without the
+failure continues in the meantime.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Lanes:
         try:
             while True:
                 await self._rebalance(leases, bus)
-                beat("lanes")
+                problems = [drain.problem for drain in self._drains.values() if drain.problem is not None]
+                beat("lanes", waiting_for=str(problems[0]) if problems else "")
                 await leases.wait()
         finally:
             try:

@@ -164,6 +164,41 @@ async def test_an_error_of_the_schema_is_raised_and_a_violated_check_fails_the_r
         assert (await one_row(connection, "select * from tocsin.timer"))["attempts"] == 1
 
 
+async def test_a_cause_that_all_rows_share_parks_none_of_them(connection: Connection) -> None:
+    for name in NAMES:
+        await put(connection, name=name)
+    await connection.execute("alter table tocsin.event_0 add constraint late check (false) not valid")
+    term = await begin_term(connection, "test", max_failures=3)
+    for seconds in range(10, 130, 5):
+        await drain(term, at(seconds))
+    rows = await all_rows(connection, "select parked_at, attempts, fire_at from tocsin.timer")
+    assert [row["parked_at"] for row in rows] == [None] * 8
+    assert max(row["attempts"] for row in rows) == 1
+    assert max(row["fire_at"] for row in rows) <= at(130)
+    assert 'violates check constraint "late"' in term.problem
+    await connection.execute("alter table tocsin.event_0 drop constraint late")
+    await drain(term, at(130))
+    assert {name for name, _ in await fired(connection)} == set(NAMES)
+    assert term.problem == ""
+
+
+async def test_a_bad_row_is_parked_after_a_cause_that_all_rows_shared(connection: Connection) -> None:
+    await eight_beats(connection, SPOILS["overflow"])
+    await connection.execute("alter table tocsin.event_0 add constraint late check (false) not valid")
+    term = await begin_term(connection, "test", max_failures=2)
+    for seconds in range(10, 40, 5):
+        await drain(term, at(seconds))
+    await connection.execute("alter table tocsin.event_0 drop constraint late")
+    for seconds in range(40, 400, 5):
+        await drain(term, at(seconds))
+    parked = await all_rows(
+        connection,
+        "select s.name from tocsin.timer t join tocsin.schedule s on s.id::text = t.ref"
+        " where t.parked_at is not null",
+    )
+    assert [row["name"] for row in parked] == [BAD]
+
+
 async def test_a_log_without_a_partition_is_extended_and_no_row_fails(connection: Connection) -> None:
     await put(connection)
     await connection.execute("drop table tocsin.event_0, tocsin.action_step_0")

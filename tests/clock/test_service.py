@@ -197,7 +197,7 @@ async def test_a_log_that_is_locked_against_extending_does_not_stop_the_clock(se
             raise psycopg.errors.LockNotAvailable("another transaction holds the log")
 
     await Clock(settings)._extend_log(LockedLog())  # type: ignore[arg-type]
-    assert executed == [statement("clock/extend_log")]
+    assert executed == [statement("tocsin.core/extend_log")]
 
 
 async def test_an_unmigrated_database_is_refused_until_it_is_migrated(

@@ -8,7 +8,7 @@ import pytest
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
-from tocsin.core.sql_errors import Fault, fault_of, lacks_partition, readable
+from tocsin.core.sql_errors import Fault, fault_of, is_row_fault, readable
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,11 @@ async def test_a_row_without_a_partition_differs_from_other_check_violations(con
         await connection.execute("insert into parted values (10)")
     with pytest.raises(psycopg.errors.CheckViolation) as negative:
         await connection.execute("insert into parted values (0)")
-    assert (lacks_partition(beyond.value), lacks_partition(negative.value)) == (True, False)
+    assert (fault_of(beyond.value), fault_of(negative.value)) == (Fault.NO_PARTITION, Fault.ROW)
+    assert (is_row_fault(beyond.value), is_row_fault(negative.value)) == (False, True)
+    with pytest.raises(psycopg.errors.CheckViolation) as raised:
+        await connection.execute("do $$ begin raise check_violation; end $$")
+    assert fault_of(raised.value) is Fault.ROW
 
 
 async def test_arguments_that_a_function_rejects_are_invalid_input(connection: Connection) -> None:

@@ -16,12 +16,11 @@ from rules.worker import Worker
 from tests.cdc.published_records import head, live, published, smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publish_action, put, rows, rule
-from tests.rules.lanes.lane_setup import shares, wait_for_shares
+from tests.rules.lanes.lane_setup import send, shares, wait_for_rows, wait_for_shares
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.wait import eventually
 from tocsin.core.db import Connection
-from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
@@ -111,6 +110,27 @@ async def test_a_stream_that_is_created_again_under_a_worker_starts_nothing_twic
     assert len(await actions(connection)) == 3
 
 
+async def test_a_worker_stops_while_another_version_has_migrated_the_database(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rules.worker._CHECK_S", 0.1)
+    worker = Service("worker", Worker(settings).run)
+    async with running(Service("cdc", Publisher(settings).run), worker):
+        await wait_for_shares(connection, 8)
+        await connection.execute(
+            "insert into public.tocsin_migration (number, name, checksum) values (9999, '9999_new', 'x')"
+        )
+
+        async def has_stopped() -> bool:
+            problem = worker.problem or ""
+            return "which this version of tocsin does not know" in problem and not await shares(connection)
+
+        await eventually(has_stopped, "the worker has stopped and released its partitions")
+        await send(settings, [1], ["plant"])
+        await connection.execute("delete from public.tocsin_migration where number = 9999")
+        await wait_for_rows(connection, "tocsin.datapoint", 1)
+
+
 async def test_two_workers_share_the_work(settings: Settings, connection: Connection) -> None:
     await put(connection, rules(settings))
     async with (
@@ -175,5 +195,10 @@ async def test_a_worker_without_a_stream_reports_how_to_create_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.streams._PATIENCE_S", 0.0)
-    with pytest.raises(Unreachable, match=r"does not exist yet: `tocsin run cdc` makes it"):
-        await Worker(settings).run()
+    worker = Service("worker", Worker(settings).run)
+
+    async def is_reported() -> bool:
+        return "does not exist yet: `tocsin run cdc` makes it" in (worker.problem or "")
+
+    async with running(worker):
+        await eventually(is_reported, "the worker reports how to create the stream")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from tocsin.core.columns import column
-from tocsin.core.db import Connection, fetch_value
+from tocsin.core.db import Connection, fetch_value, statement
 from tocsin.core.records import NewEvent, NewRecords
 
 _EVENT = (
@@ -48,6 +48,11 @@ async def append_records(connection: Connection, records: NewRecords) -> int | N
         "observations": None if records.observations is None else json.dumps(list(records.observations)),
     }
     return int(await fetch_value(connection, "tocsin.core/append_records", parameters))
+
+
+async def extend_log(connection: Connection) -> None:
+    """Create partitions ahead of the head of the log, long before they are needed."""
+    await connection.execute(statement("tocsin.core/extend_log"))
 
 
 def _columns(rows: Sequence[object], names: Sequence[str], prefix: str = "") -> dict[str, str]:

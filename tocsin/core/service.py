@@ -47,8 +47,10 @@ class Service:
     def __init__(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         self.name = name
         self.restarts = 0
-        self.last_error = ""
+        """Of the service, and of its parts: the services that it started itself."""
+        self.last_failure: Exception | None = None
         self._run = run
+        self._parent: Service | None = None
         self._beats: dict[str, tuple[float, str]] = {}
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -56,6 +58,10 @@ class Service:
     @property
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
+
+    @property
+    def last_error(self) -> str:
+        return "" if self.last_failure is None else _sentence(self.last_failure)
 
     @property
     def problem(self) -> str | None:
@@ -79,6 +85,7 @@ class Service:
         if self.running:
             raise RuntimeError(f"the service {self.name!r} is running already")
         self._stopping = False
+        self._parent = _current.get()
         self._task = asyncio.create_task(self._supervise(), name=self.name)
 
     async def stop(self) -> None:
@@ -94,6 +101,11 @@ class Service:
             _, pending = await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
         self._task = None
 
+    def begin_stop(self) -> asyncio.Task[None] | None:
+        """The task that the caller ends; None if the service does not run."""
+        self._stopping = True
+        return self._task
+
     async def _supervise(self) -> None:
         _current.set(self)
         delay_s = _FIRST_DELAY_S
@@ -107,21 +119,27 @@ class Service:
                     raise
                 _log.exception("service crashed: cancelled from inside", service=self.name, error=error)
             except _OUTAGES as error:
-                self.last_error = _sentence(error)
+                self.last_failure = error
                 _log.warning("service waits", service=self.name, error=error)
             except Exception as error:
-                self.last_error = _sentence(error)
+                self.last_failure = error
                 _log.exception("service crashed", service=self.name, error=error)
             if self._is_cancelled():
                 # The cleanup failed during the stop: that must not look like a crash and restart
                 # the service.
                 return
-            self.restarts += 1
+            self._count_restart()
             self._beats.clear()
             if time.monotonic() - began > _HEALTHY_S:
                 delay_s = _FIRST_DELAY_S
             await _pause(delay_s)
             delay_s = min(delay_s * 2, _LONGEST_DELAY_S)
+
+    def _count_restart(self) -> None:
+        self.restarts += 1
+        if self._parent is not None:
+            self._parent.last_failure = self.last_failure
+            self._parent._count_restart()
 
     def _is_cancelled(self) -> bool:
         task = asyncio.current_task()
@@ -160,7 +178,12 @@ async def running(*services: Service) -> AsyncIterator[None]:
             service.start()
         yield
     finally:
-        await asyncio.gather(*(service.stop() for service in services))
+        await stop_services(services)
+
+
+async def stop_services(services: Iterable[Service]) -> None:
+    """Stop services together; returns when all have ended, also if the caller is cancelled."""
+    await end_tasks([task for service in services if (task := service.begin_stop()) is not None])
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:

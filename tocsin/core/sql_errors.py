@@ -1,8 +1,10 @@
 """Classes of Postgres errors, one definition for the clock, the workers and the client.
 
-An error belongs to exactly one `Fault`. Callers decide what a fault means to them: a transaction
-that lost a race is started again, an outage restarts the service, and a batch that fails because of
-one of its rows is halved until the row is known.
+An error belongs to exactly one `Fault`, and only `is_row_fault` may be blamed on a row or a
+message. Everything else is waited out: a transaction that lost a race is started again, a missing
+partition is created, an outage restarts the service, and a missing right or column stops the work
+until an operator has restored it. A batch that fails because of one of its rows is halved until the
+row is known.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ class Fault(Enum):
     """The server, the connection, a lock or a race. The same statement may succeed later."""
     SETUP = auto()
     """The schema or the rights of our role. The statement fails until an operator changes them."""
+    NO_PARTITION = auto()
+    """A partitioned table has no partition for the row. `extend_log` creates those of the log."""
     ROW = auto()
     """The values of the statement. It fails again with the same values."""
     UNREADABLE = auto()
-    """A stored value that Python cannot hold. The read fails again."""
+    """A value that Python cannot hold, or that the driver cannot send. It fails again."""
 
 
 def fault_of(error: psycopg.Error) -> Fault:
@@ -51,15 +55,24 @@ def fault_of(error: psycopg.Error) -> Fault:
         return Fault.UNREADABLE if isinstance(error, psycopg.DataError) else Fault.SERVER
     if error.sqlstate[:2] in _SERVER_CLASSES:
         return Fault.SERVER
-    return Fault.SETUP if error.sqlstate[:2] in _SETUP_CLASSES else Fault.ROW
+    if error.sqlstate[:2] in _SETUP_CLASSES:
+        return Fault.SETUP
+    return Fault.NO_PARTITION if _lacks_partition(error) else Fault.ROW
 
 
-def lacks_partition(error: psycopg.Error) -> bool:
-    """Whether no partition takes a row:
+def _lacks_partition(error: psycopg.Error) -> bool:
+    """Postgres reports it as a CHECK violation that names a table and no constraint."""
+    diag = error.diag
+    return (
+        isinstance(error, pg_errors.CheckViolation)
+        and diag.constraint_name is None
+        and diag.table_name is not None
+    )
 
-    Postgres reports it as a CHECK violation without a constraint name.
-    """
-    return isinstance(error, pg_errors.CheckViolation) and error.diag.constraint_name is None
+
+def is_row_fault(error: psycopg.Error) -> bool:
+    """Whether the error may be blamed on the row or the message that was being processed."""
+    return fault_of(error) in (Fault.ROW, Fault.UNREADABLE)
 
 
 def readable(error: psycopg.Error) -> Exception:
@@ -68,3 +81,10 @@ def readable(error: psycopg.Error) -> Exception:
     Any other error is returned as it is.
     """
     return InvalidInput(str(error.diag.message_primary)) if error.sqlstate == INVALID else error
+
+
+def summary(error: BaseException) -> str:
+    """The name and the first line of an error, without the values of the row."""
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    text = primary or str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

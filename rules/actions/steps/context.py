@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from nats.aio.client import Client
 
 from rules.delivery.egress import Egress
+from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
@@ -27,3 +29,5 @@ class StepContext:
     nats: Client
     sessions: OpenSession
     egress: Egress
+    breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
+    """One for each kind of step: the success of one kind proves nothing about another."""

@@ -147,6 +147,81 @@ async def test_a_step_that_failed_comes_back_long_before_the_ack_wait(
     assert len(failures) == 1
 
 
+async def reject_updates(connection: Connection, condition: str, error: str) -> None:
+    """Postgres rejects outcomes of steps."""
+    await connection.execute(
+        f"create or replace function public.reject() returns trigger language plpgsql as $$ begin"
+        f" if {condition} then raise {error}; end if; return new; end $$".encode()
+    )
+    await connection.execute(
+        "create or replace trigger reject before update on tocsin.action"
+        " for each row execute function public.reject()"
+    )
+
+
+async def wait_for_problem(service: Service, part: str) -> None:
+    async def is_reported() -> bool:
+        return part in (service.problem or "")
+
+    await eventually(is_reported, f"the service reports {part!r}")
+
+
+def quick_rules(*names: str) -> str:
+    quick = "---\naction: {name: quick, log: {message: x}}\n"
+    return quick + "".join(rule(name, "quick", f'type == "{name}"') for name in names)
+
+
+async def test_a_missing_right_delays_steps_and_fails_none(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, quick_rules("a", "b"))
+    await reject_updates(connection, "true", "insufficient_privilege")
+    worker = Service("worker", Worker(settings).run)
+    async with running(Service("cdc", Publisher(settings).run), worker):
+        await note(connection, type="a")
+        await note(connection, type="b")
+        await wait_for_problem(worker, "InsufficientPrivilege")
+        await connection.execute("drop trigger reject on tocsin.action")
+        await until_states(connection, {"completed": 2})
+        assert worker.restarts == 0
+
+
+async def test_an_outcome_that_cannot_be_stored_fails_its_own_run_and_no_other(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, quick_rules("a", "b"))
+    await reject_updates(
+        connection, "new.state = 'completed' and new.action_rule = 'a'", "check_violation"
+    )
+    worker = Service("worker", Worker(settings).run)
+    async with running(Service("cdc", Publisher(settings).run), worker):
+        for _ in range(5):
+            await note(connection, type="a")
+        await note(connection, type="b")
+        await until_states(connection, {"completed": 1, "failed": 5})
+        assert worker.restarts == 0
+    assert all(
+        "its outcome cannot be stored" in row["error"]
+        for row in await actions(connection)
+        if row["state"] == "failed"
+    )
+
+
+async def test_outcomes_of_different_rules_that_fail_in_the_same_way_wait_for_the_cause(
+    settings: Settings, connection: Connection
+) -> None:
+    names = [f"rule-{number}" for number in range(6)]
+    await put(connection, quick_rules(*names))
+    await reject_updates(connection, "new.state = 'completed'", "check_violation")
+    worker = Service("worker", Worker(settings).run)
+    async with running(Service("cdc", Publisher(settings).run), worker):
+        for name in names:
+            await note(connection, type=name)
+        await wait_for_problem(worker, "steps of different rules fail in the same way")
+        await connection.execute("drop trigger reject on tocsin.action")
+        await until_states(connection, {"completed": 4, "failed": 2})
+
+
 RUNBOOK = """
 action:
   name: book
