@@ -32,7 +32,7 @@ from clock.time_source import DatabaseTime, steady_s, wall_now
 from migrations.runner import refuse_unmigrated
 from timers.tz_update import apply_tz_data
 from tocsin.core.breaker import Breaker
-from tocsin.core.db import Connection, open_service_session, statement
+from tocsin.core.db import Connection, open_service_session
 from tocsin.core.errors import Deposed
 from tocsin.core.record_log import extend_log
 from tocsin.core.service import beat, end_tasks

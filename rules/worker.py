@@ -34,7 +34,7 @@ from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
-from tocsin.core.db import open_service_session
+from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
 from tocsin.core.record_log import extend_log
 from tocsin.core.service import Service, beat, running
@@ -91,7 +91,7 @@ class Worker:
             await asyncio.sleep(_WATCH_S)
 
     async def _check_schema(self) -> None:
-        async with open_service_session(self._settings, "worker") as connection:
+        async with open_session(self._settings, "worker") as connection:
             await refuse_unmigrated(connection)
             # The clock does this as well, and may be away.
             with suppress(LOCK_TIMEOUT):

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import nats
+import psycopg
 import pytest
 
 from tests.client.service import (
@@ -327,3 +328,30 @@ async def test_events_of_another_namespace_are_not_seen(
     select = Events(namespace=other.namespace)
     async with running(billing(settings, stop, select=select, start=2), stop=stop):
         await until_handled(ledger, [2])
+
+
+async def test_a_missing_column_holds_up_records_and_uses_up_no_attempt(
+    settings: Settings, ledger: Connection, stop: asyncio.Event
+) -> None:
+    await publish(settings, ledger, 2)
+    await ledger.execute("create table public.bill (seq bigint)")
+    failures: list[int] = []
+
+    async def handle(event: Event, connection: Connection) -> None:
+        try:
+            await connection.execute("insert into public.bill (seq, owner) values (%s, 'x')", (event.seq,))
+        except psycopg.errors.UndefinedColumn:
+            failures.append(event.seq)
+            raise
+        await note(event, connection)
+
+    async with running(billing(settings, stop, handle=handle, delivery=QUICK), stop=stop):
+
+        async def has_failed_often() -> bool:
+            return len(failures) > QUICK.attempts
+
+        await eventually(has_failed_often, "the handler has failed more often than it has attempts")
+        await ledger.execute("alter table public.bill add column owner text")
+        await until_handled(ledger, [1, 2])
+    assert await dead_letters(settings) == []
+    assert set(failures) == {1}

@@ -183,7 +183,7 @@ async def test_a_cause_that_all_rows_share_parks_none_of_them(connection: Connec
 
 
 async def test_a_bad_row_is_parked_after_a_cause_that_all_rows_shared(connection: Connection) -> None:
-    await eight_beats(connection, SPOILS["overflow"])
+    await put_eight_beats(connection, DAMAGES["overflow"])
     await connection.execute("alter table tocsin.event_0 add constraint late check (false) not valid")
     term = await begin_term(connection, "test", max_failures=2)
     for seconds in range(10, 40, 5):

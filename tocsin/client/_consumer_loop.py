@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+import psycopg
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
@@ -35,6 +36,7 @@ from tocsin.client.select import Select, Unreadable
 from tocsin.core.errors import TocsinError
 from tocsin.core.pull import ConsumerGone, Puller
 from tocsin.core.service import end_tasks
+from tocsin.core.sql_errors import Fault, fault_of, summary
 
 _log = logging.getLogger("tocsin.client")
 _OUTAGE = (NatsError, OSError, TimeoutError, StoreUnreachable)
@@ -198,7 +200,7 @@ class ConsumerLoop(Generic[R]):
             raise
 
     async def _handle_once(self, mark: Mark, work: Work) -> bool:
-        """Retries while the store is unreachable.
+        """Retries while the store is unreachable, or the handler lacks a right, table or column.
 
         Returning the record would count as an attempt.
         """
@@ -208,6 +210,13 @@ class ConsumerLoop(Generic[R]):
                 return await self._store.once(mark, work)
             except StoreUnreachable as away:
                 _log.warning("consumer %s, record %s waits for the store: %s", self._consumer, mark.seq, away)
+            except psycopg.Error as error:
+                if fault_of(error) not in (Fault.SETUP, Fault.NO_PARTITION):
+                    raise
+                _log.warning(
+                    "consumer %s, record %s waits, because it is not to blame: %s",
+                    *(self._consumer, mark.seq, summary(error)),
+                )
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 

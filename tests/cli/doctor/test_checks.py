@@ -19,6 +19,7 @@ from tocsin.cli.doctor.checks import (
     cdc_audit,
     clock_offset,
     failed,
+    failing_timers,
     held_timers,
     lane,
     leader,
@@ -29,6 +30,7 @@ from tocsin.cli.doctor.checks import (
     timers,
     tz_data,
     worker_lag,
+    worker_problems,
 )
 from tocsin.core.errors import Refused
 
@@ -235,3 +237,14 @@ def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
     broken = retention(PruneReport(_NOW - 2 * day, None, {}, [], _NOW, False), {})
     assert (broken.state, broken.text.endswith("Z, removed nothing")) == ("red", True)
     assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW, False), {}).state == "ok"
+
+
+def test_workers_that_wait_and_timers_that_fail_are_red_with_a_remedy() -> None:
+    assert worker_problems([]) == failing_timers(0, False, None) == []
+    (finding,) = worker_problems([WorkerProblem("host/1", "partition 3 waits", "restore the right")])
+    assert finding == Finding("red", "worker", "host/1: partition 3 waits", "restore the right")
+    (finding,) = failing_timers(100, True, "CheckViolation: late")
+    assert (finding.state, finding.text) == (
+        "red",
+        "100 or more failed and are retried by themselves, the first with: CheckViolation: late",
+    )

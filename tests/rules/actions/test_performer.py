@@ -190,9 +190,7 @@ async def test_an_outcome_that_cannot_be_stored_fails_its_own_run_and_no_other(
     settings: Settings, connection: Connection
 ) -> None:
     await put(connection, quick_rules("a", "b"))
-    await reject_updates(
-        connection, "new.state = 'completed' and new.action_rule = 'a'", "check_violation"
-    )
+    await reject_updates(connection, "new.state = 'completed' and new.action_rule = 'a'", "check_violation")
     worker = Service("worker", Worker(settings).run)
     async with running(Service("cdc", Publisher(settings).run), worker):
         for _ in range(5):

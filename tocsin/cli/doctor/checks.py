@@ -164,6 +164,24 @@ class Workers(NamedTuple):
         return Finding("red", subject, text, "start a worker with `tocsin run worker`, or `tocsin up`")
 
 
+def worker_problems(problems: Sequence[WorkerProblem]) -> list[Finding]:
+    """Workers that run while a part of them, or a partition, waits."""
+    return [
+        Finding("red", "worker", f"{problem.worker}: {problem.reason}", problem.remedy or _READ_LOG)
+        for problem in problems
+    ]
+
+
+def failing_timers(count: int, more: bool, error: str | None) -> list[Finding]:
+    """Timers that failed and are retried. They are not parked while they fail in the same way."""
+    if not count:
+        return []
+    text = (
+        f"{count}{' or more' if more else ''} failed and are retried by themselves, the first with: {error}"
+    )
+    return [Finding("red", "timers", text, "remove the cause, or read the log of the clock")]
+
+
 def worker_lag(
     purpose: str, pending: int | None, unacknowledged: int, workers: Workers | None = None
 ) -> Finding:

@@ -12,22 +12,26 @@ from clock.held_timers import read_held_timers
 from clock.retention.report import read_prune_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
+from rules.lanes.status import list_worker_problems
 from timers.working_set import database_now, list_timers
 from tocsin.cli.doctor.checks import (
     Finding,
     cdc_audit,
     clock_offset,
     failed,
+    failing_timers,
     held_timers,
     log_gaps,
     retention,
     timers,
+    worker_problems,
 )
-from tocsin.core.db import Connection, fetch_one
+from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
 _MAX_PARKED_SHOWN = 100
+_FAILING_SHOWN = 100
 # The publisher audits every few seconds. After this time without an audit none is running.
 _OLDEST_AUDIT = timedelta(minutes=1)
 
@@ -48,6 +52,10 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
     findings += timers(names, len(parked) == _MAX_PARKED_SHOWN, row[0] if row else None, now)
+    failing = await fetch_all(connection, "tocsin.cli/list_failing_timers", {"limit": _FAILING_SHOWN})
+    first_error = failing[0][0] if failing else None
+    findings += failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
+    findings += worker_problems(await list_worker_problems(connection))
     findings.append(held_timers(await read_held_timers(connection)))
     findings.append(retention(await read_prune_report(connection), _ages(settings)))
     oldest_audit = max(_OLDEST_AUDIT, timedelta(seconds=3 * settings.cdc_audit_s))
