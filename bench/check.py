@@ -25,7 +25,7 @@ from cel_expr_python import cel
 from rules.documents.load import load_files
 from rules.language.cel.environment import event_environment
 from rules.language.cel.series import series_environment
-from schemas.documents import KINDS, ActionRuleDocument, EventRuleDocument
+from schemas.documents import DOCUMENT_KINDS, ActionRuleDocument, EventRuleDocument
 
 _GOAL_S = 1.0
 _REPEATS = 3
@@ -137,7 +137,7 @@ def _bare(text: str) -> None:
     for node in yaml.load_all(text, yaml.CSafeLoader):
         ((kind, body),) = node.items()
         # YAML 1.1 reads the key `on` as true.
-        model = KINDS[kind].model_validate(
+        model = DOCUMENT_KINDS[kind].model_validate(
             {"on" if key is True else key: value for key, value in body.items()}
         )
         if isinstance(model, ActionRuleDocument):

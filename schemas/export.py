@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from schemas.documents.rule_test import RuleTestDocument
 from schemas.reference import write_pages
 from schemas.wire.calculated import CalculatedDatapoint
@@ -61,8 +61,8 @@ def _file_schema(title: str, kinds: Mapping[str, type[BaseModel]]) -> dict[str, 
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, object]]] = {
-    **{kind: _model_schema(model) for kind, model in KINDS.items()},
-    "rules": partial(_file_schema, "Tocsin rule file", KINDS),
+    **{kind: _model_schema(model) for kind, model in DOCUMENT_KINDS.items()},
+    "rules": partial(_file_schema, "Tocsin rule file", DOCUMENT_KINDS),
     "tests": partial(_file_schema, "Tocsin file of rule tests", {"test": RuleTestDocument}),
     "event": _model_schema(Event),
     "action-step": _model_schema(ActionStep),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from schemas.values.duration import DURATION_PATTERN, format_duration, parse_duration
 from schemas.values.names import NAME_PATTERN
 
@@ -24,7 +24,7 @@ _BY_PATTERN = {NAME_PATTERN: "name", DURATION_PATTERN: "duration"}
 
 
 def page_of(kind: str) -> str:
-    schema = KINDS[kind].model_json_schema(mode="validation")
+    schema = DOCUMENT_KINDS[kind].model_json_schema(mode="validation")
     parts = _parts(schema)
     lines = [
         f"# {kind}",
@@ -45,7 +45,7 @@ def page_of(kind: str) -> str:
 def write_pages(directory: Path = DIRECTORY) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for kind in KINDS:
+    for kind in DOCUMENT_KINDS:
         path = directory / f"{kind}.md"
         path.write_text(page_of(kind), encoding="utf-8")
         written.append(path)

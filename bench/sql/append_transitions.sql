@@ -1,4 +1,6 @@
--- One batch of opened alarms of as many owners. Those of fill_systems begin with plant.
+-- Append `count` events of opened alarms, one for each owner, in one transaction. With `owner` =
+-- 'plant' the owners are the members that fill_systems created for 100 systems. With any other
+-- value they belong to no system.
 select tocsin.append(array_agg(
     row(e.id, timestamptz '2026-03-02', 'derived', 'alarm-opened', '', 'hot', '',
         %(owner)s || '-' || e.n %% 100 + 1 || '-' || e.n / 100 + 1, null,

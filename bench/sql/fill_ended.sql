@@ -1,4 +1,4 @@
--- Actions and alarms that ended long ago, with the events that started them.
+-- Insert runs and alarms that ended long ago, with the events that started them.
 with actions as (
     insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, started_at, ended_at, correlation_id)
     select gen_random_uuid(), 'tell', 'page', gen_random_uuid(), 1, '{"name": "tell", "log": {"message": "hello"}}',

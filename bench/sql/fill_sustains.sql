@@ -1,4 +1,4 @@
--- Pending alarms with their states, whose sustains are due.
+-- Insert pending alarms and their states. Their sustains are due.
 with n as (
     select gen_random_uuid() as id, %(owner)s || '-' || g as owner from generate_series(1, %(count)s::integer) g
 ),

@@ -1,4 +1,4 @@
--- Systems, each with members of its own owners, each with an alarm.
+-- Insert systems, each with members of its own owners, each with an open alarm.
 with systems as (
     insert into tocsin.system_health (system, holds_from)
     select 'system-' || n, tocsin.instant() from generate_series(1, %(systems)s) n

@@ -1,4 +1,4 @@
--- Series without data, whose watchdogs are due.
+-- Insert series that have stopped, with watchdogs that are due.
 with n as (select %(owner)s || '-' || g as owner from generate_series(1, %(count)s::integer) g),
 series as (
     insert into tocsin.current_value (owner, key, partition, value, ts, arrived_at, stream_seq, first_arrived_at)

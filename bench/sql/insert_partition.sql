@@ -1,2 +1,2 @@
--- One partition of the data lane.
+-- Insert one partition of the data lane.
 insert into tocsin.lane_partition (lane, partition) values ('data', 0) on conflict do nothing

@@ -1,5 +1,5 @@
--- The rows of as many openings without decisions: a datapoint, a current value, a state, an alarm
--- and an event each.
+-- Insert the rows of `count` openings without deciding anything: a datapoint, a current value, a
+-- state, an alarm and an event each.
 with n as (
     select g, 'raw-' || g as owner, gen_random_uuid() as id
     from generate_series(%(first)s::integer, %(first)s::integer + %(count)s::integer - 1) as g

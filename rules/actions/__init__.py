@@ -8,4 +8,7 @@ order: timers, entities, one append.
 Why a version decides: branches of a `parallel` end at the same moment on different workers. A
 commit is based on the run as it was read, and Postgres rejects it if the version has changed; the
 worker then reads the run again.
+
+Entry points: the worker runs `performer` and `reports`, the record lane calls `cancel` and `queue`,
+and commands of operators use `history`, `retry`, `cancel` and `channels`.
 """

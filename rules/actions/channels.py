@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import Any
 
 from pydantic import ValidationError
 
-from rules.delivery.alarm_message import alarm_message
+from rules.delivery.alarm_message import AlarmFacts, alarm_message
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
@@ -43,12 +42,12 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
 async def send_test(
     egress: Egress, channel: ChannelDocument, transition: RuleTransition, now: datetime, who: str
 ) -> DeliveryOutcome:
-    facts: dict[str, Any] = {
-        "rule": "test",
-        "severity": "info",
-        "owner": "tocsin",
-        "since": now,
-        "message": f"this is a test of the channel {channel.name!r} by {who}: nothing is wrong",
-    }
+    facts = AlarmFacts(
+        rule="test",
+        severity="info",
+        owner="tocsin",
+        since=now,
+        message=f"this is a test of the channel {channel.name!r} by {who}: nothing is wrong",
+    )
     message = alarm_message(facts, transition, now)
     return await deliver(egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now)

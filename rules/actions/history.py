@@ -1,4 +1,4 @@
-"""Queries for operators: runs by filters, one run with its attempts, and statistics. Reads only."""
+"""Reads runs for operators: many by filters, one with its attempts, and statistics. Reads only."""
 
 from __future__ import annotations
 

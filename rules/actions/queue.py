@@ -1,4 +1,4 @@
-"""Runs that take turns (`overlap: queue`): the next one begins when the one before it has ended.
+"""Begins queued runs (`overlap: queue`): the next one begins when the one before it has ended.
 
 Guarantee: the oldest queued run of an (action_rule, group key) begins in the transaction that ends
 the active run. A queued run whose row another transaction had locked at that moment is found by the

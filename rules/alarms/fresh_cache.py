@@ -1,4 +1,4 @@
-"""Cache of series known to be fresh, so that most batches can skip reading them.
+"""Caches the series that are known to be fresh, so that most batches can skip reading them.
 
 Guarantee: the cache calls a series fresh up to an instant only if one of these holds: it is fresh
 and its watchdog, armed with the `stale_after` of its type, is due later; or it is not watched at

@@ -1,4 +1,4 @@
-"""Commands of operators for alarms: acknowledge and snooze.
+"""Acknowledges and snoozes alarms for operators.
 
 Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all.
 Acknowledging twice changes nothing: the first acknowledgement stays. A snooze is a timer, so it

@@ -1,4 +1,4 @@
-"""Alarms over events: the event_rules of the record lane.
+"""Evaluates event_rules over events, for batches of the record lane.
 
 Guarantee: each event is evaluated once, at the instant at which it was recorded, with the rules in
 force at its seq, in the batch that moves the position of the lane. An alarm carries the correlation

@@ -1,4 +1,4 @@
-"""Alarms and staleness over series: the effect of a batch of the data lane.
+"""Evaluates event_rules and staleness over series, for batches of the data lane.
 
 Guarantee: the inputs of one owner are evaluated in the order of their instants. A deadline that is
 due before an arrival is handled first, at its nominal time, either by the clock or by the batch

@@ -1,4 +1,4 @@
-"""Effect of an apply on the states of rules and their alarms: the one place that decides it.
+"""Decides what an apply does to the states of rules and their alarms. No other module decides it.
 
 Guarantee:
 

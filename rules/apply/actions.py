@@ -1,4 +1,4 @@
-"""The effect of changed `action_rule` and `action` documents on runs.
+"""Cancels or keeps runs when their `action_rule` or `action` document changes.
 
 Guarantee: a run that has started finishes with the document it was started with, even if the apply
 changes or removes that document. A run that has not started (it gathers a group, or is queued) is

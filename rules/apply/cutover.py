@@ -1,4 +1,4 @@
-"""The position of every partition at every apply: which rules a datapoint was evaluated with.
+"""Records the position of every partition at every apply: which rules evaluated which datapoint.
 
 Guarantee: each datapoint is evaluated with the documents of exactly one apply, and
 `Cutovers.rules_seq` names that apply at any later time. An apply locks every partition

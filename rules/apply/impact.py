@@ -1,4 +1,4 @@
-"""The effect of a plan on alarms, series and systems that exist.
+"""Computes the effect of a plan on alarms, series and systems that exist.
 
 Guarantee: the documents that would hold after the plan are compiled together, so a change that
 would break a rule which is applied already is rejected, and every rule whose states change is

@@ -1,9 +1,10 @@
-"""The limit on what an apply may change while the lanes are blocked.
+"""Limits what an apply may change while the lanes are blocked. The transaction of an apply calls
+it.
 
 Guarantee: an apply that would block the lanes for long is rejected before it blocks them, unless
 the operator allows it. Alarms that end, continue under changed rules or open at once are written in
-the transaction of the apply, because a rule set holds as a whole or not at all. That takes about a
-third of a millisecond for each.
+the transaction of the apply, because a rule set is in force as a whole or not at all. That takes
+about a third of a millisecond for each.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from rules.apply.diff import FieldDifference, differences
-from rules.documents.load import Loaded
-from schemas.documents import KINDS
+from rules.documents.load import LoadedDocuments
+from schemas.documents import DOCUMENT_KINDS
 from tocsin.core.db import Connection, fetch_all
 
 ChangeOutcome = Literal["added", "changed", "removed", "unchanged"]
@@ -90,7 +90,9 @@ class ApplyPlan:
         return {outcome: counts[outcome] for outcome in CHANGE_OUTCOMES if counts[outcome]}
 
 
-def plan_changes(loaded: Loaded, stored: Iterable[StoredDocument], *, prune: bool = False) -> ApplyPlan:
+def plan_changes(
+    loaded: LoadedDocuments, stored: Iterable[StoredDocument], *, prune: bool = False
+) -> ApplyPlan:
     newest = {(document.kind, document.name): document for document in stored}
     changes = []
     for document in loaded.documents:
@@ -133,7 +135,7 @@ async def read_stored(connection: Connection) -> list[StoredDocument]:
 
 def _with_current_defaults(stored: StoredDocument) -> dict[str, Any]:
     """The content as this version of Tocsin reads it: keys that are new since have their defaults."""
-    model = KINDS.get(stored.kind)
+    model = DOCUMENT_KINDS.get(stored.kind)
     content = _canonical(stored.content)
     if model is None:
         return content

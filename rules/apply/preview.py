@@ -1,4 +1,4 @@
-"""The effects of a plan beyond the documents: changed fires, ended alarms, cancelled runs.
+"""Computes the effects of a plan beyond the documents: changed fires, ended alarms, cancelled runs.
 
 Guarantee: it only reads. It computes the effects with the code that an apply uses: `change_state`
 for alarms, and for schedules the code that arms them. Later changes of alarms and runs are not
@@ -18,7 +18,7 @@ from rules.apply.alarms import StateAtWatermark, read_alarm_states
 from rules.apply.impact import impact_of
 from rules.apply.plan import ApplyPlan, DocumentKey, plan_changes, read_stored
 from rules.apply.schedules import NextFires, preview_fires, refuse_orphaned_schedules
-from rules.documents.load import Loaded
+from rules.documents.load import LoadedDocuments
 from rules.engine import DropPending, Resolve
 from tocsin.core.db import Connection, fetch_all
 
@@ -43,7 +43,7 @@ class Preview:
     """The effect on the runs of each action_rule and action that changes."""
 
 
-async def preview(connection: Connection, loaded: Loaded, now: datetime, *, prune: bool) -> Preview:
+async def preview(connection: Connection, loaded: LoadedDocuments, now: datetime, *, prune: bool) -> Preview:
     """Raises `Refused` for a plan that an apply would refuse."""
     stored = await read_stored(connection)
     plan = plan_changes(loaded, stored, prune=prune)

@@ -1,4 +1,4 @@
-"""The effect of changed `schedule` documents on schedules.
+"""Changes schedules as their `schedule` documents change, and previews their next fires.
 
 Guarantee: schedules are put, moved to another owner and cancelled in the transaction of the caller,
 in the order of owner and name, so that two applies cannot deadlock. A schedule that an operator

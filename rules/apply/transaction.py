@@ -1,4 +1,4 @@
-"""The transaction of an apply: versions, schedules, and what old versions have started.
+"""Applies a plan in one transaction: versions, schedules, and what old versions have started.
 
 Guarantees: all or nothing. Unchanged documents are left alone, so applying a file again does
 nothing, and a schedule that an operator paused stays paused until its document changes. New
@@ -35,7 +35,7 @@ from rules.apply.schedules import change_schedules, refuse_orphaned_schedules
 from rules.apply.staleness import evaluate_stale_series, handle_overdue
 from rules.apply.systems import change_systems
 from rules.apply.watchdogs import ChangedWatchdogs, read_changed_stale_after
-from rules.documents.load import Loaded
+from rules.documents.load import LoadedDocuments
 from rules.documents.rule_book import newest_rules
 from rules.lanes.batch import Writes
 from tocsin.core.audit import Actor
@@ -52,7 +52,7 @@ _TRIES = 20
 
 
 @dataclass(frozen=True)
-class Applied:
+class ApplyResult:
     plan: ApplyPlan
     seq: int | None
     """The seq of the `rules-applied` event; None if nothing changed."""
@@ -76,13 +76,13 @@ class _Prepared:
 
 async def apply(
     connection: Connection,
-    loaded: Loaded,
+    loaded: LoadedDocuments,
     actor: Actor,
     *,
     removing: frozenset[DocumentKey] | None = None,
     large: bool = False,
     progress: Progress | None = None,
-) -> Applied:
+) -> ApplyResult:
     """Apply loaded documents.
 
     `removing` are the documents that the operator agreed to remove. They must be all stored
@@ -90,7 +90,7 @@ async def apply(
     the lanes for long. `progress` is called while a backlog is processed.
     """
 
-    async def once() -> Applied:
+    async def once() -> ApplyResult:
         prepared = await _prepare(connection, loaded, prune=removing is not None)
         if removing is not None and prepared.plan.removed != removing:
             raise Refused(
@@ -119,14 +119,14 @@ async def apply(
     )
 
 
-async def _prepare(connection: Connection, loaded: Loaded, *, prune: bool) -> _Prepared:
+async def _prepare(connection: Connection, loaded: LoadedDocuments, *, prune: bool) -> _Prepared:
     newest = await newest_rules(connection)
     stored = await read_stored(connection)
     plan = plan_changes(loaded, stored, prune=prune)
     return _Prepared(newest, plan, impact_of(stored, plan))
 
 
-async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> Applied:
+async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> ApplyResult:
     plan, impact = prepared.plan, prepared.impact
     await connection.execute(statement("rules.apply/lock_rules"))
     if await newest_rules(connection) != prepared.newest:
@@ -134,7 +134,7 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     await refuse_orphaned_schedules(connection, plan)
     next_at = await change_schedules(connection, plan, actor)
     if not plan.effective:
-        return Applied(plan, None, next_at)
+        return ApplyResult(plan, None, next_at)
     watermarks = await lock_partitions(connection)
     overdue, observations = await handle_overdue(connection, watermarks, impact)
     stale_after = await read_changed_stale_after(connection, impact.before.types, impact.after.types)
@@ -154,7 +154,7 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     records = NewRecords.joined([overdue, *ends, applied, evaluated, health])
     seq = await _record(connection, plan.effective, records, len(evaluated.events))
     resolved = sum(event.type == "alarm-resolved" for event in transitions)
-    return Applied(plan, seq, next_at, resolved, len(runs.steps))
+    return ApplyResult(plan, seq, next_at, resolved, len(runs.steps))
 
 
 async def _audit(connection: Connection, changes: Sequence[DocumentChange], actor: Actor) -> None:

@@ -1,5 +1,6 @@
-"""Internal addresses: everything that is not the public internet. A delivery reaches them only if
-it is allowed to.
+"""Recognises internal addresses: everything that is not the public internet.
+
+A delivery reaches them only if it is allowed to (`egress`).
 
 Guarantee: `why_internal` returns a reason for every address outside the public ranges, including an
 IPv4 address inside an IPv6 one (mapped, NAT64, 6to4). An IPv6 address is public only inside

@@ -6,10 +6,11 @@ text, HTML, Slack blocks and JSON. Unknown facts are left out, except in the JSO
 null. The same facts give the same bytes.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 from typing import Any
+from uuid import UUID
 
 from rules.delivery.message import Message
 from rules.delivery.slack import fields, header, section
@@ -39,13 +40,30 @@ _RESOLVED_EMOJI, _RESOLVED_COLOUR = ":large_green_circle:", "#16a34a"
 _OTHER_EMOJI, _OTHER_COLOUR = ":bell:", "#6b7280"
 
 
-def alarm_message(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> Message:
-    """Build the message of a transition at `at`.
+@dataclass(frozen=True, kw_only=True)
+class AlarmFacts:
+    """The facts of an alarm that a message shows. Any of them but the rule may be unknown."""
 
-    `facts` has rule, severity (its name), owner, key, value, threshold (a text), since (an instant
-    or its text), message, alarm_id. Any of them but the rule may be missing."""
-    since = facts.get("since")
-    facts = {**facts, "since": parse_iso(since) if isinstance(since, str) else since}
+    rule: str
+    severity: str | None = None
+    """The name of the level."""
+    owner: str | None = None
+    key: str | None = None
+    value: object = None
+    threshold: str | None = None
+    """The condition in words, such as `value > 65.0`."""
+    since: datetime | str | None = None
+    """An instant, or its text in an event."""
+    message: str | None = None
+    alarm_id: UUID | str | None = None
+
+    @property
+    def began_at(self) -> datetime | None:
+        return parse_iso(self.since) if isinstance(self.since, str) else self.since
+
+
+def alarm_message(facts: AlarmFacts, transition: RuleTransition, at: datetime) -> Message:
+    """Build the message of a transition at `at`."""
     rows = _rows(facts, transition, at)
     subject = _subject(facts, transition)
     return Message(
@@ -57,43 +75,41 @@ def alarm_message(facts: Mapping[str, Any], transition: RuleTransition, at: date
     )
 
 
-def _subject(facts: Mapping[str, Any], transition: RuleTransition) -> str:
-    label = "RESOLVED" if transition == "resolved" else str(facts.get("severity") or "alarm").upper()
-    owner = f" ({facts['owner']})" if facts.get("owner") else ""
-    return f"[{label}] {facts['rule']}{owner}"
+def _subject(facts: AlarmFacts, transition: RuleTransition) -> str:
+    label = "RESOLVED" if transition == "resolved" else str(facts.severity or "alarm").upper()
+    owner = f" ({facts.owner})" if facts.owner else ""
+    return f"[{label}] {facts.rule}{owner}"
 
 
-def _rows(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, str]:
+def _rows(facts: AlarmFacts, transition: RuleTransition, at: datetime) -> dict[str, str]:
     """Titles and values for readers, the most important first."""
-    since: datetime | None = facts.get("since")
+    since = facts.began_at
     rows = {
         "State": transition,
-        "Severity": facts.get("severity"),
-        "Owner": facts.get("owner"),
-        "Key": facts.get("key"),
-        "Value": _value_text(facts.get("value")),
-        "Threshold": facts.get("threshold"),
+        "Severity": facts.severity,
+        "Owner": facts.owner,
+        "Key": facts.key,
+        "Value": _value_text(facts.value),
+        "Threshold": facts.threshold,
         "Since": utc_text(since) if since else None,
         "Resolved": utc_text(at) if transition == "resolved" else None,
         "Lasted": _duration(since, at) if transition == "resolved" and since else None,
-        "Alarm": facts.get("alarm_id"),
+        "Alarm": facts.alarm_id,
     }
     return {title: str(value) for title, value in rows.items() if value not in (None, "")}
 
 
-def _text(subject: str, facts: Mapping[str, Any], rows: dict[str, str]) -> str:
+def _text(subject: str, facts: AlarmFacts, rows: dict[str, str]) -> str:
     width = max(map(len, rows)) + 2
     table = "\n".join(f"{title:<{width}}{value}" for title, value in rows.items())
-    return "\n\n".join(part for part in (subject, str(facts.get("message") or ""), table) if part) + "\n"
+    return "\n\n".join(part for part in (subject, str(facts.message or ""), table) if part) + "\n"
 
 
-def _html(subject: str, facts: Mapping[str, Any], rows: dict[str, str], transition: RuleTransition) -> str:
+def _html(subject: str, facts: AlarmFacts, rows: dict[str, str], transition: RuleTransition) -> str:
     colour = (
-        _RESOLVED_COLOUR
-        if transition == "resolved"
-        else _COLOUR.get(facts.get("severity", ""), _OTHER_COLOUR)
+        _RESOLVED_COLOUR if transition == "resolved" else _COLOUR.get(facts.severity or "", _OTHER_COLOUR)
     )
-    message = f"<p>{escape(str(facts['message']))}</p>\n" if facts.get("message") else ""
+    message = f"<p>{escape(str(facts.message))}</p>\n" if facts.message else ""
     table = "\n".join(
         f'<tr><td style="padding:2px 16px 2px 0;color:#6b7280">{escape(title)}</td><td>{escape(value)}</td></tr>'
         for title, value in rows.items()
@@ -106,30 +122,28 @@ def _html(subject: str, facts: Mapping[str, Any], rows: dict[str, str], transiti
 
 
 def _blocks(
-    subject: str, facts: Mapping[str, Any], rows: dict[str, str], transition: RuleTransition
+    subject: str, facts: AlarmFacts, rows: dict[str, str], transition: RuleTransition
 ) -> list[dict[str, Any]]:
-    emoji = (
-        _RESOLVED_EMOJI if transition == "resolved" else _EMOJI.get(facts.get("severity", ""), _OTHER_EMOJI)
-    )
+    emoji = _RESOLVED_EMOJI if transition == "resolved" else _EMOJI.get(facts.severity or "", _OTHER_EMOJI)
     blocks = [header(f"{emoji} {subject}"), fields(rows)]
-    return [*blocks, section(str(facts["message"]))] if facts.get("message") else blocks
+    return [*blocks, section(str(facts.message))] if facts.message else blocks
 
 
-def _payload(facts: Mapping[str, Any], transition: RuleTransition, at: datetime) -> dict[str, Any]:
+def _payload(facts: AlarmFacts, transition: RuleTransition, at: datetime) -> dict[str, Any]:
     """The body of a webhook: values keep their types, and an unknown fact is null."""
-    since: datetime | None = facts.get("since")
+    since = facts.began_at
     return {
         "type": event_type(transition),
-        "alarm_id": str(facts["alarm_id"]) if facts.get("alarm_id") else None,
-        "rule": facts["rule"],
-        "severity": facts.get("severity"),
-        "owner": facts.get("owner"),
-        "key": facts.get("key"),
-        "value": facts.get("value"),
-        "threshold": facts.get("threshold"),
+        "alarm_id": str(facts.alarm_id) if facts.alarm_id else None,
+        "rule": facts.rule,
+        "severity": facts.severity,
+        "owner": facts.owner,
+        "key": facts.key,
+        "value": facts.value,
+        "threshold": facts.threshold,
         "since": instant_text(since) if since else None,
         "at": instant_text(at),
-        "message": facts.get("message"),
+        "message": facts.message,
     }
 
 

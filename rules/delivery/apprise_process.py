@@ -1,4 +1,4 @@
-"""The process in which apprise runs: reads one order from stdin and writes one answer to stdout.
+"""The process in which apprise runs: reads one request from stdin and writes one reply to stdout.
 
 Guarantee: the guard is an audit hook of the interpreter, which cannot be removed. It sees every
 connection and datagram at the moment it is made, with its address, and rejects internal addresses,

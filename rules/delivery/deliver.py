@@ -24,7 +24,7 @@ from schemas.documents.targets import EmailTarget, SlackTarget, Target, WebhookT
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _log = structlog.get_logger()
-_KINDS = {WebhookTarget: "webhook", SlackTarget: "slack", EmailTarget: "email"}
+_TARGET_KINDS = {WebhookTarget: "webhook", SlackTarget: "slack", EmailTarget: "email"}
 
 
 async def deliver(
@@ -55,7 +55,7 @@ async def deliver(
 
 def _kind(target: Target) -> str:
     """The name of a kind of target. Models of delivery steps are subclasses of targets."""
-    return next((name for model, name in _KINDS.items() if isinstance(target, model)), "apprise")
+    return next((name for model, name in _TARGET_KINDS.items() if isinstance(target, model)), "apprise")
 
 
 async def _send(

@@ -32,7 +32,7 @@ class Dispatcher:
     """Takes part in the record lane."""
 
     def __init__(self) -> None:
-        self._book = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+        self._book = RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)
 
     async def plan(self, connection: Connection, events: Sequence[Event]) -> StartRuns:
         if events:

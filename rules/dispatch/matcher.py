@@ -49,9 +49,15 @@ class Match:
 
 
 class ActionMatcher:
-    """The compiled conditions of a rule set: `RuleBook(ActionMatcher, *ActionMatcher.KINDS)`."""
+    """The compiled conditions of a rule set: `RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)`."""
 
-    KINDS = (ActionRuleDocument, ActionDocument, EventRuleDocument, DatapointTypeDocument, ChannelDocument)
+    DOCUMENT_TYPES = (
+        ActionRuleDocument,
+        ActionDocument,
+        EventRuleDocument,
+        DatapointTypeDocument,
+        ChannelDocument,
+    )
 
     def __init__(self, rules: RuleSet, before: ActionMatcher | None = None) -> None:
         self._rules = {name: rule for name, rule in rules.of(ActionRuleDocument).items() if rule.enabled}

@@ -19,7 +19,7 @@ from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDo
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
-_KINDS = (EventRuleDocument, DatapointTypeDocument, SystemDocument)
+_DOCUMENT_TYPES = (EventRuleDocument, DatapointTypeDocument, SystemDocument)
 
 
 class CompiledRuleSet(CompiledRules):
@@ -49,7 +49,7 @@ class CompiledRuleSet(CompiledRules):
 
 
 def compiled_rule_book() -> RuleBook[CompiledRuleSet]:
-    return RuleBook(_compile_and_log, *_KINDS)
+    return RuleBook(_compile_and_log, *_DOCUMENT_TYPES)
 
 
 def _compile_and_log(documents: RuleSet, before: CompiledRuleSet | None) -> CompiledRuleSet:

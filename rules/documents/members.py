@@ -1,4 +1,4 @@
-"""Members of systems, as series.
+"""Finds the series that count as members of systems.
 
 Guarantee: a member that is named by its type stands for every series of its owner that has the
 type. Until the first of them sends a datapoint, the member has one row without a key, which counts

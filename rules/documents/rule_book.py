@@ -28,11 +28,11 @@ from typing import Any, Generic, TypeVar, cast
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from tocsin.core.db import Connection, fetch_all, fetch_value
 
 _log = structlog.get_logger()
-_KIND_OF = {model: kind for kind, model in KINDS.items()}
+_KIND_OF = {model: kind for kind, model in DOCUMENT_KINDS.items()}
 
 Model = TypeVar("Model", bound=BaseModel)
 Compiled = TypeVar("Compiled")
@@ -121,7 +121,7 @@ class RuleBook(Generic[Compiled]):
         """The model of a version. It was checked by its apply, but a newer model may reject it."""
         if version.key not in self._models:
             try:
-                self._models[version.key] = KINDS[version.kind].model_validate(version.document)
+                self._models[version.key] = DOCUMENT_KINDS[version.kind].model_validate(version.document)
             except ValidationError as error:
                 _log.error("document cannot be used", kind=version.kind, name=version.name, error=error)
                 self._models[version.key] = None
@@ -158,6 +158,6 @@ async def known_names(connection: Connection) -> dict[str, frozenset[str]]:
 def parse_document(kind: str, document: Mapping[str, Any]) -> BaseModel | None:
     """The model of a stored document; None if this version of Tocsin cannot read it."""
     try:
-        return KINDS[kind].model_validate(document)
+        return DOCUMENT_KINDS[kind].model_validate(document)
     except (ValidationError, KeyError):
         return None

@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from rules.documents.load.yaml_tree import FLOAT, INT
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 
 _WIDTH = 100
 
@@ -58,8 +58,8 @@ def document_text(kind: str, document: Mapping[str, Any]) -> str:
 def _short_form(kind: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Without defaults, if that means the same."""
     try:
-        model = KINDS[kind].model_validate(document)
+        model = DOCUMENT_KINDS[kind].model_validate(document)
         short = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        return short if KINDS[kind].model_validate(short) == model else document
+        return short if DOCUMENT_KINDS[kind].model_validate(short) == model else document
     except (KeyError, ValidationError):
         return document

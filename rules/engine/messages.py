@@ -1,4 +1,4 @@
-"""Messages and payloads of the events of an alarm.
+"""Builds the messages and payloads of the events of an alarm.
 
 Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value,
 the threshold, for how long and since when. It contains what was known when the alarm began, so live

@@ -5,4 +5,7 @@ happened up to that instant (`systems`, pure). Live, it is decided once all part
 read up to the instant (`decide`), and each change is one calculated datapoint. Code that changes a
 series or an alarm of a member records an observation (`observations`) and needs no knowledge of
 systems.
+
+Entry points: the worker runs `decide`, an apply replaces the systems with `store`, and `tocsin
+health` reads with `queries`.
 """

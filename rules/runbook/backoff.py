@@ -1,4 +1,4 @@
-"""The delay before the next attempt of a step. Pure, and the same wherever it is computed.
+"""The delay before the next attempt of a step. Pure: the same wherever it is computed.
 
 Why the jitter is a hash: steps that failed together spread out, and a replay or a second worker
 computes the same instant.

@@ -1,4 +1,4 @@
-"""Outcomes of an attempt of a step."""
+"""Outcomes of an attempt of a step. Steps return one, and `advance` takes it."""
 
 from __future__ import annotations
 

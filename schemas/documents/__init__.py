@@ -10,7 +10,7 @@ from schemas.documents.event_rule import EventRuleDocument
 from schemas.documents.schedule import ScheduleDocument
 from schemas.documents.system import SystemDocument
 
-KINDS: dict[str, type[BaseModel]] = {
+DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "schedule": ScheduleDocument,
     "event_rule": EventRuleDocument,
     "action_rule": ActionRuleDocument,
@@ -21,7 +21,7 @@ KINDS: dict[str, type[BaseModel]] = {
 }
 
 __all__ = [
-    "KINDS",
+    "DOCUMENT_KINDS",
     "ActionDocument",
     "ActionRuleDocument",
     "ChannelDocument",

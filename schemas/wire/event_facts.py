@@ -1,4 +1,5 @@
-"""The facts of an event: what conditions and templates can read. Pure; the one definition.
+"""The facts of an event: what conditions and templates can read. No other module
+defines them. Pure: no I/O.
 
 Guarantee: the names are `schemas.fields.EVENT_FIELDS`, in live workers, rule tests and backtests
 alike. A fact without a value is empty and never missing: an event without a severity has 0.

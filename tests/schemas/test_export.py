@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from schemas.export import DIRECTORY, SCHEMAS, text_of, write_all
 
 
@@ -29,7 +29,7 @@ def test_an_exported_schema_is_a_valid_schema(name: str) -> None:
 
 
 def test_every_kind_of_document_is_exported() -> None:
-    assert set(KINDS) | {"rules"} <= set(SCHEMAS)
+    assert set(DOCUMENT_KINDS) | {"rules"} <= set(SCHEMAS)
 
 
 def test_exporting_writes_every_schema(tmp_path: Path) -> None:

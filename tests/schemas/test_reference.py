@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from schemas.reference import DIRECTORY, page_of, write_pages
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(DOCUMENT_KINDS))
 def test_the_page_is_current(kind: str) -> None:
     page = DIRECTORY / f"{kind}.md"
     assert page.is_file(), "run `python -m schemas.export`"
@@ -18,13 +18,13 @@ def test_the_page_is_current(kind: str) -> None:
 
 
 def test_no_page_is_left_over() -> None:
-    assert {path.name for path in DIRECTORY.iterdir()} == {f"{kind}.md" for kind in KINDS}
+    assert {path.name for path in DIRECTORY.iterdir()} == {f"{kind}.md" for kind in DOCUMENT_KINDS}
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(DOCUMENT_KINDS))
 def test_every_key_of_every_part_is_there_with_its_meaning(kind: str) -> None:
     page = page_of(kind)
-    schema = KINDS[kind].model_json_schema()
+    schema = DOCUMENT_KINDS[kind].model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
         for key, field in part.get("properties", {}).items():
             row = next(line for line in page.splitlines() if line.startswith(f"| `{key}` |"))
@@ -53,4 +53,4 @@ def test_parts_are_named_by_the_keys_that_lead_to_them() -> None:
 
 
 def test_writing_makes_a_page_for_each_kind(tmp_path: Path) -> None:
-    assert {path.stem for path in write_pages(tmp_path / "reference")} == set(KINDS)
+    assert {path.stem for path in write_pages(tmp_path / "reference")} == set(DOCUMENT_KINDS)

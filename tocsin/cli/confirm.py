@@ -1,4 +1,4 @@
-"""The question before a change that cannot be undone."""
+"""Asks before a change that cannot be undone."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 -- Cancel these runs, in key order; returns the steps that were active. A run that has ended is left
 -- alone and not returned.
 with locked as (
-    select a.id, a.active, d.reason
-    from unnest(%(ids)s::uuid[], %(reasons)s::text[]) as d (id, reason)
-    join tocsin.action a on a.id = d.id
+    select a.id, a.active, item.reason
+    from unnest(%(ids)s::uuid[], %(reasons)s::text[]) as item (id, reason)
+    join tocsin.action a on a.id = item.id
     where a.state in ('gathering', 'queued', 'running')
     order by a.id
     for update of a

@@ -1,11 +1,11 @@
 -- Begin the oldest queued run of each (rule, group) without an active run. A row that another
 -- transaction has locked is skipped: that transaction begins it. Index: action_queued.
 with turns as (
-    select distinct d.action_rule, d.group_key
-    from unnest(%(rules)s::text[], %(groups)s::text[]) as d (action_rule, group_key)
+    select distinct item.action_rule, item.group_key
+    from unnest(%(rules)s::text[], %(groups)s::text[]) as item (action_rule, group_key)
     where not exists (
         select 1 from tocsin.action a
-        where a.action_rule = d.action_rule and a.group_key = d.group_key and a.state in ('gathering', 'running'))
+        where a.action_rule = item.action_rule and a.group_key = item.group_key and a.state in ('gathering', 'running'))
 ),
 next as (
     select picked.id

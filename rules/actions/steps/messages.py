@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rules.actions.steps.due_step import DueStep
-from rules.delivery.alarm_message import alarm_message
+from rules.delivery.alarm_message import AlarmFacts, alarm_message
 from rules.delivery.message import Message
 from rules.language.templates import fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
@@ -53,17 +53,19 @@ def default_message(step: DueStep) -> Message:
     return _event_message(step.facts.events)
 
 
-def _alarm_facts(event: Mapping[str, Any], alarm: Mapping[str, Any]) -> dict[str, Any]:
+def _alarm_facts(event: Mapping[str, Any], alarm: Mapping[str, Any]) -> AlarmFacts:
     payload = {**alarm["payload"], **event["payload"]}
-    return {
-        "rule": alarm["rule"],
-        "severity": level_name(alarm["severity"]),
-        "owner": alarm["owner"],
-        "since": alarm["since"],
-        "message": payload.get("message") or alarm["message"],
-        "alarm_id": alarm["id"],
-        **{key: payload.get(key) for key in ("key", "value", "threshold")},
-    }
+    return AlarmFacts(
+        rule=alarm["rule"],
+        severity=level_name(alarm["severity"]),
+        owner=alarm["owner"],
+        key=payload.get("key"),
+        value=payload.get("value"),
+        threshold=payload.get("threshold"),
+        since=alarm["since"],
+        message=payload.get("message") or alarm["message"],
+        alarm_id=alarm["id"],
+    )
 
 
 def _event_message(events: Sequence[Mapping[str, Any]]) -> Message:

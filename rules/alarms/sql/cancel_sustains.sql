@@ -2,8 +2,8 @@
 -- the clock was faster, and the caller plans again.
 with locked as (
     select t.ref, t.key
-    from unnest(%(refs)s::text[], %(keys)s::text[]) as g (ref, key)
-    join tocsin.timer t on t.kind = 'for-sustain' and t.ref = g.ref and t.key = g.key
+    from unnest(%(refs)s::text[], %(keys)s::text[]) as item (ref, key)
+    join tocsin.timer t on t.kind = 'for-sustain' and t.ref = item.ref and t.key = item.key
     order by t.ref, t.key
     for update of t
 ),

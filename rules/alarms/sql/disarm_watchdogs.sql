@@ -1,13 +1,13 @@
 -- Deletes watchdogs in key order, and returns how many of the expired ones existed. Fewer than
 -- given: the clock was faster, and the caller plans again.
 with given as (
-    select g.ref, g.key, g.expired
-    from unnest(%(refs)s::text[], %(keys)s::text[], %(expired)s::boolean[]) as g (ref, key, expired)
+    select item.ref, item.key, item.expired
+    from unnest(%(refs)s::text[], %(keys)s::text[], %(expired)s::boolean[]) as item (ref, key, expired)
 ),
 locked as materialized (
-    select t.ref, t.key, g.expired
-    from given g
-    join tocsin.timer t on t.kind = 'watchdog' and t.ref = g.ref and t.key = g.key
+    select t.ref, t.key, item.expired
+    from given item
+    join tocsin.timer t on t.kind = 'watchdog' and t.ref = item.ref and t.key = item.key
     order by t.ref, t.key
     for update of t
 ),

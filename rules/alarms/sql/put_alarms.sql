@@ -2,13 +2,13 @@
 -- pending or open.
 insert into tocsin.alarm as a (id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason,
                                payload, source_event_id, correlation_id)
-select g.*
+select item.*
 from unnest(%(ids)s::uuid[], %(rules)s::text[], %(owners)s::text[], %(states)s::text[], %(severities)s::smallint[],
             %(since)s::timestamptz[], %(opened_at)s::timestamptz[], %(resolved_at)s::timestamptz[],
             %(reasons)s::text[], %(payloads)s::jsonb[], %(source_event_ids)s::uuid[], %(correlation_ids)s::uuid[])
-    as g (id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason, payload,
+    as item (id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason, payload,
           source_event_id, correlation_id)
-order by g.state <> 'resolved', g.id
+order by item.state <> 'resolved', item.id
 on conflict (id) do update
     set state = excluded.state, opened_at = coalesce(a.opened_at, excluded.opened_at),
         resolved_at = excluded.resolved_at, resolved_reason = excluded.resolved_reason, version = a.version + 1

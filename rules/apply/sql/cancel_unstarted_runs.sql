@@ -1,13 +1,13 @@
 -- Phase 2: cancels runs that have not started, in key order. A run that the clock has started in
 -- the meantime is not returned. Index: action_active.
 with reasons as (
-    select r.action_rule, r.reason
-    from unnest(%(rules)s::text[], %(reasons)s::text[]) as r (action_rule, reason)
+    select item.action_rule, item.reason
+    from unnest(%(rules)s::text[], %(reasons)s::text[]) as item (action_rule, reason)
 ),
 unstarted as (
-    select a.id, r.reason
-    from reasons r
-    join tocsin.action a on a.action_rule = r.action_rule and a.state in ('gathering', 'queued')
+    select a.id, item.reason
+    from reasons item
+    join tocsin.action a on a.action_rule = item.action_rule and a.state in ('gathering', 'queued')
     order by a.id
     for update of a
 )

@@ -3,14 +3,14 @@
 -- nothing either. Returns the new runs, in the order of the events; the caller appends their first
 -- steps in the same transaction.
 with wanted as (
-    select distinct on (d.action_rule, d.event_id) d.*
+    select distinct on (item.action_rule, item.event_id) item.*
     from unnest(%(ids)s::uuid[], %(names)s::text[], %(rules)s::text[], %(groups)s::text[], %(states)s::text[],
                 %(joins)s::boolean[], %(reasons)s::text[], %(event_ids)s::uuid[], %(event_seqs)s::bigint[],
                 %(documents)s::jsonb[], %(owners)s::text[], %(correlations)s::uuid[], %(alarms)s::uuid[],
                 %(lineages)s::jsonb[])
-        as d (id, name, action_rule, group_key, state, joins, reason, event_id, event_seq, document, owner,
+        as item (id, name, action_rule, group_key, state, joins, reason, event_id, event_seq, document, owner,
               correlation_id, alarm_id, lineage)
-    order by d.action_rule, d.event_id
+    order by item.action_rule, item.event_id
 ),
 linked as (
     insert into tocsin.action_event (action_rule, event_id, event_seq, action_id)

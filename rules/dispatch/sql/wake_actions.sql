@@ -2,9 +2,9 @@
 -- for this attempt (its timeout came first, or it was cancelled) is left alone and not returned.
 -- Its timer finds it due and does nothing.
 with met as (
-    select d.action_id, d.step, d.attempt, d.event_seq
+    select item.action_id, item.step, item.attempt, item.event_seq
     from unnest(%(ids)s::uuid[], %(steps)s::integer[], %(attempts)s::integer[], %(seqs)s::bigint[])
-        as d (action_id, step, attempt, event_seq)
+        as item (action_id, step, attempt, event_seq)
 ),
 locked as (
     select a.id, a.name, a.owner, a.correlation_id, a.event_id, a.active

@@ -5,13 +5,13 @@ Guarantee: the documents that `load_files` returns can be applied. If anything i
 returned.
 """
 
-from rules.documents.load.loader import Document, Loaded, load_files, load_text
+from rules.documents.load.loader import Document, LoadedDocuments, load_files, load_text
 from rules.documents.load.problems import RuleProblem, RulesInvalid
 from rules.documents.load.recurrences import recurrence_arguments, recurrence_of
 
 __all__ = [
     "Document",
-    "Loaded",
+    "LoadedDocuments",
     "RuleProblem",
     "RulesInvalid",
     "load_files",

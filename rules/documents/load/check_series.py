@@ -17,12 +17,12 @@ from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.documents.load.yaml_tree import Path
 from rules.engine import Rule, RuleInvalid, TypeIndex
-from schemas.documents import KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
+from schemas.documents import DOCUMENT_KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
 from schemas.documents.event_rule import FIRE_KEYS
 from schemas.values.key_pattern import overlap
 
 Names = Mapping[str, set[str]]
-_KIND_OF_MODEL = {model: kind for kind, model in KINDS.items()}
+_KIND_OF_MODEL = {model: kind for kind, model in DOCUMENT_KINDS.items()}
 
 
 class _SeriesContext(NamedTuple):

@@ -37,7 +37,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedDocuments:
     documents: tuple[Document, ...]
 
     def of_kind(self, kind: str) -> tuple[Document, ...]:
@@ -50,7 +50,7 @@ def load_files(
     known: Mapping[str, frozenset[str]] | None = None,
     applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
-) -> Loaded:
+) -> LoadedDocuments:
     """`anchor` is the instant at which new schedules would be created.
 
     It decides only whether a recurrence that counts from its creation ever fires.
@@ -66,7 +66,7 @@ def load_text(
     known: Mapping[str, frozenset[str]] | None = None,
     applied: Sequence[BaseModel] = (),
     anchor: datetime | None = None,
-) -> Loaded:
+) -> LoadedDocuments:
     """Load a text that is not in a file, such as the body of a request."""
     return _load([SourceFile(file, text)], [], known or {}, applied, anchor)
 
@@ -77,7 +77,7 @@ def _load(
     known: Mapping[str, frozenset[str]],
     applied: Sequence[BaseModel],
     anchor: datetime | None,
-) -> Loaded:
+) -> LoadedDocuments:
     read = ReadDocuments()
     for source in sources:
         read_source(source, read)
@@ -87,7 +87,7 @@ def _load(
     if problems:
         order = {source.name: index for index, source in enumerate(sources)}
         raise RulesInvalid(sorted(problems, key=lambda problem: (order.get(problem.file, -1), problem[1:])))
-    return Loaded(tuple(_document(document) for document in read.documents))
+    return LoadedDocuments(tuple(_document(document) for document in read.documents))
 
 
 def _document(source: SourceDocument) -> Document:

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from rules.documents.load.files import SourceFile
 from rules.documents.load.locations import position_in_file
 from rules.documents.load.problems import RuleProblem
-from rules.documents.load.validation import Validated, title, validate
+from rules.documents.load.validation import ValidatedDocument, title, validate
 from rules.documents.load.yaml_tree import Path, YamlInvalid, YamlNode, read_documents, split_lines
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 
 
 class SourceDocument(NamedTuple):
@@ -23,7 +23,7 @@ class SourceDocument(NamedTuple):
 
     file: str
     lines: list[str]
-    validated: Validated
+    validated: ValidatedDocument
 
     @property
     def kind(self) -> str:
@@ -68,7 +68,7 @@ class ReadDocuments:
 
 
 def read_source(
-    source: SourceFile, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]] = KINDS
+    source: SourceFile, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]] = DOCUMENT_KINDS
 ) -> None:
     lines = split_lines(source.text)
     is_empty = True

@@ -15,14 +15,14 @@ from pydantic_core import ErrorDetails
 
 from rules.documents.load.problems import RuleProblem
 from rules.documents.load.yaml_tree import Path, YamlNode
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from schemas.documents.rule_test import RuleTestDocument
 from schemas.documents.strict_model import DOCUMENT_ERROR
 from schemas.error_text import choices_text, fault_text
 
 TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
 """The kinds in a file of rule tests."""
-_MODELS = {**KINDS, **TESTS}
+_MODELS = {**DOCUMENT_KINDS, **TESTS}
 RENAMED_KEYS: Mapping[str, str] = {
     "edges": "transitions",
     "factor": "backoff",
@@ -39,7 +39,7 @@ An entry counts where the new key is accepted.
 """
 
 
-class Validated(NamedTuple):
+class ValidatedDocument(NamedTuple):
     kind: str
     model: BaseModel
     body: YamlNode
@@ -49,8 +49,8 @@ class Validated(NamedTuple):
 
 
 def validate(
-    file: str, document: YamlNode, kinds: Mapping[str, type[BaseModel]] = KINDS
-) -> tuple[Validated | None, list[RuleProblem]]:
+    file: str, document: YamlNode, kinds: Mapping[str, type[BaseModel]] = DOCUMENT_KINDS
+) -> tuple[ValidatedDocument | None, list[RuleProblem]]:
     def reject(node: YamlNode, message: str) -> tuple[None, list[RuleProblem]]:
         return None, [RuleProblem(file, node.line + 1, node.column + 1, message)]
 
@@ -74,7 +74,7 @@ def validate(
         model = kinds[kind].model_validate(body.value)
     except ValidationError as error:
         return None, list(_problems(file, kind, body, key, error))
-    return Validated(kind, model, body, key), []
+    return ValidatedDocument(kind, model, body, key), []
 
 
 def title(kind: str, name: object) -> str:

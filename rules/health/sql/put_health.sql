@@ -1,5 +1,5 @@
 -- Stores the effect of observations, and deletes them: the state of series and alarms, the
--- conditions of members, the health of systems. The caller holds the lock of health, and no other
+-- conditions of members, the health of systems. The caller has locked health, and no other
 -- process writes these rows. Readers see all of it or nothing.
 with observations as (
     delete from tocsin.member_observation where id = any (%(observations)s::bigint[])
@@ -12,8 +12,8 @@ series as (
 ),
 ended as (
     delete from tocsin.member_alarm a
-    using jsonb_to_recordset(%(ended)s) as e (owner text, rule text)
-    where a.owner = e.owner and a.rule = e.rule
+    using jsonb_to_recordset(%(ended)s) as ended_alarm (owner text, rule text)
+    where a.owner = ended_alarm.owner and a.rule = ended_alarm.rule
 ),
 alarms as (
     insert into tocsin.member_alarm (owner, rule, severity, since, keys)
@@ -26,8 +26,9 @@ alarms as (
 ),
 seen as (
     delete from tocsin.system_member m
-    using jsonb_to_recordset(%(seen)s) as g (system text, owner text, key text, type text)
-    where m.system = g.system and m.owner = g.owner and m.key = g.key and m.type = g.type
+    using jsonb_to_recordset(%(seen)s) as seen_member (system text, owner text, key text, type text)
+    where (m.system, m.owner, m.key, m.type)
+        = (seen_member.system, seen_member.owner, seen_member.key, seen_member.type)
 ),
 members as (
     insert into tocsin.system_member (system, owner, key, type, required, covered, holds, condition)
@@ -39,6 +40,6 @@ members as (
     on conflict (system, owner, key, type) do update set condition = excluded.condition
 )
 update tocsin.system_health h
-set health = n.health, reason = n.reason, since = n.since
-from jsonb_to_recordset(%(systems)s) as n (system text, health text, reason text, since timestamptz)
-where h.system = n.system
+set health = changed.health, reason = changed.reason, since = changed.since
+from jsonb_to_recordset(%(systems)s) as changed (system text, health text, reason text, since timestamptz)
+where h.system = changed.system

@@ -86,7 +86,7 @@ class History:
         self._header = header
         self._rules = compiled_rule_book()
         self._rules.load(header.versions)
-        self._matchers = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+        self._matchers = RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)
         self._matchers.load(header.versions)
         self._applies = sorted(header.applies, key=lambda apply: apply.seq)
         self._data_cutovers = [cutover for cutover in header.cutovers if cutover.lane == "data"]
@@ -182,7 +182,7 @@ class Candidate:
         in_force = [version._replace(from_seq=-1, until_seq=None) for version in versions]
         rules = compiled_rule_book()
         rules.load(in_force)
-        matchers = RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+        matchers = RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)
         matchers.load(in_force)
         self._rules = rules.at(0)
         self._matcher = matchers.at(0)

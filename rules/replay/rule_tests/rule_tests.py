@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rules.documents.load.files import read_files
-from rules.documents.load.loader import Loaded, load_files
+from rules.documents.load.loader import LoadedDocuments, load_files
 from rules.documents.load.problems import RuleProblem, RulesInvalid
 from rules.documents.load.source import ReadDocuments, read_source
 from rules.documents.load.validation import TESTS
@@ -38,7 +38,7 @@ class RuleTest(NamedTuple):
     document: RuleTestDocument
 
 
-class Observed(NamedTuple):
+class ObservedEntry(NamedTuple):
     """A log entry in the terms of an expectation."""
 
     at: datetime
@@ -54,8 +54,8 @@ class Observed(NamedTuple):
 class RuleTestResult:
     test: RuleTest
     missing: tuple[Expected, ...]
-    unexpected: tuple[Observed, ...]
-    observed: tuple[Observed, ...]
+    unexpected: tuple[ObservedEntry, ...]
+    observed: tuple[ObservedEntry, ...]
     start: datetime
     error: str | None = None
 
@@ -83,7 +83,7 @@ class RuleTests:
     """Runs tests. Each set of rule files is loaded once."""
 
     def __init__(self) -> None:
-        self._loaded: dict[tuple[Path, ...], Loaded] = {}
+        self._loaded: dict[tuple[Path, ...], LoadedDocuments] = {}
 
     def run(self, test: RuleTest) -> RuleTestResult:
         start = _absolute_instant(test.document.start, "start")
@@ -97,7 +97,7 @@ class RuleTests:
         observed = (_observed(entry) for entry in world.log)
         return _compare(test, [entry for entry in observed if entry is not None], start)
 
-    def _rules(self, test: RuleTest) -> Loaded:
+    def _rules(self, test: RuleTest) -> LoadedDocuments:
         folder = Path(test.file).parent
         paths = tuple(folder / name for name in test.document.rules)
         if paths not in self._loaded:
@@ -152,22 +152,22 @@ def _schedule(world: World, given: Given, start: datetime) -> None:
         world.at(at, "fail", action=given.fail, step=given.step, times=given.times)
 
 
-def _observed(entry: LogEntry) -> Observed | None:
+def _observed(entry: LogEntry) -> ObservedEntry | None:
     details = entry.details
     if entry.kind == "alarm":
-        return Observed(entry.at, entry.state, entry.name, entry.owner, str(details.get("message", "")))
+        return ObservedEntry(entry.at, entry.state, entry.name, entry.owner, str(details.get("message", "")))
     if entry.kind == "step":
         if details["step_kind"] in _WITHOUT_EFFECT or entry.state != "completed":
             return None
-        return Observed(entry.at, "sent", entry.name, entry.owner, _searched_text(details))
+        return ObservedEntry(entry.at, "sent", entry.name, entry.owner, _searched_text(details))
     if entry.kind == "run":
         text = str(details.get("reason", ""))
-        return Observed(entry.at, f"run {entry.state}", entry.name, entry.owner, text)
+        return ObservedEntry(entry.at, f"run {entry.state}", entry.name, entry.owner, text)
     if entry.kind == "health":
         kind, is_initial = f"health {entry.state}", details["was"] is None
-        return Observed(entry.at, kind, entry.name, entry.owner, _searched_text(details), is_initial)
+        return ObservedEntry(entry.at, kind, entry.name, entry.owner, _searched_text(details), is_initial)
     text = _searched_text(details.get("payload", details))
-    return Observed(entry.at, entry.kind, entry.name, entry.owner, text)
+    return ObservedEntry(entry.at, entry.kind, entry.name, entry.owner, text)
 
 
 def _searched_text(details: Any) -> str:
@@ -177,7 +177,7 @@ def _searched_text(details: Any) -> str:
     return "\n".join([*texts, json.dumps(rest, ensure_ascii=False, default=str)])
 
 
-def _compare(test: RuleTest, observed: Sequence[Observed], start: datetime) -> RuleTestResult:
+def _compare(test: RuleTest, observed: Sequence[ObservedEntry], start: datetime) -> RuleTestResult:
     document = test.document
     unmatched = list(observed)
     missing: list[Expected] = []
@@ -191,7 +191,7 @@ def _compare(test: RuleTest, observed: Sequence[Observed], start: datetime) -> R
     return RuleTestResult(test, tuple(missing), unexpected, tuple(observed), start)
 
 
-def _unexpected(document: RuleTestDocument, unmatched: Sequence[Observed]) -> list[Observed]:
+def _unexpected(document: RuleTestDocument, unmatched: Sequence[ObservedEntry]) -> list[ObservedEntry]:
     """The entries without an expectation, of the kinds whose expectations are complete."""
     complete = {*_ALWAYS_COMPLETE, *document.nothing_else, *(expected.kind for expected in document.expect)}
     unexpected = [entry for entry in unmatched if entry.kind in complete and entry.kind in EXPECTATIONS]
@@ -210,7 +210,7 @@ def _unexpected(document: RuleTestDocument, unmatched: Sequence[Observed]) -> li
     return unexpected
 
 
-def _matches(observed: Observed, expected: Expected, start: datetime) -> bool:
+def _matches(observed: ObservedEntry, expected: Expected, start: datetime) -> bool:
     return (
         observed.kind == expected.outcome
         and observed.name == expected.name

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from cdc.log_reader import LogReader
-from rules.apply import Applied, apply, preview
+from rules.apply import ApplyResult, apply, preview
 from rules.documents.load import load_text
 from rules.documents.rule_book import known_names
 from schemas.wire.event import EventRow
@@ -25,11 +25,11 @@ T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 ACTOR = Actor("tester", "test", T0)
 
 
-async def put(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
+async def put(connection: Connection, text: str, actor: Actor = ACTOR) -> ApplyResult:
     return await apply(connection, load_text(text, known=await known_names(connection), anchor=T0), actor)
 
 
-async def apply_only(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
+async def apply_only(connection: Connection, text: str, actor: Actor = ACTOR) -> ApplyResult:
     """Apply these documents and remove all others."""
     loaded = load_text(text, anchor=T0)
     removed = (await preview(connection, loaded, actor.now, prune=True)).plan.removed

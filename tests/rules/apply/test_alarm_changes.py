@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clock.term import begin_term
-from rules.apply import Applied, apply, preview
+from rules.apply import ApplyResult, apply, preview
 from rules.documents.load import load_text
 from rules.engine import WentStale
 from tests.clock.clock_setup import drain
@@ -52,7 +52,7 @@ def at_minute(number: float) -> Actor:
     return replace(ACTOR, now=minute(number))
 
 
-async def only(connection: Connection, text: str, actor: Actor = ACTOR) -> Applied:
+async def only(connection: Connection, text: str, actor: Actor = ACTOR) -> ApplyResult:
     """Apply these documents and remove all others."""
     loaded = load_text(text, anchor=T0)
     seen = await preview(connection, loaded, actor.now, prune=True)

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rules.apply import Applied, transaction
+from rules.apply import ApplyResult, transaction
 from rules.documents.rule_book import known_names
 from tests.cdc.published_records import patient
 from tests.records import events
@@ -24,7 +24,7 @@ from tocsin.core.settings import Settings
 LATER = replace(ACTOR, now=T0 + timedelta(minutes=1))
 
 
-def outcomes(applied: Applied) -> list[str]:
+def outcomes(applied: ApplyResult) -> list[str]:
     return [change.outcome for change in applied.plan.changes]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from rules.apply import Applied, apply, preview
+from rules.apply import ApplyResult, apply, preview
 from rules.documents.load import load_text
 from tests.killable_session import KillableSession
 from tests.rules.apply.apply_setup import ACTOR, T0, action, begin, everything, put, rule, schedule
@@ -61,7 +61,7 @@ async def test_a_kill_between_any_two_statements_leaves_everything_as_it_was(
 
 async def _apply_or_die(
     session: Connection, watch: Connection, statements: int, loaded: Any, removing: Any
-) -> Applied | None:
+) -> ApplyResult | None:
     mortal: Any = KillableSession(session, watch, statements)
     try:
         return await apply(mortal, loaded, ACTOR, removing=removing)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rules.alarms.over_series import OwnerWatermark, SeriesBatch, plan_batch
-from rules.apply import Applied, alarms, apply, backlog, limits, preview, staleness, transaction
+from rules.apply import ApplyResult, alarms, apply, backlog, limits, preview, staleness, transaction
 from rules.apply.backlog import OverdueOwner, Progress, read_backlog
 from rules.documents.load import load_text
 from rules.documents.rule_book import newest_rules
@@ -45,7 +45,9 @@ async def live(settings: Settings, sessions: Sessions, monkeypatch: pytest.Monke
     return found
 
 
-async def change(connection: Connection, progress: Progress | None = None, large: bool = False) -> Applied:
+async def change(
+    connection: Connection, progress: Progress | None = None, large: bool = False
+) -> ApplyResult:
     """Apply another rule, and remove the one over missing data."""
     loaded = load_text(watched() + OTHER, anchor=at(0))
     removed = (await preview(connection, loaded, at(60), prune=True)).plan.removed

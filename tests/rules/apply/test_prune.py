@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from rules.apply import Applied, apply, preview
+from rules.apply import ApplyResult, apply, preview
 from rules.apply.actions import RunImpact
 from rules.documents.load import RulesInvalid, load_text
 from tests.records import events
@@ -42,7 +42,7 @@ from tocsin.core.settings import Settings
 LATER = replace(ACTOR, now=T0 + timedelta(minutes=1))
 
 
-async def only(connection: Connection, text: str, actor: Actor = LATER) -> Applied:
+async def only(connection: Connection, text: str, actor: Actor = LATER) -> ApplyResult:
     applied = await apply_only(connection, text, actor)
     await assert_nothing_is_orphaned(connection)
     return applied

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.apply import Applied
+from rules.apply import ApplyResult
 from rules.engine import Arrival, Open
 from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, event_times
@@ -31,7 +31,7 @@ async def live(connection: Connection, sessions: Sessions) -> Live:
     return live
 
 
-async def only(connection: Connection, text: str, seconds: float = 0) -> Applied:
+async def only(connection: Connection, text: str, seconds: float = 0) -> ApplyResult:
     applied = await apply_only(connection, text, replace(ACTOR, now=at(seconds)))
     await assert_nothing_is_orphaned(connection)
     return applied

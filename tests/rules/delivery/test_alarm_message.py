@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from rules.delivery.alarm_message import alarm_message
+from rules.delivery.alarm_message import AlarmFacts, alarm_message
 from rules.delivery.message import Message
 from rules.delivery.webhook import json_body
 from schemas.wire.alarm_events import RuleTransition
@@ -40,13 +40,13 @@ def forms(message: Message) -> dict[str, str]:
 @pytest.mark.parametrize("transition", ["opened", "resolved"])
 @pytest.mark.parametrize("form", ["txt", "html", "slack.json", "webhook.json"])
 def test_the_default_message_has_not_changed(transition: RuleTransition, form: str) -> None:
-    made = forms(alarm_message(FACTS, transition, AT[transition]))[form]
+    made = forms(alarm_message(AlarmFacts(**FACTS), transition, AT[transition]))[form]
     assert made == (GOLDEN / f"{transition}.{form}").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("transition", ["opened", "resolved"])
 def test_only_the_rule_has_to_be_known(transition: RuleTransition) -> None:
-    message = alarm_message({"rule": "dsp-hot"}, transition, SINCE)
+    message = alarm_message(AlarmFacts(rule="dsp-hot"), transition, SINCE)
     assert message.subject == ("[ALARM] dsp-hot" if transition == "opened" else "[RESOLVED] dsp-hot")
     assert message.blocks is not None
     assert "None" not in f"{message.text}{message.html}{message.blocks}"
@@ -70,7 +70,7 @@ class _Tags(HTMLParser):
 def test_no_fact_becomes_markup() -> None:
     evil = "<script>alert(1)</script>\"'& <!channel> <http://x|y>"
     facts = {**FACTS, **dict.fromkeys(("rule", "owner", "key", "value", "threshold", "message"), evil)}
-    message = alarm_message(facts, "opened", SINCE)
+    message = alarm_message(AlarmFacts(**facts), "opened", SINCE)
     page = _Tags()
     page.feed(str(message.html))
     assert page.tags == {"div", "h2", "p", "table", "tr", "td"}
@@ -94,7 +94,7 @@ def test_no_fact_becomes_markup() -> None:
     ],
 )
 def test_a_value_is_shown_without_noise(value: Any, shown: str) -> None:
-    message = alarm_message({**FACTS, "value": value}, "opened", SINCE)
+    message = alarm_message(AlarmFacts(**{**FACTS, "value": value}), "opened", SINCE)
     assert f"Value      {shown}\n" in message.text
     assert message.payload is not None
     assert message.payload["value"] == value
@@ -102,13 +102,13 @@ def test_a_value_is_shown_without_noise(value: Any, shown: str) -> None:
 
 def test_a_custom_level_has_its_name_in_the_subject() -> None:
     assert (
-        alarm_message({**FACTS, "severity": "code-red"}, "opened", SINCE).subject
+        alarm_message(AlarmFacts(**{**FACTS, "severity": "code-red"}), "opened", SINCE).subject
         == "[CODE-RED] dsp-hot (plant-7)"
     )
 
 
 def test_since_may_be_the_text_from_an_event() -> None:
     as_text = {**FACTS, "since": "2026-11-17T12:00:00.250000Z"}
-    assert alarm_message(as_text, "resolved", AT["resolved"]) == alarm_message(
-        FACTS, "resolved", AT["resolved"]
+    assert alarm_message(AlarmFacts(**as_text), "resolved", AT["resolved"]) == alarm_message(
+        AlarmFacts(**FACTS), "resolved", AT["resolved"]
     )

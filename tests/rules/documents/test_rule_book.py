@@ -21,7 +21,7 @@ async def facts_of(connection: Connection, seq: int) -> dict[str, Any]:
 
 
 def new_book() -> RuleBook[ActionMatcher]:
-    return RuleBook(ActionMatcher, *ActionMatcher.KINDS)
+    return RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)
 
 
 async def matches(

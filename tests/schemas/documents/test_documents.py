@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from schemas.documents import KINDS, ActionDocument, ActionRuleDocument, ScheduleDocument
+from schemas.documents import DOCUMENT_KINDS, ActionDocument, ActionRuleDocument, ScheduleDocument
 
 
 def schedule(**keys: Any) -> ScheduleDocument:
@@ -128,7 +128,7 @@ def test_an_action_has_exactly_one_response() -> None:
 
 
 def test_every_key_of_every_kind_is_described_and_has_an_example() -> None:
-    for model in KINDS.values():
+    for model in DOCUMENT_KINDS.values():
         for name, field in model.model_fields.items():
             assert field.description, (model, name)
             assert field.examples, (model, name)

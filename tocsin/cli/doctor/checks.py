@@ -1,4 +1,4 @@
-"""The checks of `tocsin doctor`, from facts to findings. Pure, except for `import_names`.
+"""The checks of `tocsin doctor`, from facts to findings. No I/O, except in `import_names`.
 
 Guarantee: each red finding has a remedy. The limits are generous, because a busy machine is not a
 broken one.

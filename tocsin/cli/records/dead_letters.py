@@ -11,12 +11,14 @@ from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table
 from tocsin.core.errors import InvalidInput
 
-_KINDS = ("datapoint", "event", "record", "report")
+_DEAD_LETTER_KINDS = ("datapoint", "event", "record", "report")
 _MAX_BODY_LENGTH = 60
 
 
 def dead_letters(
-    kind: Annotated[str | None, typer.Option("--kind", help=f"Only one kind: {', '.join(_KINDS)}.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help=f"Only one kind: {', '.join(_DEAD_LETTER_KINDS)}.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -28,8 +30,8 @@ def dead_letters(
     Example:
       tocsin dead-letters --kind datapoint --limit 5
     """
-    if kind is not None and kind not in _KINDS:
-        raise InvalidInput(f"unknown kind {kind!r}", remedy=f"use one of {', '.join(_KINDS)}")
+    if kind is not None and kind not in _DEAD_LETTER_KINDS:
+        raise InvalidInput(f"unknown kind {kind!r}", remedy=f"use one of {', '.join(_DEAD_LETTER_KINDS)}")
     letters = run_command(_dead_letters(kind, limit))
     if as_json:
         print_json(letters)

@@ -22,8 +22,8 @@ from tocsin.cli.rules.files import Files, Prune
 from tocsin.core.errors import Refused
 
 if TYPE_CHECKING:
-    from rules.apply import Applied, Preview
-    from rules.documents.load import Loaded
+    from rules.apply import ApplyResult, Preview
+    from rules.documents.load import LoadedDocuments
     from tocsin.core.db import Connection
 
 _MAX_LISTED = 5
@@ -70,7 +70,7 @@ def apply(
     typer.echo(f"applied at seq {applied.seq}" if applied.seq else "nothing changed")
 
 
-async def apply_files(connection: Connection, files: Sequence[Path], who: str, via: str) -> Applied:
+async def apply_files(connection: Connection, files: Sequence[Path], who: str, via: str) -> ApplyResult:
     """Apply without removing anything, for `tocsin up`."""
     from rules.apply import apply as apply_loaded
     from tocsin.cli.rules.files import load
@@ -80,7 +80,7 @@ async def apply_files(connection: Connection, files: Sequence[Path], who: str, v
     return await apply_loaded(connection, loaded, Actor(who, via, now))
 
 
-def _changes(applied: Applied) -> list[dict[str, Any]]:
+def _changes(applied: ApplyResult) -> list[dict[str, Any]]:
     return [
         {
             "kind": change.kind,
@@ -97,7 +97,7 @@ def _row(change: dict[str, Any]) -> tuple[str, ...]:
     return change["outcome"], change["kind"], change["name"], next_at
 
 
-def _applied_json(applied: Applied) -> dict[str, Any]:
+def _applied_json(applied: ApplyResult) -> dict[str, Any]:
     return {
         "seq": applied.seq,
         "changes": _changes(applied),
@@ -107,7 +107,7 @@ def _applied_json(applied: Applied) -> dict[str, Any]:
     }
 
 
-async def _apply(files: Sequence[Path], who: str, large: bool) -> Applied:
+async def _apply(files: Sequence[Path], who: str, large: bool) -> ApplyResult:
     from rules.apply import apply as apply_loaded
     from tocsin.cli.rules.files import load
     from tocsin.cli.session import database
@@ -119,7 +119,7 @@ async def _apply(files: Sequence[Path], who: str, large: bool) -> Applied:
         return await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
 
 
-async def _preview(files: Sequence[Path]) -> tuple[Loaded, Preview]:
+async def _preview(files: Sequence[Path]) -> tuple[LoadedDocuments, Preview]:
     from rules.apply import preview
     from tocsin.cli.rules.files import load
     from tocsin.cli.session import database
@@ -129,7 +129,7 @@ async def _preview(files: Sequence[Path]) -> tuple[Loaded, Preview]:
         return loaded, await preview(connection, loaded, now, prune=True)
 
 
-async def _apply_pruning(loaded: Loaded, preview: Preview, who: str, large: bool) -> Applied:
+async def _apply_pruning(loaded: LoadedDocuments, preview: Preview, who: str, large: bool) -> ApplyResult:
     """Apply, and remove the documents that the preview showed.
 
     The apply is refused if the rules have changed since the preview.

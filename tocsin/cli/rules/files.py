@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rules.documents.load import Loaded
+    from rules.documents.load import LoadedDocuments
     from tocsin.core.db import Connection
 
 Files = Annotated[
@@ -24,7 +24,9 @@ Prune = Annotated[
 ]
 
 
-async def load(connection: Connection, files: Sequence[Path], prune: bool) -> tuple[Loaded, datetime]:
+async def load(
+    connection: Connection, files: Sequence[Path], prune: bool
+) -> tuple[LoadedDocuments, datetime]:
     """The documents, and the instant at which they were read.
 
     A document may name another that was applied before. With `prune`, everything that a document
@@ -43,11 +45,11 @@ async def load(connection: Connection, files: Sequence[Path], prune: bool) -> tu
     return load_files(files, known=names, applied=applied, anchor=now), now
 
 
-def document_counts(loaded: Loaded) -> dict[str, int]:
+def document_counts(loaded: LoadedDocuments) -> dict[str, int]:
     return dict(Counter(document.kind for document in loaded.documents))
 
 
-def counts_text(loaded: Loaded) -> str:
+def counts_text(loaded: LoadedDocuments) -> str:
     """`2 schedules, 1 event_rule`"""
     counts = document_counts(loaded).items()
     return ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts) or "no documents"

@@ -1,4 +1,4 @@
-"""The text and the JSON of a plan.
+"""Builds the text and the JSON of a plan, for `tocsin plan` and the prompt of `tocsin apply`.
 
     + action_rule night-page
         when: "severity >= high"

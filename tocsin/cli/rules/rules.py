@@ -17,9 +17,9 @@ from tocsin.core.errors import InvalidInput, Refused
 
 
 def _kinds() -> list[str]:
-    from schemas.documents import KINDS
+    from schemas.documents import DOCUMENT_KINDS
 
-    return list(KINDS)
+    return list(DOCUMENT_KINDS)
 
 
 def rules(

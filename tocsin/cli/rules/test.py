@@ -17,7 +17,7 @@ from tocsin.cli.options import Json, check_output
 from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
-    from rules.replay.rule_tests.rule_tests import Observed, RuleTestResult
+    from rules.replay.rule_tests.rule_tests import ObservedEntry, RuleTestResult
     from schemas.documents.rule_test import Expected
 
 Files = Annotated[
@@ -106,13 +106,13 @@ def _expected_text(expected: Expected) -> str:
     return f"{expected.at or 'any time':<8} {expected.outcome} {expected.name}{owner}{text}"
 
 
-def _observed_text(observed: Observed, result: RuleTestResult, width: int = 8) -> str:
+def _observed_text(observed: ObservedEntry, result: RuleTestResult, width: int = 8) -> str:
     owner = f" of {observed.owner}" if observed.owner else ""
     text = f": {observed.text.splitlines()[0]}" if observed.text.strip() not in ("", "{}") else ""
     return f"{_offset(observed, result):<{max(width, 8)}} {observed.kind} {observed.name}{owner}{text}"
 
 
-def _offset(observed: Observed, result: RuleTestResult) -> str:
+def _offset(observed: ObservedEntry, result: RuleTestResult) -> str:
     from rules.replay.rule_tests.rule_tests import since_start
 
     return since_start(observed.at, result.start)

@@ -1,4 +1,4 @@
-"""The input of the screen of `up`: records from the stream, coming fires and open alarms from the
+"""Feeds the screen of `up`: records from the stream, coming fires and open alarms from the
 database.
 
 Guarantee: each record after the head at the start reaches the screen once, in order, even if a

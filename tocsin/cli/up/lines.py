@@ -1,4 +1,4 @@
-"""The line that `up` shows for a record of the stream.
+"""Builds the line that `up` shows for a record of the stream.
 
 Guarantee: each fire, missed time, alarm transition, staleness or health change, result of a step
 and other event gives one line. A step that is due gives none. A line has no control characters,

@@ -1,4 +1,4 @@
-"""The work of `up`: prepares the database, applies the rules, runs the services, watches the
+"""Does the work of `up`: prepares the database, applies the rules, runs the services, watches the
 servers.
 
 Guarantees: the services start only after the database is migrated and all rule files are applied. A

@@ -41,14 +41,14 @@ from rules.replay.backtest.recording.model import (
     RecordingItem,
 )
 from rules.replay.backtest.warm_up import replay_start
-from schemas.documents import KINDS
+from schemas.documents import DOCUMENT_KINDS
 from tocsin.core.db import Connection, connect, fetch_all, fetch_one, statement
 from tocsin.core.settings import Settings
 
 _OWNERS_AT_ONCE = 200
 _ROWS_AT_ONCE = 5000
 _NO_LABELS: dict[str, str] = {}
-_EVERY_KIND = {"after": -1, "kinds": sorted(KINDS)}
+_EVERY_KIND = {"after": -1, "kinds": sorted(DOCUMENT_KINDS)}
 
 
 @dataclass(frozen=True)

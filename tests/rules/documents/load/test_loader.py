@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rules.documents.load import Document, RulesInvalid, load_files, load_text, recurrence_of
-from schemas.documents import KINDS, ScheduleDocument
+from schemas.documents import DOCUMENT_KINDS, ScheduleDocument
 from schemas.documents.runbook import RESPONSES
 from tests.rules.documents.load.problems import problems_of
 
@@ -77,11 +77,11 @@ def test_a_former_key_means_nothing_where_its_new_name_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[1]", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
-        ("hello", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
-        ("{}", "1:1: a document must be a mapping with one kind: " + ", ".join(KINDS)),
+        ("[1]", "1:1: a document must be a mapping with one kind: " + ", ".join(DOCUMENT_KINDS)),
+        ("hello", "1:1: a document must be a mapping with one kind: " + ", ".join(DOCUMENT_KINDS)),
+        ("{}", "1:1: a document must be a mapping with one kind: " + ", ".join(DOCUMENT_KINDS)),
         ("shedule: {name: a}", "1:1: unknown kind 'shedule', did you mean 'schedule'?"),
-        ("zzz: {name: a}", "1:1: unknown kind 'zzz', the kinds are " + ", ".join(KINDS)),
+        ("zzz: {name: a}", "1:1: unknown kind 'zzz', the kinds are " + ", ".join(DOCUMENT_KINDS)),
         (
             "schedule: {name: a, every: 5s}\naction: {name: b}",
             "2:1: 'action' next to 'schedule': separate documents with a line '---'",

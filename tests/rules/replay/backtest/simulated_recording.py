@@ -12,7 +12,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from rules.documents.load import Loaded
+from rules.documents.load import LoadedDocuments
 from rules.engine import Arrival
 from rules.replay.backtest.parallel import backtest
 from rules.replay.backtest.recording.model import (
@@ -176,11 +176,11 @@ STEPS = st.lists(
 )
 
 
-def versions(loaded: Loaded) -> list[DocumentVersion]:
+def versions(loaded: LoadedDocuments) -> list[DocumentVersion]:
     return [DocumentVersion(one.kind, one.name, 0, one.data, -1, None) for one in loaded.documents]
 
 
-def simulate(loaded: Loaded, steps: Sequence[tuple[int, str, float | str]]) -> SimulatedRecording:
+def simulate(loaded: LoadedDocuments, steps: Sequence[tuple[int, str, float | str]]) -> SimulatedRecording:
     recording = SimulatedRecording(World((one.model for one in loaded.documents), START), versions(loaded))
     world, now = recording.world, START
     for gap, owner, what in steps:
@@ -217,7 +217,7 @@ def operate(world: World, what: str, rule: str, owner: str, apart: timedelta) ->
         world.snooze(rule, LASTS[what] + apart, owner)
 
 
-def replay(loaded: Loaded | None, simulated: SimulatedRecording) -> BacktestResult:
+def replay(loaded: LoadedDocuments | None, simulated: SimulatedRecording) -> BacktestResult:
     """Replay with candidate rules; with the rules of the time if None."""
 
     async def replayed() -> BacktestResult:

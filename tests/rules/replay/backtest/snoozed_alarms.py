@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rules.documents.load import Loaded, load_text
+from rules.documents.load import LoadedDocuments, load_text
 from rules.replay.backtest.result import BacktestResult
 from tests.rules.replay.backtest.simulated_recording import (
     START,
@@ -24,7 +24,7 @@ action_rule: {name: hushed, on: alarm, transitions: [snoozed], when: 'severity >
 """
 
 
-def hot(text: str = "clear: value < 60.0", least: str = "info") -> Loaded:
+def hot(text: str = "clear: value < 60.0", least: str = "info") -> LoadedDocuments:
     return load_text(HOT % (text, least, least), anchor=START)
 
 

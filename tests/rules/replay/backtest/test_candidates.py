@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 
-from rules.documents.load import Loaded, load_text
+from rules.documents.load import LoadedDocuments, load_text
 from rules.replay.backtest import cascade
 from rules.replay.rule_tests import World
 from tests.rules.replay.backtest.simulated_recording import (
@@ -29,7 +29,7 @@ from tocsin.core.errors import InvalidInput
 
 
 @cache
-def all_rules() -> Loaded:
+def all_rules() -> LoadedDocuments:
     return load_text(ALARMS + ACTIONS, anchor=START)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.documents.load import Loaded, load_text
+from rules.documents.load import LoadedDocuments, load_text
 from rules.documents.members import Members
 from rules.replay.backtest.health import replay_order
 from rules.replay.backtest.parallel import backtest
@@ -59,7 +59,7 @@ STEPS = st.lists(
 
 
 @cache
-def loaded() -> Loaded:
+def loaded() -> LoadedDocuments:
     return load_text(RULES, anchor=START)
 
 

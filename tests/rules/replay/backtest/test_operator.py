@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.documents.load import Loaded, load_text
+from rules.documents.load import LoadedDocuments, load_text
 from rules.replay.rule_tests import World
 from tests.rules.replay.backtest.simulated_recording import (
     ACTIONS,
@@ -44,11 +44,11 @@ OTHERS = {
 
 
 @cache
-def rules(name: str) -> Loaded:
+def rules(name: str) -> LoadedDocuments:
     return load_text(OTHERS[name] + ACTIONS, anchor=START)
 
 
-def simulate_again(loaded: Loaded, simulated: SimulatedRecording) -> SimulatedRecording:
+def simulate_again(loaded: LoadedDocuments, simulated: SimulatedRecording) -> SimulatedRecording:
     """A simulation with other rules, the same arrivals, and the same operators where they can act."""
     again = SimulatedRecording(
         World((one.model for one in loaded.documents), START), versions(loaded), until=simulated.until

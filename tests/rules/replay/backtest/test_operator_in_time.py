@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rules.documents.load import Loaded, load_text
+from rules.documents.load import LoadedDocuments, load_text
 from rules.engine import Arrival
 from rules.replay.backtest.recording.model import Horizon, RecordedEvent
 from rules.replay.rule_tests import LogEntry, World
@@ -17,7 +17,7 @@ from tests.rules.replay.backtest.snoozed_alarms import BRANCH, HOT, hot, woken
 
 
 def snoozed_recording(
-    loaded: Loaded, lasts: float, arrivals: Sequence[tuple[float, float]]
+    loaded: LoadedDocuments, lasts: float, arrivals: Sequence[tuple[float, float]]
 ) -> SimulatedRecording:
     """A recording in which the alarm is snoozed after two seconds."""
     simulated = SimulatedRecording(World((one.model for one in loaded.documents), START), versions(loaded))
