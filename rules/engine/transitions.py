@@ -51,7 +51,7 @@ def transition(
 
 
 def advance(state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
-    """Realise the deadline that is due at or before an instant, at its nominal time."""
+    """Handle the deadline that is due at or before an instant, at its nominal time."""
     due_at, alarm = state.due_at, state.alarm
     if due_at is None or due_at > until or alarm is None:
         return state, ()

@@ -1,4 +1,4 @@
-"""Alarms in memory: opened and resolved by rules, acknowledged and snoozed by operators.
+"""Keeps alarms in memory: opened and resolved by rules, acknowledged and snoozed by operators.
 
 Guarantee: an acknowledgement or a snooze has the same effect as live (`rules.alarms.operator`). The
 first acknowledgement is kept. A snooze ends at its instant if the alarm is open at that instant and

@@ -1,4 +1,4 @@
-"""The rule states of one owner in memory, and the transitions that follow from its inputs.
+"""Keeps the rule states of one owner in memory, and returns the transitions of its inputs.
 
 It is the shell of the engine that rule tests and backtests share: it does what a worker does in a
 batch (`rules/alarms/batch_writes.py`) and the clock for sustains, without a database.

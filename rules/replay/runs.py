@@ -1,4 +1,4 @@
-"""Runs of actions in memory: started, advanced, woken and cancelled as the live system does it.
+"""Simulates runs in memory: started, advanced, woken and cancelled as in the live system.
 
 Guarantee: admission, runbooks and waits are the live code (`rules.dispatch`, `rules.runbook`). The
 runs are in memory instead of Postgres, and steps are simulated (`rules.replay.perform`).

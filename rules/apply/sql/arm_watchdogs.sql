@@ -1,6 +1,6 @@
--- Phase 1: arms the watchdogs of all fresh series of these keys with a new `stale_after`, in key order.
--- A deadline is never before the watermark of the partition: what was read up to then was evaluated
--- with the old tolerance.
+-- Phase 1: arms the watchdogs of all fresh series of these keys with a new `stale_after`, in key
+-- order. A deadline is never before the watermark of the partition: what was read up to then was
+-- evaluated with the old one.
 insert into tocsin.timer as t (kind, ref, key, fire_at, nominal_at, payload)
 select 'watchdog', tocsin.token(c.owner), c.key, greatest(d.deadline, tocsin.instant()), d.deadline,
        jsonb_build_object('owner', c.owner, 'within_us', item.within_us)

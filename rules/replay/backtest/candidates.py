@@ -1,4 +1,5 @@
-"""The candidate documents: those of the files, and the applied ones that they do not replace."""
+"""Finds the candidate documents: those of the files, and the applied ones
+that they do not replace."""
 
 from __future__ import annotations
 

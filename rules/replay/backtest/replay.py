@@ -1,4 +1,4 @@
-"""The replay of one owner: recorded inputs in, transitions and changes of staleness out.
+"""Replays one owner: recorded inputs in, transitions and changes of staleness out.
 
 Guarantee: the order is that of the live system. At one instant sustains come first, then staleness,
 then arrivals in stream order. At a change of the rules, deadlines up to the watermark pass under

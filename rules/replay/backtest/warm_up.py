@@ -1,4 +1,4 @@
-"""The start of a replay: before the window, so that the causes of its alarms are replayed.
+"""Chooses the start of a replay: before the window, so that the causes of its alarms are replayed.
 
 Guarantee: the warm-up is at least the longest sustain, window, cooldown and tolerance of any
 document plus an hour, and at most a week. It never begins where retention has pruned: missing

@@ -1,4 +1,4 @@
-"""The work of one process of a backtest: shares, one after the other, with rules compiled once.
+"""Replays shares in one process of a backtest, one after the other, with rules compiled once.
 
 Why it is a module of its own: a process starts by importing it, and it imports nothing that
 delivers messages.

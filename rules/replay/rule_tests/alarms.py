@@ -1,4 +1,4 @@
-"""Alarms of a rule test: the memories of all owners, driven by the scheduler."""
+"""Evaluates the alarms of a rule test: the memories of all owners, driven by the scheduler."""
 
 from __future__ import annotations
 

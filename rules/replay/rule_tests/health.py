@@ -1,4 +1,4 @@
-"""Health of systems in a rule test, decided at the end of each instant with observations."""
+"""Computes the health of systems in a rule test, at the end of each instant with observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated instance in virtual time: schedules, alarms and actions, without deliveries."""
+"""Simulates an instance in virtual time: schedules, alarms and actions, without deliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file, without scripts and without access to the network.
+"""Writes the report as one HTML file, without scripts and without access to the network.
 
 Guarantee: every text from the recording is escaped, and tables have a bounded number of rows.
 

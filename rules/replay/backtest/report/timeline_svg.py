@@ -1,4 +1,4 @@
-"""The timeline of a report as SVG: recorded and replayed alarms, stale series and fires.
+"""Draws the timeline of a report as SVG: recorded and replayed alarms, stale series and fires.
 
 Guarantee: its size is bounded for any number of alarms. A few alarms are drawn one by one with
 their messages. Many are drawn as the number at a time, so that a thousand owners do not look like
