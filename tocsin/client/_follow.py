@@ -4,6 +4,10 @@ Guarantee: messages arrive in the order of their sequence, each once, without a 
 kept here and not in the consumer. A lost consumer (a restart of NATS, an idle hour) is created
 again right after the last message seen. A stream that does not exist yet is waited for.
 
+Messages that the server sent to a connection that died are lost: the consumer has no
+acknowledgements and continues behind them. The consumer's own sequence shows the gap, and the
+consumer is created again.
+
 Why a pull consumer: the first message is requested alone, so that it is shown at once. The messages
 pending behind it are fetched together.
 """
@@ -82,16 +86,23 @@ async def _subscribe(
 
 
 async def _messages(subscription: JetStreamContext.PullSubscription) -> AsyncIterator[Msg]:
+    """The messages of one consumer. Ends where one of them is missing."""
     pending = 1
+    delivered = 0
     while True:
         try:
             batch = await cancellable(subscription.fetch(min(max(pending, 1), _BATCH), timeout=_WAIT_S))
         except NatsTimeout:
-            # No message is ordinary, but a lost consumer looks the same. This request tells them
-            # apart.
-            await cancellable(subscription.consumer_info())
+            # No message is ordinary, but a lost consumer looks the same, and so does a lost message
+            # that none follows. This request tells them apart.
+            info = await cancellable(subscription.consumer_info())
+            if info.delivered is not None and info.delivered.consumer_seq > delivered:
+                return
             pending = 1
             continue
         for message in batch:
+            if message.metadata.sequence.consumer != delivered + 1:
+                return
+            delivered += 1
             yield message
         pending = batch[-1].metadata.num_pending
