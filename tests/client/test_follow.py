@@ -56,9 +56,7 @@ async def test_records_that_were_on_a_connection_that_died_are_read_again(
     await publish(settings, ledger, 5)
     last = 10 if has_later_records else 6
     read: list[int] = []
-    events = replay(
-        Events(namespace=settings.namespace), follow=True, nats=through(proxy, settings).nats
-    )
+    events = replay(Events(namespace=settings.namespace), follow=True, nats=through(proxy, settings).nats)
     async with aclosing(events), asyncio.timeout(60):
         async for event in events:
             read.append(event.seq)
@@ -71,9 +69,7 @@ async def test_records_that_were_on_a_connection_that_died_are_read_again(
     assert read == list(range(1, last + 1))
 
 
-async def _lose(
-    settings: Settings, ledger: Connection, proxy: CuttingProxy, has_later_records: bool
-) -> None:
+async def _lose(settings: Settings, ledger: Connection, proxy: CuttingProxy, has_later_records: bool) -> None:
     await publish(settings, ledger, 1)
     await until_sent(settings, 6)
     proxy.cut()

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
 
 from tests.wait import eventually
 from tocsin.core import bus as bus_module
@@ -15,9 +21,9 @@ from tocsin.core.settings import Settings
 from tocsin.embedded import embedded_nats
 
 
-async def refusal(nats: str) -> str:
+async def refusal(nats: str, within_s: float = 60.0) -> str:
     with pytest.raises(Unreachable) as refused:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(within_s):
             await connect_bus(Settings(nats=nats), "test")
     message = str(refused.value)
     assert "\n" not in message
@@ -75,6 +81,70 @@ async def test_a_server_that_sends_nothing_is_unreachable(monkeypatch: pytest.Mo
     async with server:
         port = server.sockets[0].getsockname()[1]
         assert "TimeoutError" in await refusal(f"nats://127.0.0.1:{port}")
+
+
+@asynccontextmanager
+async def server_that_answers(*answers: bytes | None) -> AsyncIterator[str]:
+    """A server that greets, gives the next answer to each CONNECT and closes; None is a reset."""
+    left = list(answers)
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"version":"2.15.1","max_payload":1048576,"auth_required":true}\r\n')
+        if await reader.readline():  # the probe sends nothing
+            await reader.readline()
+            answer = left.pop(0) if left else None
+            if answer is None:
+                at_once = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            else:
+                writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    async with server:
+        yield f"nats://me:s3cret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_rejected_credentials_are_reported_at_once_and_not_the_reset_that_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that rejects credentials closes the connection, often before its error is read."""
+    monkeypatch.setattr(bus_module, "_CONNECT_S", 50.0)
+    async with server_that_answers(None, b"-ERR 'Authorization Violation'\r\n") as url:
+        message = await refusal(url, within_s=30.0)
+    assert "rejects the user or the password (nats: 'Authorization Violation')" in message
+    assert "s3cret" not in message
+
+
+async def test_a_server_that_closes_the_connection_is_unreachable() -> None:
+    async with server_that_answers(b"") as url:
+        assert "unexpected EOF" in await refusal(url)
+
+
+async def test_a_swallowed_cancellation_does_not_keep_the_first_connection_trying(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As Python 3.11's `wait_for` does, if the answer comes together with the end of the time."""
+    monkeypatch.setattr(bus_module, "_CONNECT_S", 0.2)
+    process = Client._process_connect_init
+
+    async def swallow(client: Client) -> None:
+        try:
+            await process(client)
+        except asyncio.CancelledError:
+            raise NatsError("the cancellation was swallowed") from None
+
+    monkeypatch.setattr(Client, "_process_connect_init", swallow)
+
+    async def greet_once(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not probed.is_set():
+            writer.write(b"INFO {}\r\n")
+        probed.set()
+
+    probed = asyncio.Event()
+    server = await asyncio.start_server(greet_once, "127.0.0.1", 0)
+    async with server:
+        await refusal(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}", within_s=30.0)
 
 
 async def test_the_second_server_of_a_list_is_used_if_the_first_is_unreachable(settings: Settings) -> None:

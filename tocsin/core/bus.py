@@ -5,8 +5,8 @@ sleep of two seconds, sixty times. Once connected, the client reconnects without
 NATS is ordinary, and every caller has its own time limit. A cancellation that arrives together with
 an answer ends the call (see `tocsin.core.cancellation`).
 
-On failure: `Unreachable` names the address and the variable that sets it, `Refused` a server that
-is too old.
+On failure: `Unreachable` names the address and the variable that sets it, at once if the server
+rejects the credentials. `Refused` names a server that is too old.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.errors import UnexpectedEOF
 
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Refused, Unreachable
@@ -64,12 +65,7 @@ async def connect_bus(
         )
     urls = [url.strip() for url in settings.nats.split(",") if url.strip()]
     await _probe(urls)
-    last_error: list[Exception] = []
-
-    async def note_error(error: Exception) -> None:
-        last_error[:] = [error]
-        (on_error or _log_error)(error)
-
+    first = _FirstConnection(urls, on_error or _log_error)
     client = CancellableClient()
 
     async def disconnect(_: None) -> None:
@@ -86,17 +82,57 @@ async def connect_bus(
         max_outstanding_pings=2,
         pending_size=16 * 1024 * 1024,
         inbox_prefix=settings.nats_inbox,
-        error_cb=note_error,
+        error_cb=first.note_error,
         **_credentials(urls),
     )
     try:
         async with asyncio.timeout(_CONNECT_S):
             await cancellable(connecting, undo=disconnect)
+            if not client.is_connected:  # nats-py takes a connection that the server closed for success
+                await client.close()
+                raise UnexpectedEOF
     except (NatsError, OSError, TimeoutError) as error:
-        # The error of the server, such as a wrong password, says more than a timeout.
-        raise _unreachable(urls, last_error[0] if last_error else error) from None
+        raise first.unreachable(error) from None
+    first.is_over = True
     await refuse_old_nats(client, MINIMUM_VERSION)
     return client
+
+
+class _FirstConnection:
+    """Ends the attempts of nats-py to connect for the first time, which it repeats forever.
+
+    nats-py calls `note_error` after each failed attempt, and what `note_error` raises ends the
+    attempts. They end at once if the server rejects the credentials, and at the deadline. The
+    cancellation by `asyncio.timeout` alone does not end them: nats-py can swallow it (see
+    `tocsin.core.cancellation`), and its loop never returns.
+
+    The rejection is kept: a server that rejects credentials closes the connection, and the same
+    rejection can also appear as a connection reset.
+    """
+
+    def __init__(self, urls: list[str], on_error: Callable[[Exception], None]) -> None:
+        self._urls = urls
+        self._on_error = on_error
+        self._ends_s = asyncio.get_running_loop().time() + _CONNECT_S
+        self._latest: Exception | None = None
+        self.is_over = False
+
+    async def note_error(self, error: Exception) -> None:
+        self._on_error(error)
+        if self.is_over:
+            return
+        self._latest = error
+        if _is_rejection(error) or asyncio.get_running_loop().time() > self._ends_s:
+            raise error
+
+    def unreachable(self, error: Exception) -> Unreachable:
+        """The error to raise: that of the last attempt says more than a timeout."""
+        if _is_rejection(error):
+            return Unreachable(
+                f"nats at {_shown(self._urls)} rejects the user or the password ({error})",
+                remedy="check both in TOCSIN_NATS",
+            )
+        return _unreachable(self._urls, self._latest or error)
 
 
 @asynccontextmanager
@@ -144,6 +180,11 @@ def is_forbidden(error: Exception) -> bool:
     return "permissions violation" in str(error).lower()
 
 
+def _is_rejection(error: Exception) -> bool:
+    """Whether the server rejects our credentials. Another attempt with them has the same result."""
+    return "authorization violation" in str(error).lower()
+
+
 def _log_error(error: Exception) -> None:
     if is_forbidden(error):
         _log.error("nats permission missing", error=error)
@@ -173,9 +214,13 @@ async def _probe(urls: list[str]) -> None:
 
 
 def _unreachable(urls: list[str], error: BaseException | None) -> Unreachable:
-    shown = ", ".join(url.rpartition("@")[2] for url in urls)
     reason = str(error) or type(error).__name__
     return Unreachable(
-        f"cannot reach nats at {shown} ({reason})",
+        f"cannot reach nats at {_shown(urls)} ({reason})",
         remedy="start it, or set TOCSIN_NATS to a reachable server",
     )
+
+
+def _shown(urls: list[str]) -> str:
+    """The addresses without their passwords."""
+    return ", ".join(url.rpartition("@")[2] for url in urls)
