@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tests.ports import free_ports
 from tocsin.embedded import Nats
 
 _NODES = 3
@@ -38,7 +38,7 @@ class Node(Nats):
 @contextmanager
 def nats_cluster() -> Iterator[list[Node]]:
     with ExitStack() as stack:
-        ports = _free_ports()
+        ports = free_ports(_NODES)
         nodes = []
         for number in range(_NODES):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-bench-"))
@@ -47,15 +47,3 @@ def nats_cluster() -> Iterator[list[Node]]:
             node.start()
             stack.callback(node.close)
         yield nodes
-
-
-def _free_ports() -> list[int]:
-    """Ports that are free now; the servers bind them right after."""
-    sockets = [socket.socket() for _ in range(_NODES)]
-    try:
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
-    finally:
-        for listener in sockets:
-            listener.close()

@@ -27,18 +27,26 @@ class Processes:
     def __init__(self, settings: Settings, names: Sequence[str], logs: Path | None = None) -> None:
         self._logs = logs
         self._environment = environment(settings)
-        self._running = {name: self._start(name) for name in names}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        for name in names:
+            self._running[name] = self._start(name)
 
     @property
     def names(self) -> list[str]:
         return list(self._running)
 
-    def kill(self, *names: str) -> None:
+    def pid(self, name: str) -> int:
+        return self._running[name].pid
+
+    def kill(self, *names: str) -> list[int]:
+        """Kill and replace processes. The exit codes of those that were killed."""
         for name in names:
             self._running[name].kill()
+        codes = []
         for name in names:
-            self._running[name].wait(WITHIN_S)
+            codes.append(self._running[name].wait(WITHIN_S))
             self._running[name] = self._start(name)
+        return codes
 
     def freeze(self, name: str) -> None:
         self._running[name].send_signal(signal.SIGSTOP)
@@ -56,8 +64,16 @@ class Processes:
         for process in self._running.values():
             process.wait(WITHIN_S)
 
+    def command(self, name: str) -> list[str]:
+        return [*TOCSIN, "run", name.split()[0]]
+
+    def environment(self, name: str) -> dict[str, str]:
+        del name
+        return self._environment
+
     def _start(self, name: str) -> subprocess.Popen[bytes]:
-        command = [*TOCSIN, "run", name.split()[0]]
         path = Path(os.devnull) if self._logs is None else self._logs / f"{name.replace(' ', '-')}.log"
         with path.open("ab") as log:
-            return subprocess.Popen(command, env=self._environment, stderr=log)
+            return subprocess.Popen(
+                self.command(name), env=self.environment(name), stdout=subprocess.DEVNULL, stderr=log
+            )

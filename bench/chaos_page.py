@@ -1,0 +1,57 @@
+"""The table of a run of `bench chaos`, and the page that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.faults.chaos.cell import CellResult
+
+_BEGIN = "<!-- measured: begin -->"
+_END = "<!-- measured: end -->"
+_HEAD = (
+    "| fault | part | lost | doubled | out of order | wrong | webhooks repeated | recovery | doctor | metrics "
+    "| operator |\n|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def table(results: Sequence[CellResult]) -> str:
+    return "\n".join([_HEAD, *(_row(result) for result in results)])
+
+
+def _row(result: CellResult) -> str:
+    if result.skipped:
+        return f"| {result.fault} | {result.part} | skipped: {result.skipped} |||||||||"
+    costs = result.costs
+    cells = [
+        result.fault,
+        result.part,
+        *(_counts(getattr(costs, what)) for what in ("lost", "doubled", "out_of_order", "wrong")),
+        str(costs.webhooks_repeated),
+        "never" if result.recovery.seconds < 0 else f"{result.recovery.seconds:.1f} s",
+        _named(result.doctor_named),
+        _named(result.metrics_named),
+        ", ".join(f"`{act}`" for act in result.operator) or "–",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count) or "0"
+
+
+def _named(named: bool | None) -> str:
+    return "–" if named is None else "yes" if named else "no"
+
+
+def write_table(page: Path, results: Sequence[CellResult], seed: int, seconds: float) -> None:
+    """Replace the measured part of the page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    handled = sum(result.costs.handled.get("records", 0) for result in results)
+    datapoints = sum(result.costs.handled.get("datapoints", 0) for result in results)
+    intro = (
+        f"`python -m bench chaos --seed {seed} --seconds {seconds:g} --write {page.as_posix()}`:\n"
+        f"{sum(not result.skipped for result in results)} cells, {handled:,} records, {datapoints:,} datapoints."
+    )
+    page.write_text(f"{before}{_BEGIN}\n{intro}\n\n{table(results)}\n{_END}{after}", encoding="utf-8")

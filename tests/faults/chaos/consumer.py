@@ -1,0 +1,38 @@
+"""`python -m tests.faults.chaos.consumer`: a service that writes one row per record, through an inbox.
+
+Its database is in the environment, because it belongs to the service and not to Tocsin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from tests.faults.traps import die_with_the_parent
+from tocsin.client import Inbox, Records, consume, inbox_sql
+from tocsin.client.select import Record
+from tocsin.core.db import Connection
+from tocsin.core.logs import configure_logs
+from tocsin.core.settings import Settings
+
+DATABASE = "TOCSIN_TEST_SERVICE_DATABASE"
+NAME = "effects"
+# `n` is the order in which the effects were committed. Nothing makes an effect unique but the inbox.
+CREATE_TABLES = (
+    "create table effect (n bigint generated always as identity, seq bigint, id uuid);"
+    "create index on effect (seq);" + inbox_sql()
+)
+
+
+async def handle(record: Record, connection: Connection) -> None:
+    await connection.execute("insert into effect (seq, id) values (%s, %s)", (record.seq, record.id))
+
+
+async def main() -> None:
+    await consume(Records(), handle, consumer=NAME, keep=Inbox(os.environ[DATABASE]), start="beginning")
+
+
+if __name__ == "__main__":
+    die_with_the_parent()
+    configure_logs(Settings())
+    asyncio.run(main())
