@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from rules.actions.steps.due_step import DueStep
+from rules.actions.steps.messages import event_title
 from rules.delivery.message import Message
 from rules.language.templates import fill_html, fill_text
 from schemas.documents.runbook.digest import DigestStep
@@ -67,8 +68,7 @@ def _alarm_line(row: Mapping[str, Any]) -> str:
 
 
 def _event_line(row: Mapping[str, Any]) -> str:
-    name = row["schedule"] or row["rule"] or row["action"]
-    return f"{_instant(row['ts'])} {row['type']}{f' {name}' if name else ''}{_owner_suffix(row)}"
+    return f"{_instant(row['ts'])} {event_title(row)}"
 
 
 def _series_line(row: Mapping[str, Any]) -> str:

@@ -69,17 +69,18 @@ def _alarm_facts(event: Mapping[str, Any], alarm: Mapping[str, Any]) -> AlarmFac
 
 
 def _event_message(events: Sequence[Mapping[str, Any]]) -> Message:
-    subject = _title(events[0])
+    subject = event_title(events[0])
     if len(events) > 1:
         subject = f"{len(events)} events: {subject} and others"
-    lines = [f"{utc_text(event['ts'])}  {_title(event)}" for event in events[:_MAX_LISTED_EVENTS]]
+    lines = [f"{utc_text(event['ts'])}  {event_title(event)}" for event in events[:_MAX_LISTED_EVENTS]]
     if len(events) > _MAX_LISTED_EVENTS:
         lines.append(f"and {len(events) - _MAX_LISTED_EVENTS} more")
     payload = {"events": [_event_payload(event) for event in events]}
     return Message(subject, "\n".join(lines) + "\n", payload=payload)
 
 
-def _title(event: Mapping[str, Any]) -> str:
+def event_title(event: Mapping[str, Any]) -> str:
+    """The type, the name and the owner of an event, on one line."""
     name = event["schedule"] or event["rule"] or event["action"]
     owner = f" ({event['owner']})" if event["owner"] else ""
     return f"{event['type']}{f' {name}' if name else ''}{owner}"

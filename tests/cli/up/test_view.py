@@ -282,6 +282,12 @@ def test_a_restart_that_is_over_is_shown_without_its_error() -> None:
     assert "nats is away" not in shown
 
 
+def test_before_the_first_read_the_view_does_not_report_that_no_fires_are_scheduled() -> None:
+    shown = _rendered(view(_state()))
+    assert "no fires are scheduled" not in shown
+    assert "reading the schedules" in shown
+
+
 def test_an_empty_view_tells_how_to_add_a_schedule() -> None:
     assert "no fires are scheduled" in _rendered(view(_state(now=_AT)))
 
