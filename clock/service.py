@@ -6,7 +6,8 @@ for the very near future is seen in time. Every round begins with a poll, so tha
 backlog drains.
 
 A second connection does the housekeeping: the backstop scan, new partitions of the log, and the
-events about held timers. A third one prunes (`clock.retention`).
+events about held timers. A third one prunes (`clock.retention`), and a fourth one follows new tz
+data after a takeover (`clock.tz_data`).
 
 On failure: `Service` starts it again. After a lost lease or a superseded epoch it competes again.
 """
@@ -29,8 +30,8 @@ from clock.registry import KINDS
 from clock.retention.loop import prune_hourly
 from clock.term import Breakers, Hook, Term, begin_term
 from clock.time_source import DatabaseTime, steady_s, wall_now
+from clock.tz_data import follow_tz_data
 from migrations.runner import refuse_unmigrated
-from timers.tz_update import apply_tz_data
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection, open_service_session
 from tocsin.core.errors import Deposed
@@ -84,18 +85,20 @@ class Clock:
                 hook=self._hook,
                 breakers=self._breakers,
             )
-            await apply_tz_data(connection)
             _log.info("clock leads", epoch=term.epoch, holder=lease.holder)
             EPOCH.set(term.epoch)
             if self.on_leading is not None:
                 self.on_leading(term.epoch)
             housekeeping = asyncio.create_task(self._housekeep(backstop, term))
-            retention = asyncio.create_task(prune_hourly(self._settings))
+            beside = [
+                asyncio.create_task(prune_hourly(self._settings)),
+                asyncio.create_task(follow_tz_data(self._settings, term.epoch)),
+            ]
             try:
                 await self._fire_while(lease, connection, term, housekeeping)
             finally:
                 OFFSET.forget()
-                await end_tasks([housekeeping, retention])
+                await end_tasks([housekeeping, *beside])
 
     async def _fire_while(
         self, lease: Lease, connection: Connection, term: Term, housekeeping: asyncio.Task[None]

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from clock.kinds import FiringPlan, ScanBounds, remove_timers
 from timers.catch_up import Decision, Missed, Policy, decide
 from timers.identity import event_id_text, spread_of
-from timers.recurrence import Occurrence, Recurrence, parse_spec
+from timers.recurrence import Occurrence, Recurrence, parse_identity, parse_spec
 from tocsin.core.columns import numbers, plain_texts, texts
 from tocsin.core.db import Connection, statement
 from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
@@ -39,6 +39,7 @@ COUNTED_PER_BATCH = 10_000
 # Ticks that are decided at a time.
 _CHUNK = 250
 _NO_SPREAD = timedelta(0)
+_DAY = timedelta(days=1)
 
 
 class TickRow(NamedTuple):
@@ -55,7 +56,9 @@ class TickRow(NamedTuple):
     owner: str
     name: str
     done_until: datetime | None
-    """Set if this occurrence, and perhaps later ones, are done."""
+    """Set if an occurrence at or after this instant is done."""
+    done_identity: str | None
+    """The wall time of that occurrence, if it is identified by one."""
     identity: str | None
     """The identity of this occurrence, if it was stored when the tick was armed."""
 
@@ -78,7 +81,10 @@ class TickOutcome(NamedTuple):
     next_at: int | None
     next_fire_at: int | None
     next_identity: str | None
-    done_until: int
+    done_until: int | None
+    """None if this decision does nothing but move the tick."""
+    done_identity: str | None
+    """Set if the done occurrence is identified by its wall time."""
     end_status: str
     counted: int
     """Missed times that were counted one by one."""
@@ -88,10 +94,12 @@ class TickOutcome(NamedTuple):
 class TickPlan(FiringPlan):
     """Columns for the statements that write the batch."""
 
-    rearm: tuple[list[str], list[int], list[int], list[str], list[int]] = field(
+    rearm: tuple[list[str], list[int], list[int], list[str], list[int | None], list[str | None]] = field(
+        default_factory=lambda: ([], [], [], [], [], [])
+    )
+    end: tuple[list[str], list[str], list[str], list[int | None], list[str | None]] = field(
         default_factory=lambda: ([], [], [], [], [])
     )
-    end: tuple[list[str], list[str], list[str], list[int]] = field(default_factory=lambda: ([], [], [], []))
     events: tuple[list[str], list[str], list[int], list[int | None], list[str | None]] = field(
         default_factory=lambda: ([], [], [], [], [])
     )
@@ -111,21 +119,23 @@ class TickPlan(FiringPlan):
 
     def rearm_columns(self, begin: int) -> dict[str, str]:
         """The columns of the rearmed ticks from index `begin` on."""
-        ctids, next_fire_at, next_at, identities, done_until = self.rearm
+        ctids, next_fire_at, next_at, identities, done_until, done_identities = self.rearm
         return {
             "ctids": plain_texts(ctids[begin:]),
             "next_fire_at": numbers(next_fire_at[begin:]),
             "next_at": numbers(next_at[begin:]),
             "identities": plain_texts(identities[begin:]),
             "done_until": numbers(done_until[begin:]),
+            "done_identities": texts(done_identities[begin:]),
         }
 
     def end_columns(self) -> dict[str, str]:
-        _, ids, statuses, done_until = self.end
+        _, ids, statuses, done_until, done_identities = self.end
         return {
             "ids": plain_texts(ids),
             "statuses": plain_texts(statuses),
             "done_until": numbers(done_until),
+            "done_identities": texts(done_identities),
         }
 
     def event_columns(self) -> dict[str, str]:
@@ -179,7 +189,15 @@ def extend_plan(plan: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
         try:
             policy = _policy(row.policy)
             spread = spread_of(row.owner, row.name, policy.spread) if policy.spread else _NO_SPREAD
-            key = (row.recurrence, row.policy, row.nominal_at, row.done_until, row.identity, spread)
+            key = (
+                row.recurrence,
+                row.policy,
+                row.nominal_at,
+                row.done_until,
+                row.done_identity,
+                row.identity,
+                spread,
+            )
             outcome = decided.get(key)
             if outcome is None:
                 outcome = decided[key] = _outcome(row, row.recurrence, policy, spread, now)
@@ -215,17 +233,24 @@ def _policy(text: str) -> Policy:
 
 def _outcome(row: TickRow, text: str, policy: Policy, spread: timedelta, now: datetime) -> TickOutcome:
     recurrence = _recurrence(text)
-    if row.done_until is None:
-        # The decision needs the spread of this schedule, and only the instant of its own
-        # occurrence.
-        own_policy = policy if spread == policy.spread else replace(policy, spread=spread)
-        armed = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
-        decision = decide(recurrence, own_policy, row.nominal_at, now, armed)
-    else:
-        decision = Decision((), None, recurrence.occurrence_after(row.done_until), row.done_until)
+    # The decision needs the spread of this schedule.
+    own_policy = policy if spread == policy.spread else replace(policy, spread=spread)
+    decision = _decide(row, recurrence, own_policy, now)
     spread_us = spread // MICROSECOND
     following = decision.following
     next_at = None if following is None else microseconds_of(following.at)
+    if isinstance(decision, _Move):
+        return TickOutcome(
+            fires=(),
+            missed=None,
+            next_at=next_at,
+            next_fire_at=None if next_at is None else next_at + spread_us,
+            next_identity=None if following is None else recurrence.identity(following),
+            done_until=None,
+            done_identity=None,
+            end_status="fired" if "at" in recurrence.spec and row.done_until is not None else "ended",
+            counted=0,
+        )
     fires = []
     for occurrence in decision.fires:
         nominal_at = microseconds_of(occurrence.at)
@@ -236,14 +261,48 @@ def _outcome(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
         next_at=next_at,
         next_fire_at=None if next_at is None else next_at + spread_us,
         next_identity=None if following is None else recurrence.identity(following),
-        done_until=microseconds_of(decision.done_until),
+        done_until=microseconds_of(decision.done.at),
+        done_identity=None if decision.done.wall is None else _identity(row, recurrence, decision.done),
         end_status=_end_status(recurrence, decision),
         counted=0 if decision.missed is None or recurrence.is_divided else decision.missed.count,
     )
 
 
+class _Move(NamedTuple):
+    """The tick has nothing to fire and moves to `following`."""
+
+    following: Occurrence | None
+
+
+def _decide(row: TickRow, recurrence: Recurrence, policy: Policy, now: datetime) -> Decision | _Move:
+    """Decide about a tick by the present tz data, under which it may lie elsewhere.
+
+    A tick that was armed by other tz data may become due before `timers.tz_update` has moved it.
+    """
+    if row.done_until is not None:
+        done = parse_identity(row.done_identity)
+        instant = row.done_until if done is None else row.nominal_at - MICROSECOND
+        following = recurrence.occurrence_behind(instant, done)
+        if following is None or following.at != row.nominal_at:
+            return _Move(following)
+    identity = parse_identity(row.identity)
+    if identity is None or not recurrence.is_fixed_time:
+        # Only the instant of its own occurrence is needed.
+        armed = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
+        return decide(recurrence, policy, row.nominal_at, now, armed)
+    own = recurrence.occurrence_named(identity)
+    if own is None:
+        # The clocks skip it. Those behind it may lie earlier than this tick did.
+        return _Move(recurrence.occurrence_behind(row.nominal_at - _DAY, identity))
+    return _Move(own) if own.at > now else decide(recurrence, policy, own.at, now, own)
+
+
 def _identity(row: TickRow, recurrence: Recurrence, occurrence: Occurrence) -> str:
-    stored = row.identity if occurrence.at == row.nominal_at else None
+    """The identity of an occurrence: the stored one, unless it is a wall time.
+
+    After new tz data, the instant of the tick may be another wall time.
+    """
+    stored = row.identity if occurrence.wall is None and occurrence.at == row.nominal_at else None
     return recurrence.identity(occurrence) if stored is None else stored
 
 
@@ -287,10 +346,12 @@ def _add(plan: TickPlan, row: TickRow, outcome: TickOutcome) -> None:
         for column, value in zip(plan.end[:3], (row.ctid, row.ref, outcome.end_status), strict=True):
             column.append(value)
         plan.end[3].append(outcome.done_until)
+        plan.end[4].append(outcome.done_identity)
         return
-    ctids, next_fire_at, next_at, identities, done_until = plan.rearm
+    ctids, next_fire_at, next_at, identities, done_until, done_identities = plan.rearm
     ctids.append(row.ctid)
     next_fire_at.append(outcome.next_fire_at)
     next_at.append(outcome.next_at)
     identities.append(outcome.next_identity)
     done_until.append(outcome.done_until)
+    done_identities.append(outcome.done_identity)

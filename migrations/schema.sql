@@ -660,6 +660,7 @@ create table tocsin.schedule (
     status text not null default 'active'::text,
     generation bigint not null default 1,
     last_occurrence timestamp with time zone,
+    last_identity text,
     source text not null default 'api'::text,
     created_by text not null,
     created_via text not null,
@@ -693,6 +694,7 @@ comment on column tocsin.schedule.action is 'Action that a fire starts; null for
 comment on column tocsin.schedule.status is 'fired: a single occurrence that is done; ended: a recurrence without further occurrences; failed: a single occurrence whose run failed.';
 comment on column tocsin.schedule.generation is 'Raised by every edit, so that an older tick is recognised.';
 comment on column tocsin.schedule.last_occurrence is 'Newest occurrence that is done. While a tick is armed, timer.last_nominal_at is ahead of it.';
+comment on column tocsin.schedule.last_identity is 'Wall time and fold of that occurrence, as in timer.last_identity.';
 comment on column tocsin.schedule.source is 'rules: defined by a rule file; api: put by a command or a service.';
 
 create table tocsin.setting (
@@ -700,7 +702,7 @@ create table tocsin.setting (
     value text not null,
     constraint setting_pkey PRIMARY KEY (name)
 );
-comment on table tocsin.setting is 'Facts about this database that outlive every process. Written by the clock: tz-version is the version of the time zone data that pending schedule ticks were computed with.';
+comment on table tocsin.setting is 'Facts about this database that outlive every process. Written by the clock: tz-version is the version of its time zone data, and tz-ticks-version is the version that all pending schedule ticks were computed with.';
 
 create table tocsin.system_health (
     system text not null,
@@ -744,6 +746,7 @@ create table tocsin.timer (
     fire_at timestamp with time zone not null,
     nominal_at timestamp with time zone not null,
     last_nominal_at timestamp with time zone,
+    last_identity text,
     generation bigint not null default 1,
     payload jsonb not null default '{}'::jsonb,
     attempts integer not null default 0,
@@ -766,6 +769,7 @@ comment on column tocsin.timer.key is 'Which timer of that object: open, clear o
 comment on column tocsin.timer.fire_at is 'When the clock fires it: nominal time plus spread or backoff, and never before it was armed.';
 comment on column tocsin.timer.nominal_at is 'Instant that the timer is for.';
 comment on column tocsin.timer.last_nominal_at is 'Newest occurrence of the schedule that is done. It is kept here and not in tocsin.schedule, so that a fire writes one row less (docs/decisions/0003).';
+comment on column tocsin.timer.last_identity is 'Wall time and fold of that occurrence, if they identify it: new tz data may move the wall time to another instant, and it must not fire again.';
 comment on column tocsin.timer.generation is 'Generation of the schedule that armed the tick; 1 for other kinds unless the caller gives one.';
 comment on column tocsin.timer.attempts is 'Failed fires in a row.';
 comment on column tocsin.timer.parked_at is 'Set after too many failed fires: the clock ignores the row until `tocsin timers retry`.';
@@ -1429,6 +1433,7 @@ declare
     schedule_id uuid;
     before tocsin.schedule;
     done timestamptz;
+    done_identity text;
     now timestamptz := tocsin.instant();
 begin
     perform pg_advisory_xact_lock(
@@ -1440,7 +1445,7 @@ begin
     end if;
     delete from tocsin.timer t
     where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
-    returning t.last_nominal_at into done;
+    returning t.last_nominal_at, t.last_identity into done, done_identity;
     -- Read after the tick is locked, so that the outcome of a fire in progress is visible.
     select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
     if before.status not in ('active', 'paused') then
@@ -1448,7 +1453,8 @@ begin
     end if;
     update tocsin.schedule s
     set status = 'cancelled', generation = s.generation + 1, updated_at = now,
-        last_occurrence = greatest(s.last_occurrence, done)
+        last_occurrence = coalesce(done, s.last_occurrence),
+        last_identity = case when done is null then s.last_identity else done_identity end
     where s.id = schedule_id;
     insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
     values (now, schedule_cancel.who, schedule_cancel.via, 'cancel', 'schedule', before.owner, before.name,
@@ -1554,6 +1560,18 @@ end
 $function$;
 comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference.';
 
+CREATE OR REPLACE FUNCTION tocsin.share_tz_version()
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform pg_advisory_xact_lock_shared(hashtextextended('tocsin.tz-version', 0));
+    -- A new statement, so that it sees a version that was stored while this one waited.
+    return (select s.value from tocsin.setting s where s.name = 'tz-version');
+end
+$function$;
+comment on function tocsin.share_tz_version() is 'The tz version of the clock, locked against a change until the transaction of the caller ends. Called by edits of schedules that depend on a timezone; null before the first clock.';
+
 CREATE OR REPLACE FUNCTION tocsin.take_over(expected_epoch bigint, new_holder text)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -1650,9 +1668,9 @@ create policy readable on tocsin.log_head as permissive for select to public usi
 CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '32a9f4bea16fce70147f900930a01dabcdcc3e1daf4dcc554a8f7158d1978d41');
+insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '49b2aaf448374e5747bb9c28a19710b0f4b3ef149039d49e963243308a4b7b46');
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
-insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '44eda267ab95c5c20cabf95274ac798ff765ce065248c9d7ca6e2837d17113b3');
+insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '5f78af91f71b0f6614b0e188f737e74d1f5eaddb3a980b5cc4de75f950a8ef70');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '2107a47de57afd9a90cb34afc406eaba2ebc6b6f4f6794aa3f5d33ae39c529be');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
@@ -1661,6 +1679,6 @@ insert into public.tocsin_migration (number, name, checksum) values (8, '0008_ac
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', 'bbcb36ccaa9c6a06e30e6074bdabaf72870c2fb92ed455450f90e0826bd62b07');
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
-insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'f980c87221226ee799b657fb2b124e5fe2836fe4c1a2bd6c77d369a6de4904eb');
+insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '2d7aa1bfd2f196f8a6034482a6f9a4f607d96cfe4646ba95326e859cba320715');
 
 select tocsin.extend_log();

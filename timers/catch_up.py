@@ -40,7 +40,7 @@ class Decision(NamedTuple):
     fires: tuple[Occurrence, ...]
     missed: Missed | None
     following: Occurrence | None
-    done_until: datetime
+    done: Occurrence
     """The newest occurrence that is done with this decision."""
 
 
@@ -55,7 +55,7 @@ def decide(
         own = occurrence_at(recurrence, nominal_at)
     following = recurrence.occurrence_after(nominal_at)
     if now - policy.spread - nominal_at <= grace_of(policy, own, following):
-        return Decision((own,), None, following, own.at)
+        return Decision((own,), None, following, own)
     return _catch_up(recurrence, policy, own, now)
 
 
@@ -92,7 +92,7 @@ def _catch_up(recurrence: Recurrence, policy: Policy, own: Occurrence, now: date
         later, at_least = recurrence.count_between(own.at, last_missed_at, limit=COUNT_LIMIT - 1)
         last_missed = recurrence.latest_between(before_own, last_missed_at) or own
         missed = Missed(later + 1, at_least, own, last_missed, _reason(policy, fires))
-    return Decision(fires, missed, following, latest.at)
+    return Decision(fires, missed, following, latest)
 
 
 def _fires(

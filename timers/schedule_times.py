@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from timers.recurrence import Occurrence, Recurrence, parse
+from timers.recurrence import Occurrence, Recurrence, parse, parse_identity
 from timers.schedule_spec import ScheduleSpec
 from tocsin.core.errors import InvalidInput, Refused
 from tocsin.core.instant import parse_instant
@@ -64,11 +64,32 @@ def _unchanged_recurrence(arguments: dict[str, Any], stored: Mapping[str, Any]) 
     return recurrence if recurrence.spec == stored else None
 
 
-def next_occurrence(
-    row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
-) -> Occurrence:
+class Done(NamedTuple):
+    """The newest occurrence of a schedule that is done."""
+
+    until: datetime | None
+    identity: str | None
+    """Its wall time and fold, if they identify it."""
+
+
+NOTHING_DONE = Done(None, None)
+
+
+def done_of(row: Row | None, tz: object) -> Done:
+    """The newest done occurrence of a stored schedule, for an edit with this timezone.
+
+    The wall time of a done occurrence counts only in its own zone.
+    """
+    if row is None:
+        return NOTHING_DONE
+    same_zone = row["recurrence"].get("tz") == tz
+    return Done(row["last_occurrence"], row["last_identity"] if same_zone else None)
+
+
+def next_occurrence(row: Row, recurrence: Recurrence, now: datetime, done: Done) -> Occurrence:
     """The first occurrence after `now` and after every occurrence that is done."""
-    following = recurrence.occurrence_after(now if done_until is None else max(now, done_until))
+    after = now if done.until is None else max(now, done.until)
+    following = recurrence.occurrence_behind(after, parse_identity(done.identity))
     if following is None:
         raise Refused(
             f"schedule {row['name']!r} would never fire again ({recurrence.describe()})",

@@ -27,7 +27,8 @@ from psycopg.types.json import Jsonb
 from timers.identity import spread_of
 from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import ScheduleSpec, checked
-from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
+from timers.schedule_times import NOTHING_DONE, Done, Row, done_of, next_occurrence, recurrence_of_spec
+from timers.tz_version import refuse_older_tz_data
 from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_dict, fetch_dicts, fetch_one, statement
 from tocsin.core.errors import Conflict, Refused
@@ -217,7 +218,8 @@ async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutR
     status = "active" if spec.enabled else "paused"
     next_at = None
     if spec.enabled:
-        next_at = await _arm_next(connection, {**row, "tick_done_until": None}, recurrence, actor.now, None)
+        new_row = {**row, "tick_done_until": None}
+        next_at = await _arm_next(connection, new_row, recurrence, actor.now, NOTHING_DONE)
     await connection.execute(
         statement("timers/insert_schedule"),
         {
@@ -248,14 +250,16 @@ async def _edit(
 ) -> PutResult:
     generation = row["generation"] + 1
     next_at: datetime | None = None
-    done_until = row["last_occurrence"]
+    tz = content["recurrence"].get("tz")
+    done = done_of(row, tz)
     if status == "active":
         changed = {**row, "generation": generation, "spread": content["spread"]}
         recurrence = parse_spec(content["recurrence"])
-        next_at = await _arm_next(connection, changed, recurrence, actor.now, done_until)
+        next_at = await _arm_next(connection, changed, recurrence, actor.now, done)
     else:
         removed = await fetch_one(connection, "timers/disarm_tick", {"ref": str(row["id"])})
-        done_until = removed[0] or done_until if removed else done_until
+        if removed is not None and removed[0] is not None:
+            done = done_of({**row, "last_occurrence": removed[0], "last_identity": removed[1]}, tz)
     updated = await connection.execute(
         statement("timers/update_schedule"),
         {
@@ -266,7 +270,8 @@ async def _edit(
             "generation": generation,
             "seen_generation": row["generation"],
             "seen_status": row["status"],
-            "last_occurrence": done_until,
+            "last_occurrence": done.until,
+            "last_identity": done.identity,
             "now": actor.now,
         },
     )
@@ -279,13 +284,15 @@ async def _edit(
 
 
 async def _arm_next(
-    connection: Connection, row: Row, recurrence: Recurrence, now: datetime, done_until: datetime | None
+    connection: Connection, row: Row, recurrence: Recurrence, now: datetime, done: Done
 ) -> datetime:
     """Arm the first occurrence after `now` and after every occurrence that is done.
 
     Returns its nominal time.
     """
-    following = next_occurrence(row, recurrence, now, done_until)
+    if recurrence.tz != "UTC":
+        await refuse_older_tz_data(connection, row["name"])
+    following = next_occurrence(row, recurrence, now, done)
     armed = await connection.execute(
         statement("timers/arm_tick"),
         {
@@ -293,7 +300,8 @@ async def _arm_next(
             "fire_at": following.at + spread_of(row["owner"], row["name"], row["spread"]),
             "nominal_at": following.at,
             "identity": recurrence.identity(following),
-            "done_until": done_until,
+            "done_until": done.until,
+            "done_identity": done.identity,
             "seen_done_until": row["tick_done_until"],
             "generation": row["generation"],
         },

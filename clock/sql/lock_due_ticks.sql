@@ -1,10 +1,10 @@
 -- Lock due ticks in key order and read their schedules. Rows that another transaction has locked
 -- are skipped, never waited for. Index: timer_due. A row whose schedule is at another generation
 -- belongs to an edit that is committing: it is returned without its recurrence and is left alone.
--- `policy` is empty for the defaults, which most schedules have. `done_until` is null unless the
--- occurrence of the tick is done (I1). `identity` is null if it was not stored.
+-- `policy` is empty for the defaults, which most schedules have. `done_until` is null unless an
+-- occurrence at or after the tick is done (I1). `identity` is null if it was not stored.
 with due as materialized (
-    select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.generation, t.identity,
+    select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.last_identity, t.generation, t.identity,
            t.identity_at
     from tocsin.timer t
     where t.kind = 'schedule-tick'
@@ -28,6 +28,9 @@ select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.generation, s.r
        s.owner, s.name,
        case when due.nominal_at <= greatest(due.last_nominal_at, s.last_occurrence)
             then greatest(due.last_nominal_at, s.last_occurrence) end,
+       case when due.nominal_at <= greatest(due.last_nominal_at, s.last_occurrence)
+            then case when due.last_nominal_at >= s.last_occurrence or s.last_occurrence is null
+                      then due.last_identity else s.last_identity end end,
        case when due.identity_at = due.nominal_at then due.identity end
 from due
 -- Looked up row by row: the planner does not know the size of the batch and would read every

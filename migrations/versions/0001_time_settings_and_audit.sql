@@ -50,7 +50,8 @@ create table tocsin.setting (
 );
 comment on table tocsin.setting is
     'Facts about this database that outlive every process. Written by the clock: tz-version is '
-    'the version of the time zone data that pending schedule ticks were computed with.';
+    'the version of its time zone data, and tz-ticks-version is the version that all pending '
+    'schedule ticks were computed with.';
 
 create table tocsin.audit (
     id bigint generated always as identity primary key,

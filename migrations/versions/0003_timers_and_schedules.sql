@@ -8,6 +8,7 @@ create table tocsin.timer (
     fire_at timestamptz not null check (fire_at between '0001-01-03 00:00Z' and '9999-12-30 00:00Z'),
     nominal_at timestamptz not null check (nominal_at between '0001-01-03 00:00Z' and '9999-12-30 00:00Z'),
     last_nominal_at timestamptz,
+    last_identity text,
     generation bigint not null default 1,
     payload jsonb not null default '{}',
     attempts integer not null default 0,
@@ -45,6 +46,9 @@ comment on column tocsin.timer.nominal_at is 'Instant that the timer is for.';
 comment on column tocsin.timer.last_nominal_at is
     'Newest occurrence of the schedule that is done. It is kept here and not in tocsin.schedule, '
     'so that a fire writes one row less (docs/decisions/0003).';
+comment on column tocsin.timer.last_identity is
+    'Wall time and fold of that occurrence, if they identify it: new tz data may move the wall time '
+    'to another instant, and it must not fire again.';
 comment on column tocsin.timer.generation is
     'Generation of the schedule that armed the tick; 1 for other kinds unless the caller gives '
     'one.';
@@ -77,6 +81,7 @@ create table tocsin.schedule (
         check (status in ('active', 'paused', 'fired', 'ended', 'cancelled', 'failed')),
     generation bigint not null default 1,
     last_occurrence timestamptz,
+    last_identity text,
     source text not null default 'api' check (source in ('api', 'rules')),
     created_by text not null,
     created_via text not null,
@@ -111,8 +116,23 @@ comment on column tocsin.schedule.generation is
     'Raised by every edit, so that an older tick is recognised.';
 comment on column tocsin.schedule.last_occurrence is
     'Newest occurrence that is done. While a tick is armed, timer.last_nominal_at is ahead of it.';
+comment on column tocsin.schedule.last_identity is
+    'Wall time and fold of that occurrence, as in timer.last_identity.';
 comment on column tocsin.schedule.source is
     'rules: defined by a rule file; api: put by a command or a service.';
+
+create function tocsin.share_tz_version() returns text
+language plpgsql volatile
+as $$
+begin
+    perform pg_advisory_xact_lock_shared(hashtextextended('tocsin.tz-version', 0));
+    -- A new statement, so that it sees a version that was stored while this one waited.
+    return (select s.value from tocsin.setting s where s.name = 'tz-version');
+end
+$$;
+comment on function tocsin.share_tz_version is
+    'The tz version of the clock, locked against a change until the transaction of the caller '
+    'ends. Called by edits of schedules that depend on a timezone; null before the first clock.';
 
 create function tocsin.arm(
     kind text,

@@ -90,6 +90,7 @@ declare
     schedule_id uuid;
     before tocsin.schedule;
     done timestamptz;
+    done_identity text;
     now timestamptz := tocsin.instant();
 begin
     perform pg_advisory_xact_lock(
@@ -101,7 +102,7 @@ begin
     end if;
     delete from tocsin.timer t
     where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
-    returning t.last_nominal_at into done;
+    returning t.last_nominal_at, t.last_identity into done, done_identity;
     -- Read after the tick is locked, so that the outcome of a fire in progress is visible.
     select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
     if before.status not in ('active', 'paused') then
@@ -109,7 +110,8 @@ begin
     end if;
     update tocsin.schedule s
     set status = 'cancelled', generation = s.generation + 1, updated_at = now,
-        last_occurrence = greatest(s.last_occurrence, done)
+        last_occurrence = coalesce(done, s.last_occurrence),
+        last_identity = case when done is null then s.last_identity else done_identity end
     where s.id = schedule_id;
     insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
     values (now, schedule_cancel.who, schedule_cancel.via, 'cancel', 'schedule', before.owner, before.name,

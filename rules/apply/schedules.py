@@ -16,7 +16,7 @@ from rules.documents.load import recurrence_arguments
 from schemas.documents import ScheduleDocument
 from timers.recurrence import Recurrence, parse_spec
 from timers.schedule_spec import ScheduleSpec
-from timers.schedule_times import Row, next_occurrence, recurrence_of_spec
+from timers.schedule_times import Row, done_of, next_occurrence, recurrence_of_spec
 from timers.schedules import FINISHED, cancel_schedule, find_schedule, list_schedules, put_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_one
@@ -87,8 +87,8 @@ async def preview_fires(connection: Connection, change: DocumentChange, now: dat
     after: tuple[datetime, ...] = ()
     if model.enabled:
         recurrence = recurrence_of_spec(schedule_spec(model), row, now)
-        done_until = row["last_occurrence"] if row is not None else None
-        after = _following(recurrence, next_occurrence({"name": model.name}, recurrence, now, done_until).at)
+        done = done_of(row, recurrence.tz)
+        after = _following(recurrence, next_occurrence({"name": model.name}, recurrence, now, done).at)
     return NextFires(model.tz, before, after)
 
 

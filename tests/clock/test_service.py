@@ -20,7 +20,9 @@ from migrations.runner import migrate
 from tests.cancellation import swallow_one_cancellation
 from tests.cdc.published_records import patient
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
+from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
+from tests.timers.tz_setup import apply_tz_data
 from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
@@ -230,3 +232,43 @@ async def test_a_term_ends_although_its_pruning_swallows_a_cancellation(
         monkeypatch.setattr("clock.service.prune_hourly", resign_and_prune)
         await lease.wait_until_held()
         await Clock(settings)._lead(lease)
+
+
+async def test_new_tz_data_is_applied_while_the_clock_fires(
+    settings: Settings, connection: Connection, sessions: Sessions
+) -> None:
+    """An unreadable schedule and a tick that a stranger holds stop neither fires nor the others."""
+    await apply_tz_data(connection, "2000a")
+    now = Actor("tester", "test", await database_now(connection))
+    for name in ("free", "held", "unreadable"):
+        await put_schedule(connection, ScheduleSpec(name, {"cron": "0 9 * * *", "tz": "Europe/Berlin"}), now)
+    await connection.execute(
+        """update tocsin.schedule set recurrence = '{"cron": 9, "tz": "US/Gone"}' where name = 'unreadable'"""
+    )
+    await connection.execute(
+        "update tocsin.timer set fire_at = fire_at + interval '1 hour', nominal_at = nominal_at + interval '1 hour'"
+    )
+    await start_beat(connection)
+    stranger = await sessions("stranger")
+
+    async def off_by_an_hour() -> list[str]:
+        rows = await all_rows(
+            connection,
+            "select s.name from tocsin.schedule s join tocsin.timer t on t.ref = s.id::text"
+            " where t.nominal_at <> t.identity_at and s.name <> 'unreadable' order by s.name",
+        )
+        return [row["name"] for row in rows]
+
+    async def only_the_held_one_is() -> bool:
+        return await off_by_an_hour() == ["held"]
+
+    async def none_is() -> bool:
+        return await off_by_an_hour() == []
+
+    assert await off_by_an_hour() == ["free", "held"]
+    async with running(ObservedClock(settings).service):
+        async with stranger.transaction(force_rollback=True):
+            await stranger.execute("select tocsin.schedule_cancel('', 'held')")
+            await eventually(only_the_held_one_is, "the free tick has moved")
+            await wait_for_fires(connection, 3)
+        await eventually(none_is, "the held tick has moved as well")

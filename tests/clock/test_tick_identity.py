@@ -12,11 +12,11 @@ from clock.term import begin_term
 from tests.clock.clock_setup import T0, drain, put, schedule
 from tests.records import events
 from tests.sql import one_row
+from tests.timers.tz_setup import apply_tz_data
 from timers.identity import event_id_text
 from timers.recurrence import parse, parse_spec
 from timers.schedule_spec import ScheduleSpec
 from timers.schedules import put_schedule
-from timers.tz_update import apply_tz_data
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
@@ -115,31 +115,31 @@ async def test_a_one_shot_made_in_sql_has_the_identity_of_one_made_in_python(
 
 
 async def test_new_tz_data_gives_a_moved_tick_its_new_identity(connection: Connection) -> None:
-    await apply_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2000a")
     await put_schedule(connection, DAILY, EARLIER)
     await connection.execute(
         "update tocsin.timer set nominal_at = nominal_at - interval '1 hour', identity = 'by older data',"
         " identity_at = nominal_at - interval '1 hour'"
     )
-    assert await apply_tz_data(connection, "2099a") == 1
+    assert await apply_tz_data(connection, "2000b") == 1
     assert await stored_identity(connection) == ("2026-03-08T02:30:00/0", IN_THE_GAP)
 
 
 async def test_a_tick_whose_instant_gets_another_wall_time_gets_its_identity(connection: Connection) -> None:
     """The zone moved by the hour between two times: the instant is now the other occurrence."""
-    await apply_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2000a")
     twice = ScheduleSpec("twice", {"cron": "0 8,9 * * *", "tz": "America/New_York"})
     await put_schedule(connection, twice, Actor("tester", "test", T0))
     before = await stored_identity(connection)
     await connection.execute("update tocsin.timer set identity = '2026-03-02T09:00:00/0'")
-    assert await apply_tz_data(connection, "2099a") == 1
+    assert await apply_tz_data(connection, "2000b") == 1
     assert await stored_identity(connection) == before
-    assert await apply_tz_data(connection, "2099b") == 0, "a tick that does not change is not touched"
+    assert await apply_tz_data(connection, "2000c") == 0, "a tick that does not change is not touched"
 
 
 async def test_new_tz_data_does_not_change_a_tick_without_an_identity(connection: Connection) -> None:
-    await apply_tz_data(connection, "2098z")
+    await apply_tz_data(connection, "2000a")
     await put_schedule(connection, DAILY, EARLIER)
     await connection.execute("update tocsin.timer set identity = null, identity_at = null")
-    assert await apply_tz_data(connection, "2099a") == 0
+    assert await apply_tz_data(connection, "2000b") == 0
     assert (await schedule(connection, "daily"))["nominal_at"] == IN_THE_GAP

@@ -36,7 +36,7 @@ def following(decision: Decision) -> datetime | None:
 def test_within_its_grace_a_tick_fires_as_itself(late: timedelta) -> None:
     decision = decide(HOURLY, Policy(), T0, T0 + late)
     assert (times(decision), missed(decision)) == ([T0], None)
-    assert (following(decision), decision.done_until) == (T0 + HOUR, T0)
+    assert (following(decision), decision.done.at) == (T0 + HOUR, T0)
 
 
 def test_the_next_tick_fires_on_its_own_even_when_it_is_due_as_well() -> None:
@@ -63,7 +63,7 @@ def test_latest_fires_the_most_recent_one_and_records_the_rest() -> None:
     decision = decide(HOURLY, Policy(), T0, T0 + 3 * HOUR + 2 * MINUTE)
     assert times(decision) == [T0 + 3 * HOUR]
     assert missed(decision) == (3, T0, T0 + 2 * HOUR)
-    assert (following(decision), decision.done_until) == (T0 + 4 * HOUR, T0 + 3 * HOUR)
+    assert (following(decision), decision.done.at) == (T0 + 4 * HOUR, T0 + 3 * HOUR)
 
 
 def test_latest_of_one_late_occurrence_misses_nothing() -> None:
@@ -84,7 +84,7 @@ def test_latest_fires_nothing_that_is_older_than_the_window() -> None:
     assert (times(outside), missed(outside)) == ([], (3, T0, T0 + 2 * HOUR))
     assert outside.missed is not None
     assert outside.missed.reason == "older than the window"
-    assert (following(outside), outside.done_until) == (T0 + 3 * HOUR, T0 + 2 * HOUR)
+    assert (following(outside), outside.done.at) == (T0 + 3 * HOUR, T0 + 2 * HOUR)
 
 
 def test_all_fires_each_in_order() -> None:
@@ -206,9 +206,7 @@ def test_every_occurrence_up_to_now_is_in_exactly_one_of_fires_and_missed(
 
     settled = [
         occurrence.at
-        for occurrence in recurrence.occurrences(
-            own.at - timedelta(microseconds=1), decision.done_until, 9999
-        )
+        for occurrence in recurrence.occurrences(own.at - timedelta(microseconds=1), decision.done.at, 9999)
     ]
     fired = times(decision)
     not_fired = [at for at in settled if at not in fired]
@@ -218,8 +216,8 @@ def test_every_occurrence_up_to_now_is_in_exactly_one_of_fires_and_missed(
     assert missed(decision) == ((len(not_fired), not_fired[0], not_fired[-1]) if not_fired else None)
     # Missed occurrences lie before fired ones, so that one record can name their first and last.
     assert not fired or not not_fired or not_fired[-1] < fired[0]
-    assert following(decision) == recurrence.next_after(decision.done_until)
-    assert decision.done_until <= now - spread
+    assert following(decision) == recurrence.next_after(decision.done.at)
+    assert decision.done.at <= now - spread
     if len(settled) > 1 or not fired:
         # It was a catch-up: nothing that is due is left for later.
         assert decision.following is None or decision.following.at > now - spread

@@ -13,8 +13,8 @@ On failure: `parse` rejects with `InvalidInput` what is ambiguous, hostile, or n
 that nothing raises: an exhausted recurrence returns None.
 """
 
-from timers.recurrence.occurrence import Occurrence
+from timers.recurrence.occurrence import Occurrence, WallIdentity, parse_identity
 from timers.recurrence.parse import parse, parse_spec
 from timers.recurrence.recurrence import Recurrence
 
-__all__ = ["Occurrence", "Recurrence", "parse", "parse_spec"]
+__all__ = ["Occurrence", "Recurrence", "WallIdentity", "parse", "parse_identity", "parse_spec"]

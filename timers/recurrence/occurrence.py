@@ -4,6 +4,16 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 
+class WallIdentity(NamedTuple):
+    """The identity of a fixed-time occurrence, which no tz data changes."""
+
+    wall: datetime
+    fold: int
+
+    def __str__(self) -> str:
+        return f"{self.wall.isoformat()}/{self.fold}"
+
+
 class Occurrence(NamedTuple):
     """One nominal time.
 
@@ -14,6 +24,17 @@ class Occurrence(NamedTuple):
     wall: datetime | None
     fold: int
     note: str | None
+
+
+def parse_identity(text: str | None) -> WallIdentity | None:
+    """The wall time and fold of an identity; None for an identity that is an instant."""
+    if text is None or text[-2:] not in ("/0", "/1"):
+        return None
+    try:
+        wall = datetime.fromisoformat(text[:-2])
+    except ValueError:
+        return None
+    return WallIdentity(wall, int(text[-1])) if wall.tzinfo is None else None
 
 
 class WallPattern(Protocol):

@@ -16,7 +16,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from timers.recurrence.every import Every
-from timers.recurrence.occurrence import Occurrence, OccurrenceSource
+from timers.recurrence.occurrence import Occurrence, OccurrenceSource, WallIdentity
+from timers.recurrence.wall_time import FixedTime
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import MICROSECOND, check_aware, instant_text
 
@@ -51,6 +52,42 @@ class Recurrence:
         if instant.tzinfo is not UTC:
             instant = as_utc(instant, "instant")
         return self._find(instant)
+
+    def occurrence_behind(self, instant: datetime, done: WallIdentity | None) -> Occurrence | None:
+        """The first occurrence after an instant and, for fixed times, behind a done wall time.
+
+        New tz data may move a wall time that is done to a later instant, where it must not fire
+        again, and one that is not done to an earlier instant.
+        """
+        instant = as_utc(instant, "instant")
+        if done is None or not isinstance(self._source, FixedTime):
+            return self._find(instant)
+        if self._starts_after is not None:
+            instant = max(instant, self._starts_after)
+        try:
+            return self._within_bounds(self._source.behind(done, max(instant, _BEGINNING)))
+        except OverflowError:
+            return None
+
+    def occurrence_named(self, identity: WallIdentity) -> Occurrence | None:
+        """The fixed-time occurrence of a wall time under the present tz data.
+
+        None if the wall time does not exist any more, or lies outside the bounds.
+        """
+        if not isinstance(self._source, FixedTime):
+            return None
+        try:
+            occurrence = self._within_bounds(self._source.named(identity))
+        except OverflowError:
+            return None
+        if occurrence is None or self._starts_after is None or occurrence.at > self._starts_after:
+            return occurrence
+        return None
+
+    @property
+    def is_fixed_time(self) -> bool:
+        """Whether an occurrence is identified by its wall time and not by its instant."""
+        return isinstance(self._source, FixedTime)
 
     def occurrences(self, after: datetime, until: datetime, limit: int) -> list[Occurrence]:
         """The occurrences in (after, until], oldest first, at most `limit`."""
@@ -109,7 +146,7 @@ class Recurrence:
         Wall time and fold for fixed times, the instant for interval-like ones.
         """
         if occurrence.wall is not None:
-            return f"{occurrence.wall.isoformat()}/{occurrence.fold}"
+            return str(WallIdentity(occurrence.wall, occurrence.fold))
         return instant_text(occurrence.at)
 
     def minimum_distance(self) -> timedelta:
@@ -128,6 +165,9 @@ class Recurrence:
             occurrence = self._source.after(instant)
         except OverflowError:
             return None
+        return self._within_bounds(occurrence)
+
+    def _within_bounds(self, occurrence: Occurrence | None) -> Occurrence | None:
         if occurrence is None or (self._ends_at is not None and occurrence.at > self._ends_at):
             return None
         return occurrence

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from timers.recurrence.occurrence import Occurrence, WallPattern
+from timers.recurrence.occurrence import Occurrence, WallIdentity, WallPattern
 from timers.recurrence.transitions import next_transition, offset_at, transitions
 from timers.recurrence.zones import zone
 from tocsin.core.instant import EPOCH, MICROSECOND
@@ -103,14 +103,42 @@ class FixedTime:
     def after(self, instant: datetime) -> Occurrence | None:
         if len(self._passes) == 1:
             return self._after_in_pass(instant, self._passes[0])
-        # Each pass is in the order of wall times. Together they interleave, so the earlier one is
-        # next.
-        first, second = (self._after_in_pass(instant, fold) for fold in self._passes)
-        if first is None or second is None:
-            return first or second
-        return second if second.at < first.at else first
+        return _earlier(*(self._after_in_pass(instant, fold) for fold in self._passes))
 
-    def _after_in_pass(self, instant: datetime, fold: int) -> Occurrence | None:
+    def behind(self, done: WallIdentity, instant: datetime) -> Occurrence | None:
+        """The first occurrence after an instant whose wall time lies behind one that is done.
+
+        The done one may have fired under other tz data, at another instant. With both passes of a
+        fold the wall time alone does not order the occurrences, so there the instant of the done
+        one under the present data counts as well.
+        """
+        if len(self._passes) == 1:
+            return self._after_in_pass(instant, self._passes[0], done.wall)
+        resolved = resolve(done.wall, self._zone)
+        done_at = resolved.second if done.fold and resolved.second is not None else resolved.first
+        instant = max(instant, done_at)
+        return _earlier(
+            *(
+                self._after_in_pass(instant, fold, done.wall if fold <= done.fold else None)
+                for fold in self._passes
+            )
+        )
+
+    def named(self, identity: WallIdentity) -> Occurrence | None:
+        """The occurrence of a wall time under the present tz data; None if it no longer exists."""
+        wall = identity.wall
+        fold = identity.fold if len(self._passes) == 2 else self._passes[0]
+        offset = self._zone.utcoffset(wall) or _ZERO
+        if _is_steady(self._zone.key, wall.year, wall.month) or offset == self._zone.utcoffset(
+            wall.replace(fold=1)
+        ):
+            repeated = len(self._passes) == 2 and fold == 1
+            return None if repeated else Occurrence(to_instant(wall, offset), wall, 0, None)
+        return self._occurrence_at_transition(wall, fold)
+
+    def _after_in_pass(
+        self, instant: datetime, fold: int, behind: datetime | None = None
+    ) -> Occurrence | None:
         tz = self._zone
         local = instant.astimezone(tz)
         offset = local.utcoffset() or _ZERO
@@ -120,6 +148,8 @@ class FixedTime:
             # In the first pass of a fold, the second instants of earlier wall times are still to
             # come.
             wall -= max(offset - (local.replace(fold=1).utcoffset() or _ZERO), _ZERO)
+        if behind is not None:
+            wall = max(wall, behind)
         next_wall = self._pattern.next_wall
         while (wall := next_wall(wall)) is not None:
             # The zone is called directly: an aware copy of the wall time costs more than the
@@ -151,6 +181,13 @@ class FixedTime:
 
     def minimum_distance(self) -> timedelta:
         return _shortest(FixedTime, self._pattern.times_of_day(), self._zone.key, *self._policies)
+
+
+def _earlier(first: Occurrence | None, second: Occurrence | None) -> Occurrence | None:
+    """The next of two passes: each is in the order of wall times, together they interleave."""
+    if first is None or second is None:
+        return first or second
+    return second if second.at < first.at else first
 
 
 class IntervalLike:

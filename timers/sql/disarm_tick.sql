@@ -2,4 +2,4 @@
 -- row: the schedule has ended, or the tick was never armed.
 delete from tocsin.timer
 where kind = 'schedule-tick' and ref = %(ref)s and key = ''
-returning last_nominal_at
+returning last_nominal_at, last_identity

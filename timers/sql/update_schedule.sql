@@ -4,5 +4,5 @@ update tocsin.schedule
 set recurrence = %(recurrence)s, spread = %(spread)s, catch_up = %(catch_up)s, "window" = %(window)s,
     grace = %(grace)s, max_catch_up = %(max_catch_up)s, type = %(type)s, payload = %(payload)s, action = %(action)s,
     status = %(status)s, source = %(source)s, generation = %(generation)s,
-    last_occurrence = %(last_occurrence)s, updated_at = %(now)s
+    last_occurrence = %(last_occurrence)s, last_identity = %(last_identity)s, updated_at = %(now)s
 where id = %(id)s and generation = %(seen_generation)s and status = %(seen_status)s

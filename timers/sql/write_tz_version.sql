@@ -1,3 +1,3 @@
--- Store the tz version, in the transaction that moved the ticks.
+-- Store the tz version of the clock. The caller holds lock_tz_version.
 insert into tocsin.setting (name, value) values ('tz-version', %(version)s)
 on conflict (name) do update set value = excluded.value

@@ -1,0 +1,2 @@
+-- TS001 if another clock leads. The last statement before COMMIT.
+select tocsin.append(expected_epoch => %(epoch)s)
