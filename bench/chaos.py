@@ -2,7 +2,7 @@
 
 Each cell has an installation of its own (two clocks, two publishers, two workers, a consumer with an
 inbox, a producer, a receiver of webhooks), one fault, and an account of everything that was
-acknowledged or committed. `--write` puts the table into a page.
+acknowledged or committed. `--write` puts the row of each cell into the table of a page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from bench.chaos_page import table, write_table
+from bench.chaos_page import table, write_rows
 from tests.faults.chaos.cell import CellResult, run_cell
 from tests.faults.chaos.matrix import FAULTS
 
@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> dict[str, object]:
     parser.add_argument("--fault", action="append", choices=[fault.name for fault in FAULTS])
     parser.add_argument("--part", action="append", help="clock, cdc, worker, consumer, producer or all")
     parser.add_argument("--seconds", type=float, default=8.0, help="length of a fault that lasts")
-    parser.add_argument("--write", type=Path, help="a page whose table is replaced")
+    parser.add_argument("--write", type=Path, help="a page in whose table the rows of the cells are replaced")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", file=sys.stderr, flush=True)
     results = []
@@ -35,8 +35,8 @@ def run(arguments: list[str]) -> dict[str, object]:
                 continue
             results.append(run_cell(fault, part, options.seed, options.seconds))
             _print(results[-1])
-    if options.write is not None:
-        write_table(options.write, results, options.seed, options.seconds)
+            if options.write is not None:
+                write_rows(options.write, results)
     return _report(results, options.seed)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.faults.chaos.cell import CellResult
+from tests.faults.chaos.matrix import FAULTS
 
 _BEGIN = "<!-- measured: begin -->"
 _END = "<!-- measured: end -->"
@@ -44,14 +45,17 @@ def _named(named: bool | None) -> str:
     return "–" if named is None else "yes" if named else "no"
 
 
-def write_table(page: Path, results: Sequence[CellResult], seed: int, seconds: float) -> None:
-    """Replace the measured part of the page."""
+def write_rows(page: Path, results: Sequence[CellResult]) -> None:
+    """Replace the rows of these cells in the page, and keep the rows of all others."""
     before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    handled = sum(result.costs.handled.get("records", 0) for result in results)
-    datapoints = sum(result.costs.handled.get("datapoints", 0) for result in results)
-    intro = (
-        f"`python -m bench chaos --seed {seed} --seconds {seconds:g} --write {page.as_posix()}`:\n"
-        f"{sum(not result.skipped for result in results)} cells, {handled:,} records, {datapoints:,} datapoints."
-    )
-    page.write_text(f"{before}{_BEGIN}\n{intro}\n\n{table(results)}\n{_END}{after}", encoding="utf-8")
+    measured, _, after = rest.partition(_END)
+    rows = {_key(line): line for line in measured.splitlines() if line.startswith("| ") and line not in _HEAD}
+    rows |= {(result.fault, result.part): _row(result) for result in results}
+    cells = [(fault.name, part) for fault in FAULTS for part in fault.parts]
+    lines = [_HEAD, *(rows[cell] for cell in cells if cell in rows)]
+    page.write_text(f"{before}{_BEGIN}\n\n" + "\n".join(lines) + f"\n\n{_END}{after}", encoding="utf-8")
+
+
+def _key(row: str) -> tuple[str, str]:
+    _, fault, part, *_ = (column.strip() for column in row.split("|"))
+    return fault, part

@@ -29,7 +29,7 @@ def test_an_installation_loses_and_doubles_nothing_under_faults_of_its_parts() -
         wait_until_loaded(chaos)
         for name, part in CELLS:
             inflict(chaos, faults[name], part, SEED, SECONDS, result)
-            happened[name, part] = result.happened
+            happened[name, part] = dict(result.happened)
         finish(chaos, result)
     assert result.problems == []
     assert result.costs.is_clean, result.costs

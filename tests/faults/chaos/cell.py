@@ -60,7 +60,7 @@ def run_cell(fault: Fault, part: str, seed: int, seconds: float) -> CellResult:
         with installation(fault.layout(part)) as chaos:
             wait_until_loaded(chaos)
             inflict(chaos, fault, part, seed, seconds, result)
-            finish(chaos, result)
+            finish(chaos, result, fault)
     except Exception as error:
         result.problems.append(f"{type(error).__name__}: {error}")
         result.problems += getattr(error, "__notes__", [])
@@ -86,8 +86,6 @@ def inflict(
     result.doctor, result.metrics = stage.doctor, stage.metrics
     result.doctor_named = _is_named(fault.doctor(part), stage.doctor, stage)
     result.metrics_named = _is_named(fault.metrics(part), stage.metrics, stage)
-    if not stage.evidence or not all(stage.evidence.values()):
-        result.problems.append(f"the fault did not happen: {stage.evidence}")
     if result.recovery.seconds < 0:
         result.problems.append(f"no recovery within {RECOVERY_WITHIN_S:g} s: {result.recovery.aspects}")
 
@@ -98,22 +96,27 @@ def _is_named(pattern: str, signals: list[str], stage: Stage) -> bool | None:
     return any(re.search(pattern, signal, re.IGNORECASE) for signal in signals)
 
 
-def finish(chaos: Installation, result: CellResult) -> None:
+def finish(chaos: Installation, result: CellResult, fault: Fault | None = None) -> None:
     """End the load, wait until everything is handled, and account for it."""
     rounds = chaos.end_load()
     with suppress(AssertionError):  # what is not handled by then is lost, and the account shows it
         chaos.until(lambda: _is_settled(chaos, rounds), "everything is handled", _SETTLED_WITHIN_S)
     result.costs = account(chaos, rounds)
+    if fault is not None and fault.stops_data:
+        result.happened["stale"] = result.costs.wrong.pop("stale")
+    if not result.happened or not all(result.happened.values()):
+        result.problems.append(f"the fault did not happen: {result.happened}")
     result.restarted = chaos.restarted
     pause_s = chaos.load.longest_pause_s
     if pause_s > _LONGEST_PAUSE_S:
         result.problems.append(
             f"the machine is too busy: the producer of this run paused for {pause_s:.1f} s"
         )
+    allowed = fault.allowed if fault is not None else frozenset()
     for what in ("lost", "doubled", "out_of_order", "wrong"):
-        if result.costs.total(what):
-            counts = {name: count for name, count in asdict(result.costs)[what].items() if count}
-            result.problems.append(f"{what}: {counts}")
+        for name, count in asdict(result.costs)[what].items():
+            if count and f"{what} {name}" not in allowed:
+                result.problems.append(f"{what}: {count} {name}")
 
 
 def _is_settled(chaos: Installation, rounds: int) -> bool:

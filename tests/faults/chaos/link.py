@@ -46,8 +46,10 @@ class Link:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        for task in self._tasks:
-            task.cancel()
+        # Without a cancellation, which `asyncio.start_server` would log as an error.
+        await self.heal()
+        for writer in self._writers:
+            writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def cut(self) -> None:

@@ -36,6 +36,10 @@ class Fault:
     standby: str = ""
     small_disk: str = ""
     is_clock_step: bool = False
+    stops_data: bool = False
+    """The producer sends nothing for longer than the deadline, so its series must become stale."""
+    allowed: frozenset[str] = frozenset()
+    """Costs that the documentation names for this fault, as `doubled effects`."""
     is_impossible: str = ""
     """The reason why no machine can run it."""
     doctor: Callable[[str], str] = lambda _: ""
@@ -128,6 +132,7 @@ FAULTS = (
         "no network between the producer and NATS",
         partial(process_faults.cut, server="nats"),
         ("producer",),
+        stops_data=True,
     ),
     Fault("delay", "50 ms more in each direction, to Postgres and NATS", process_faults.delay, PARTS),
     Fault(
@@ -150,6 +155,8 @@ FAULTS = (
         "the same with a standby that is 3 s behind: commits are lost",
         server_faults.fail_over_with_loss,
         standby="async",
+        # An event that was lost and fired again has its old id at a new seq, and an inbox counts by seq.
+        allowed=frozenset({"doubled effects", "out_of_order effects"}),
         doctor=lambda _: "^(log|stream audit):",
         metrics=lambda _: "tocsin_stream_problem",
     ),
@@ -198,6 +205,7 @@ FAULTS = (
         server_faults.step_clock,
         PARTS,
         is_clock_step=True,
+        metrics=lambda part: "tocsin_clock_offset_seconds" if part == "clock" else "",
     ),
     Fault(
         "slow-disk",

@@ -82,7 +82,8 @@ def _adopt(stage: Stage) -> None:
     stage.observe()
     answer = stage.chaos.run_command("cdc", "adopt", "--yes", "--json")
     assert answer.returncode == 0, answer.stderr
-    stage.evidence["adopted"] = len(json.loads(answer.stdout))
+    loss = json.loads(answer.stdout)
+    stage.evidence["adopted"] = loss["until"] - loss["from"] + 1
     stage.operator.append("tocsin cdc adopt")
 
 

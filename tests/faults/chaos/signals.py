@@ -26,6 +26,7 @@ _LIMITS = {
     "tocsin_stream_problem": 0.0,
     "tocsin_timers_parked": 0.0,
     "tocsin_series_stale": 0.0,
+    "tocsin_clock_offset_seconds": 5.0,
 }
 
 
@@ -72,7 +73,7 @@ def _over_limits(texts: list[str]) -> list[str]:
         for line in text.splitlines():
             name = line.split("{")[0].split(" ")[0]
             if name in _LIMITS:
-                highest[name] = max(highest.get(name, 0.0), float(line.rsplit(" ", 1)[1]))
+                highest[name] = max(highest.get(name, 0.0), abs(float(line.rsplit(" ", 1)[1])))
     return [f"{name} {value:g}" for name, value in highest.items() if value > _LIMITS[name]]
 
 
