@@ -48,6 +48,13 @@ class Processes:
             self._running[name] = self._start(name)
         return codes
 
+    def restart(self, name: str) -> int:
+        """Stop a process as a deployment does, and start it again; the exit code."""
+        self._running[name].terminate()
+        code = self._running[name].wait(WITHIN_S)
+        self._running[name] = self._start(name)
+        return code
+
     def freeze(self, name: str) -> None:
         self._running[name].send_signal(signal.SIGSTOP)
 

@@ -77,7 +77,8 @@ class _Parts(Processes):
 
     def command(self, name: str) -> list[str]:
         if name == "consumer":
-            return [sys.executable, "-m", consumer.__name__]
+            # By its path: another source tree may be older than this module.
+            return [sys.executable, str(Path(consumer.__file__))]
         return super().command(name)
 
     def environment(self, name: str) -> dict[str, str]:
@@ -95,6 +96,8 @@ class Installation:
         self.firsts: dict[str, Any] = {}
         self.requests: Receiver = Receiver()
         self.restarted = 0
+        self.sources = dict.fromkeys(NAMES, Path.cwd())
+        """The source tree that each process runs."""
         self._producing: Future[None] | None = None
 
     @contextmanager
@@ -209,6 +212,8 @@ class Installation:
         }
         if part == self.layout.faketime:
             more |= self.faketime_environment()
+        # Safe: otherwise the folder of the command comes before PYTHONPATH.
+        more |= {"PYTHONPATH": str(self.sources[name]), "PYTHONSAFEPATH": "1"}
         return {**environment(self._settings_of(part)), **more}
 
     def faketime_environment(self) -> dict[str, str]:
@@ -317,7 +322,8 @@ def mounted(folder: Path, size: str) -> Iterator[None]:
 
 
 @contextmanager
-def installation(layout: Layout) -> Iterator[Installation]:
+def installation(layout: Layout, source: Path | None = None) -> Iterator[Installation]:
+    """An installation whose processes run the code of `source`, or this code."""
     memory = Path("/dev/shm")
     with (
         tempfile.TemporaryDirectory(prefix="tocsin-", dir=memory if memory.is_dir() else None) as folder,
@@ -325,6 +331,8 @@ def installation(layout: Layout) -> Iterator[Installation]:
     ):
         (Path(folder) / "offset").write_text("+0s\n")
         running = Installation(Path(folder), replace(layout), background)
+        if source is not None:
+            running.sources = dict.fromkeys(NAMES, source)
         with running.running():
             try:
                 yield running

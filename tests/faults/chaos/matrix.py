@@ -18,7 +18,7 @@ _FAKETIME = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 )
-FAKETIME_VARIABLE = "TOCSIN_TEST_FAKETIME"
+FAKETIME_VARIABLE = "FAKETIME_LIBRARY"
 # The subjects of the doctor and the health of a part that cannot work.
 _DOCTOR = {
     "clock": "^clock: no leader|^timers:",
@@ -180,7 +180,10 @@ FAULTS = (
         metrics=lambda _: "too many (clients|connections)|tocsin_database_up 0",
     ),
     Fault(
-        "stranger-timer", "a transaction of a stranger holds the row of one timer", server_faults.hold_timer
+        "stranger-timer",
+        "a transaction of a stranger holds the row of one timer",
+        server_faults.hold_timer,
+        metrics=lambda _: "tocsin_timers_overdue",
     ),
     Fault(
         "stranger-log", "a transaction of a stranger holds the row of `log_head`", server_faults.hold_log_head
@@ -190,14 +193,16 @@ FAULTS = (
         "no space on the disk of Postgres",
         server_faults.fill_postgres,
         small_disk="postgres",
-        metrics=lambda _: "space|disk|no leader|overdue|behind",
+        doctor=lambda _: "no space|disk",
+        metrics=lambda _: "no space|disk",
     ),
     Fault(
         "disk-full-nats",
         "no space on the disk of NATS",
         server_faults.fill_nats,
         small_disk="nats",
-        metrics=lambda _: "nats|stream|lag|behind|no leader",
+        doctor=lambda _: "^nats|jetstream|^log|^lane|^stream",
+        metrics=lambda _: "nats|jetstream|publish_lag|behind|no leader",
     ),
     Fault(
         "clock-step",
