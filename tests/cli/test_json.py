@@ -49,6 +49,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "explain": (("x",), "postgres"),
     "audit": ((), "postgres"),
     "dead-letters": ((), "nats"),
+    "dead-letters retry": (("--all",), "postgres"),
     "ack": ((ID,), "postgres"),
     "snooze": ((ID, "1h"), "postgres"),
     "send": (("plant", "a", "1"), "nats"),

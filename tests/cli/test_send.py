@@ -125,14 +125,25 @@ def dead_letters_are_listed_newest_first(tocsin: CommandLine, settings: Settings
     (letter,) = tocsin("dead-letters", "--kind", "datapoint", "--json").json
     assert letter["reason"] == "the value is null: send a finite number, a text or a boolean"
     assert json.loads(letter["body"]) == {"value": None}
-    assert doctor_on_dead_letters(tocsin) == (
-        "info",
-        "1 of kind datapoint, 1 of kind event; `tocsin dead-letters` lists them with the reasons",
-    )
+    state, text = doctor_on_dead_letters(tocsin)
+    assert state == "red"
+    assert text.startswith("1 of kind datapoint, 1 of kind event; the newest arrived at ")
     header, *lines = tocsin("dead-letters", "--limit", "1").lines
     assert header.split()[:3] == ["SEQ", "ARRIVED", "KIND"]
     assert len(lines) == 1
     assert "unknown kind 'x': use one of" in tocsin("dead-letters", "--kind", "x", exit_code=1).err
+    assert "nothing selects the dead letters" in tocsin("dead-letters", "retry", exit_code=1).err
+    put_back = tocsin("dead-letters", "retry", "--reason", "value is null", "--yes").out
+    assert put_back == "put 1 dead letter back\n"
+    (entry,) = (entry for entry in tocsin("audit", "--json").json if entry["kind"] == "dead-letter")
+    assert (entry["verb"], entry["old"]["reason"]) == ("retry", letter["reason"])
+
+    def is_rejected_again() -> bool:
+        seqs = [letter["seq"] for letter in tocsin("dead-letters", "--json").json]
+        return len(seqs) == 2 and 3 in seqs
+
+    eventually_sync(is_rejected_again, "the message is a new dead letter", within=30)
+    assert tocsin("dead-letters", "retry", "99", "--yes").out == "no dead letters were put back\n"
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,8 @@ async def test_no_user_can_read_or_forge_the_answers_for_another(server: Guarded
                 "$JS.API.INFO",
                 "$JS.API.CONSUMER.DELETE.tocsin.billing",
                 "$JS.API.STREAM.PURGE.tocsin-consumers-dead",
+                "$JS.API.STREAM.MSG.DELETE.tocsin-dead",
+                "tocsin.v1.report.a.0",
             ],
             ["$KV.tocsin-lease.clock", "tocsin.dead.billing.7"],
         ),

@@ -62,7 +62,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "stats": stats.stats,
         "explain": explain.explain,
         "audit": audit.audit,
-        "dead-letters": dead_letters.dead_letters,
+        "dead-letters": _family(dead_letters.dead_letters, {"retry": dead_letters.retry}),
     },
     "Act": {
         "ack": ack.ack,

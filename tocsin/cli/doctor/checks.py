@@ -26,6 +26,7 @@ _SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 _OFFSET = timedelta(seconds=1)
 _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
+_RECENT_LETTER = timedelta(days=1)
 _BEHIND_S = 10.0
 _PRUNED_WITHIN = timedelta(days=1)
 _READ_LOG = "read the log of the service"
@@ -232,11 +233,19 @@ def held_timers(partitions: Sequence[HeldTimers]) -> Finding:
     return Finding("ok", "held timers", text)
 
 
-def dead_letters(counts: Mapping[str, int]) -> Finding:
+def dead_letters(counts: Mapping[str, int], newest_at: datetime | None, now: datetime) -> Finding:
+    """`newest_at` is when the message of the newest dead letter arrived."""
     if not counts:
         return Finding("ok", "dead letters", "none")
     listed = ", ".join(f"{count:,} of kind {kind}" for kind, count in counts.items())
-    return Finding("info", "dead letters", f"{listed}; `tocsin dead-letters` lists them with the reasons")
+    if newest_at is None or now - newest_at > _RECENT_LETTER:
+        return Finding("info", "dead letters", f"{listed}; the newest arrived more than a day ago")
+    return Finding(
+        "red",
+        "dead letters",
+        f"{listed}; the newest arrived at {utc_text(newest_at)}",
+        "`tocsin dead-letters` shows the reasons; fix the cause, then `tocsin dead-letters retry`",
+    )
 
 
 def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:

@@ -9,13 +9,15 @@ from nats.js.errors import NotFoundError
 
 from cdc.log_reader import LogReader
 from clock.lease import current_holder
+from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated
-from rules.lanes.dead_letters import count_dead_letters
+from rules.lanes.dead_letters import count_dead_letters, read_dead_letters
 from rules.lanes.status import list_lanes, list_worker_problems, list_workers
 from tocsin.cli.doctor.checks import Finding, Workers, dead_letters, lane, leader, log_lag, worker_lag
 from tocsin.cli.output import utc_text
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import TocsinError
+from tocsin.core.instant import parse_instant
 from tocsin.core.settings import Settings
 
 _TIMEOUT_S = 3.0
@@ -40,7 +42,9 @@ async def check_nats(bus: Client, settings: Settings, connection: Connection | N
     findings.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
     findings.append(await _consumer_check(js, "perform", settings.stream, _PERFORM, workers))
     findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _INGEST, workers))
-    findings.append(dead_letters(await count_dead_letters(js, settings)))
+    newest = await read_dead_letters(js, settings, None, 1)
+    newest_at = parse_instant(newest[0]["at"]) if newest else None
+    findings.append(dead_letters(await count_dead_letters(js, settings), newest_at, wall_now()))
     return findings
 
 
