@@ -154,6 +154,7 @@ def _header(minutes: int) -> RecordingHeader:
         applies=[RecordedApply(1, _T0, _T0)],
         cutovers=[],
         horizons=[],
+        gaps={},
     )
 
 

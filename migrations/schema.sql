@@ -211,6 +211,18 @@ comment on column tocsin.alarm.opened_at is 'When the condition had held for lon
 comment on column tocsin.alarm.source_event_id is 'Event that made the condition hold, if it was an event.';
 comment on column tocsin.alarm.correlation_id is 'Shared by all records that the alarm leads to.';
 
+create table tocsin.arrival_gap (
+    partition integer not null,
+    began_at timestamp with time zone not null,
+    ended_at timestamp with time zone not null,
+    constraint arrival_gap_check CHECK ((ended_at > began_at)),
+    constraint arrival_gap_pkey PRIMARY KEY (partition, began_at)
+);
+CREATE INDEX arrival_gap_ended ON tocsin.arrival_gap USING btree (ended_at, partition);
+comment on table tocsin.arrival_gap is 'Intervals in which no message arrived in a partition of the data stream, not even a canary: producers may have been unable to publish. They extend the deadlines of watched series. Written by the worker that holds the partition, with the position of the message that ended the gap.';
+comment on column tocsin.arrival_gap.began_at is 'Arrival of the last message before the gap.';
+comment on column tocsin.arrival_gap.ended_at is 'Arrival of the first message after the gap.';
+
 create table tocsin.audit (
     id bigint not null generated always as identity,
     at timestamp with time zone not null,
@@ -454,6 +466,8 @@ create table tocsin.lane_partition (
     held_until timestamp with time zone,
     incarnation text,
     last_source_seq bigint not null default 0,
+    last_gap_at timestamp with time zone,
+    canary_error text,
     constraint lane_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text]))),
     constraint lane_partition_partition_check CHECK ((partition >= 0)),
     constraint lane_partition_pkey PRIMARY KEY (lane, partition)
@@ -461,11 +475,13 @@ create table tocsin.lane_partition (
 comment on table tocsin.lane_partition is 'Position of each partition of each lane. It moves in the transaction of the effects of a batch, so every message counts exactly once. Written by the worker that holds the partition.';
 comment on column tocsin.lane_partition.lane is 'record: the record stream; data: the datapoints of producers, partitioned by owner.';
 comment on column tocsin.lane_partition.last_seq is 'Last stream sequence that was read.';
-comment on column tocsin.lane_partition.watermark is 'Watermark: everything that arrived up to this instant has been read. No deadline after it fires.';
+comment on column tocsin.lane_partition.watermark is 'Watermark: everything that arrived up to this instant has been read. No deadline after it fires. In the data lane it is the arrival of a message.';
 comment on column tocsin.lane_partition.holder is 'Worker that reads the partition; null if none does.';
 comment on column tocsin.lane_partition.held_until is 'End of the lease of the holder. Then another worker may take the partition.';
 comment on column tocsin.lane_partition.incarnation is 'When the stream was created. The sequences of a recreated stream are not comparable.';
 comment on column tocsin.lane_partition.last_source_seq is 'Last record seq among the messages that the data stream sources from the record stream. After a stream is rebuilt they arrive again, and the worker skips them.';
+comment on column tocsin.lane_partition.last_gap_at is 'Start of the newest arrival gap of the partition; null if there was none.';
+comment on column tocsin.lane_partition.canary_error is 'Why the data stream did not accept the last canary; null if it did.';
 
 create table tocsin.lane_worker (
     holder text not null,
@@ -1024,6 +1040,33 @@ end
 $function$;
 comment on function tocsin.cancel_all(text,text) is 'Cancels the timers of one ref, of one kind or of all kinds but schedule-tick. Returns how many.';
 
+CREATE OR REPLACE FUNCTION tocsin.deadline_after_gaps(in_partition integer, arrived_at timestamp with time zone, within_us bigint)
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+ STABLE PARALLEL SAFE
+ SET "TimeZone" TO 'UTC'
+AS $function$
+declare
+    deadline timestamptz := arrived_at + within_us * interval '1 microsecond';
+    is_first boolean := true;
+    gap record;
+begin
+    for gap in
+        select g.began_at, g.ended_at
+        from tocsin.arrival_gap g
+        where g.partition = in_partition and g.began_at >= arrived_at
+        order by g.began_at
+    loop
+        exit when gap.began_at >= deadline;
+        deadline := case when is_first then gap.ended_at + within_us * interval '1 microsecond'
+                         else deadline + (gap.ended_at - gap.began_at) end;
+        is_first := false;
+    end loop;
+    return deadline;
+end
+$function$;
+comment on function tocsin.deadline_after_gaps(integer,timestamp with time zone,bigint) is 'The deadline of a series, extended by the arrival gaps of its partition. rules/alarms/staleness.py defines it.';
+
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1560,6 +1603,13 @@ end
 $function$;
 comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference.';
 
+CREATE OR REPLACE FUNCTION tocsin.series_deadline(p tocsin.lane_partition, arrived_at timestamp with time zone, within_us bigint)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN CASE WHEN ((p).last_gap_at >= arrived_at) THEN tocsin.deadline_after_gaps((p).partition, arrived_at, within_us) ELSE (arrived_at + ((within_us)::double precision * '00:00:00.000001'::interval)) END;
+comment on function tocsin.series_deadline(tocsin.lane_partition,timestamp with time zone,bigint) is 'The instant at which a series becomes stale if nothing arrives: its last arrival plus its tolerance, extended by the arrival gaps of its partition. Most series have no gap behind their last arrival; then no table is read.';
+
 CREATE OR REPLACE FUNCTION tocsin.share_tz_version()
  RETURNS text
  LANGUAGE plpgsql
@@ -1623,7 +1673,7 @@ create view tocsin.held_timer as
    FROM ((tocsin.timer t
      JOIN tocsin.current_value c ON (((c.owner = (t.payload ->> 'owner'::text)) AND (c.key = t.key))))
      JOIN tocsin.lane_partition p ON (((p.lane = 'data'::text) AND (p.partition = c.partition))))
-  WHERE ((t.kind = 'watchdog'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND (c.freshness = 'fresh'::text) AND ((c.arrived_at + ((((t.payload ->> 'within_us'::text))::bigint)::double precision * '00:00:00.000001'::interval)) <= t.nominal_at) AND ((p.watermark IS NULL) OR (p.watermark < t.nominal_at)))
+  WHERE ((t.kind = 'watchdog'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND (c.freshness = 'fresh'::text) AND (tocsin.series_deadline(p.*, c.arrived_at, ((t.payload ->> 'within_us'::text))::bigint) <= t.nominal_at) AND ((p.watermark IS NULL) OR (p.watermark < t.nominal_at)))
 UNION ALL
  SELECT t.kind,
     t.ref,
@@ -1672,9 +1722,9 @@ insert into public.tocsin_migration (number, name, checksum) values (1, '0001_ti
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '5f78af91f71b0f6614b0e188f737e74d1f5eaddb3a980b5cc4de75f950a8ef70');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
-insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '2107a47de57afd9a90cb34afc406eaba2ebc6b6f4f6794aa3f5d33ae39c529be');
+insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'c811545e46f5df28d75836c7019ba5a4ac1b6dbc42a0639c8a99e22b56590374');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
-insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', 'cb95ecfc075484cedcc516c8f65784e0318727b6707c9a7139f9293f957bce27');
+insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', '3b4290f83af71ef8cc9324c96a7338e49826ab9830df2b141669bd11b3b4ba2a');
 insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '3781139d8f65db31cda964ea70a97dba726ccc78f5f5134bd94440778fc913d2');
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', 'bbcb36ccaa9c6a06e30e6074bdabaf72870c2fb92ed455450f90e0826bd62b07');
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');

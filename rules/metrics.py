@@ -19,6 +19,9 @@ PARTITION_WAITS = WORKER.gauge(
     "lane",
     "partition",
 )
+CANARIES = WORKER.counter(
+    "tocsin_canaries_total", "canaries that the data stream accepted, or did not: accepted, failed", "outcome"
+)
 DATAPOINTS = WORKER.counter(
     "tocsin_datapoints_total", "datapoints: stored, rejected (a dead letter has the reason)", "outcome"
 )
@@ -42,6 +45,8 @@ DELIVERIES = WORKER.counter(
 )
 DEAD_LETTERS = WORKER.counter("tocsin_dead_letters_total", "dead letters that were written", "kind")
 
+for _outcome in ("accepted", "failed"):
+    CANARIES.add(0, _outcome)
 for _outcome in ("stored", "rejected"):
     DATAPOINTS.add(0, _outcome)
 for _outcome in ("appended", "known", "rejected"):

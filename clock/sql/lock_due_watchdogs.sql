@@ -20,14 +20,14 @@ select due.row_id::text, due.ref, due.key, due.fire_at, coalesce(taken.nominal_a
 from due
 left join lateral (
     select t.nominal_at, t.generation, c.ctid as row_id, c.owner, c.freshness,
-           c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' as deadline
+           tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint) as deadline
     from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
     join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
     where t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s
       and (c.freshness = 'stale'
-           or c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' > t.nominal_at
+           or tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint) > t.nominal_at
            or p.watermark >= t.nominal_at)
     for update of t, c skip locked
 ) taken on true

@@ -76,7 +76,7 @@ join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
 join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
 where t.kind = 'watchdog' and t.parked_at is null and t.fire_at <= (select tocsin.instant())
   and c.freshness = 'fresh'
-  and c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond' <= t.nominal_at
+  and tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint) <= t.nominal_at
   and (p.watermark is null or p.watermark < t.nominal_at)
 union all
 select t.kind, t.ref, t.key, t.nominal_at, p.lane, p.partition

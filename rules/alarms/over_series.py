@@ -21,6 +21,7 @@ from typing import NamedTuple
 from rules.alarms.batch_writes import AlarmBatch, RuleAndOwner, read_states
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
 from rules.alarms.staleness import (
+    NO_GAPS,
     SeriesKey,
     StalenessTracker,
     StoredSeries,
@@ -32,6 +33,7 @@ from rules.documents.compiled_rules import compiled_rule_book
 from rules.documents.members import Members
 from rules.engine import Arrival, CompiledRules, WentStale
 from rules.health.observations import Observation, freshness_observation
+from rules.lanes.arrival_gap import ArrivalGap, read_gaps
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, StalenessChange
 from schemas.wire.subjects import token
@@ -54,7 +56,9 @@ class SeriesAlarms:
         await self._book.refresh(connection, batch.rules_seq + 1)
         rules = self._book.at(batch.rules_seq + 1)
         fresh = self._cache.for_rules(batch.rules_seq, rules.types)
-        return await plan_batch(connection, batch.partition, batch.inputs, rules, rules.members, fresh)
+        return await plan_batch(
+            connection, batch.partition, batch.inputs, rules, rules.members, fresh, batch.gaps
+        )
 
 
 class OwnerWatermark(NamedTuple):
@@ -77,8 +81,12 @@ async def plan_batch(
     rules: CompiledRules,
     members: Members = _NO_MEMBERS,
     fresh: FreshSeries | None = None,
+    new_gaps: Sequence[ArrivalGap] = NO_GAPS,
 ) -> SeriesBatch:
-    """Read and decide, without a lock. The rows of `fresh` series are not read."""
+    """Read and decide, without a lock. The rows of `fresh` series are not read.
+
+    `new_gaps` are arrival gaps that are not recorded yet.
+    """
     watermarks = {_watermark(input) for input in inputs}
     until = max((watermark.until for watermark in watermarks), default=None)
     arrived = {(input.owner, input.key) for input in inputs if isinstance(input, Arrival)}
@@ -87,7 +95,8 @@ async def plan_batch(
     if fresh is not None:
         fresh.remember(stored)
     first_arrivals = _first_arrivals(inputs, {(series.owner, series.key) for series in stored} | skipped)
-    tracker = StalenessTracker(stored, rules.types)
+    gaps = [*await _read_gaps(connection, partition, stored), *new_gaps]
+    tracker = StalenessTracker(stored, rules.types, gaps)
     timeline, calculated = _timeline(inputs, tracker, skipped)
     sustained = await _read_sustained(connection, inputs, members)
     states = await read_states(connection, (*_subjects(rules, timeline), *sustained))
@@ -261,6 +270,14 @@ async def _read_sustained(
         return {}
     rows = await fetch_all(connection, "rules.alarms/list_sustained_subjects", {"owners": sorted(until)})
     return {(rule, owner): until[owner] for rule, owner in rows}
+
+
+async def _read_gaps(
+    connection: Connection, partition: int, stored: Sequence[StoredSeries]
+) -> Sequence[ArrivalGap]:
+    """The recorded gaps that can extend a deadline of these series."""
+    since = min((series.arrived_at for series in stored if series.stale_since is None), default=None)
+    return NO_GAPS if since is None else await read_gaps(connection, partition, since)
 
 
 async def _read_series(

@@ -1,28 +1,56 @@
 """Staleness of series: the deadline of a series, and the calculated datapoints about it. Pure.
 
 This is the one definition. Workers, rule tests and backtests call it. The clock does the same in
-SQL (`clock/sql/lock_due_watchdogs.sql`, `clock/sql/append_staleness.sql`); a test holds both equal.
+SQL (`tocsin.series_deadline`, `clock/sql/append_staleness.sql`); a test holds both equal.
 
-Guarantee: staleness depends on arrivals alone. A watched series is stale at its deadline, which is
-the last arrival plus the `stale_after` of its type, if nothing arrived before. An arrival at the
-very instant of the deadline comes after it. The deadlines of an owner pass in order, each once:
-those that the clock has not recorded yet, and those that it has recorded and the rules have not
-processed.
+Guarantee: staleness depends on arrivals alone. A watched series is stale at its deadline, if nothing
+arrived before. An arrival at the very instant of the deadline comes after it. The deadlines of an
+owner pass in order, each once: those that the clock has not recorded yet, and those that it has
+recorded and the rules have not processed.
+
+The deadline is the last arrival plus the `stale_after` of the type, extended by the arrival gaps of
+the partition (`extended_deadline`): while nothing could arrive, no series is late. It is known once
+a message has arrived at the deadline or after it, because every gap that began before is recorded
+by then.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 
 from rules.engine import Arrival, TypeIndex, Value, WentStale
+from rules.lanes.arrival_gap import ArrivalGap
 from timers.identity import staleness_id
 from tocsin.core.records import NewCalculated
 
+NO_GAPS: Sequence[ArrivalGap] = ()
 SeriesKey = tuple[str, str]
 """Owner and key of a series."""
+
+
+def extended_deadline(arrived_at: datetime, stale_after: timedelta, gaps: Sequence[ArrivalGap]) -> datetime:
+    """The deadline of a series, from its last arrival and the arrival gaps of its partition.
+
+    The first gap after the arrival gives the whole tolerance again: a producer that could not
+    publish needs time to resume. Every later gap adds its length only. Otherwise a series with a
+    tolerance of 25 hours would never become stale if there is a gap every night. Gaps that begin at
+    the deadline or after it have no effect. `gaps` are in order and do not overlap.
+
+    A later arrival, or one more gap, never makes the deadline earlier.
+    """
+    deadline = arrived_at + stale_after
+    first = bisect_left(gaps, arrived_at, key=attrgetter("began_at"))
+    for number in range(first, len(gaps)):
+        began_at, ended_at = gaps[number]
+        if began_at >= deadline:
+            break
+        deadline = ended_at + stale_after if number == first else deadline + (ended_at - began_at)
+    return deadline
 
 
 class StoredSeries(NamedTuple):
@@ -60,6 +88,8 @@ class TrackedSeries:
     handled_stale_since: datetime | None = None
     is_watchdog_expired: bool = False
     """A deadline passed here that the clock had not recorded."""
+    gaps: Sequence[ArrivalGap] = NO_GAPS
+    """The arrival gaps of its partition, from its stored arrival on."""
 
     @property
     def deadline(self) -> datetime | None:
@@ -71,7 +101,7 @@ class TrackedSeries:
             return None if self.handled_stale_since == self.stale_since else self.stale_since
         if self.stale_after is None:
             return None
-        deadline = self.arrived_at + self.stale_after
+        deadline = extended_deadline(self.arrived_at, self.stale_after, self.gaps)
         stored = self.stored
         if stored is None or stored.stale_after != self.stale_after or stored.nominal_at is None:
             return deadline
@@ -126,12 +156,19 @@ class StalenessTracker:
     """
 
     def __init__(
-        self, stored: Iterable[StoredSeries], types: TypeIndex, *, track_unwatched: bool = False
+        self,
+        stored: Iterable[StoredSeries],
+        types: TypeIndex,
+        gaps: Sequence[ArrivalGap] = NO_GAPS,
+        *,
+        track_unwatched: bool = False,
     ) -> None:
-        """`track_unwatched`: track series that are not watched, too.
+        """`gaps` are those of the partition, from the first arrival of the `stored` series on.
 
-        In a replay a type may begin to watch them.
+        `track_unwatched`: track series that are not watched, too. In a replay a type may begin to
+        watch them.
         """
+        self._gaps = gaps
         self._types = types
         self._track_unwatched = track_unwatched
         self._series: dict[SeriesKey, TrackedSeries] = {}
@@ -149,6 +186,7 @@ class StalenessTracker:
                     row.labels,
                     row.stale_since,
                     row.handled_stale_since,
+                    gaps=gaps,
                 )
             )
 
@@ -197,7 +235,7 @@ class StalenessTracker:
         stale_after = self._types.stale_after(arrival.key)
         if stale_after is not None or self._track_unwatched:
             at, _, owner, key, value, ts, labels = arrival
-            self._add(TrackedSeries(owner, key, stale_after, None, at, value, ts, labels))
+            self._add(TrackedSeries(owner, key, stale_after, None, at, value, ts, labels, gaps=self._gaps))
 
     def _add(self, series: TrackedSeries) -> None:
         self._series[series.owner, series.key] = series

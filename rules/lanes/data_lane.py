@@ -18,7 +18,9 @@ from pydantic import ValidationError
 from rules.documents.rule_book import RuleBook, RuleSet, newest_rules
 from rules.engine.inputs import Arrival
 from rules.engine.types import TypeIndex
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
+from rules.lanes.canary import canary_subject, is_canary
 from rules.lanes.data_stream import ensure_data_stream, partition_subject, producer_subject
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.lanes.dead_letters import send_dead_letter
@@ -59,6 +61,8 @@ class DataBatch(NamedTuple):
     `RuleBook.refresh(connection, rules_seq + 1)`, then `.at(rules_seq + 1)`.
     """
     types: TypeIndex
+    gaps: Sequence[ArrivalGap] = ()
+    """The arrival gaps that messages of the batch ended."""
 
 
 class DatapointWork(Protocol):
@@ -91,6 +95,12 @@ class DataLane:
     def source_of(self, message: LaneMessage) -> str:
         return message.subject.split(".", 5)[4]
 
+    def canary_subject(self, partition: int) -> str | None:
+        return canary_subject(self._settings, partition)
+
+    def has_effects(self, message: LaneMessage) -> bool:
+        return message.gap_began_at is not None or not is_canary(message)
+
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         wanted = self._settings.data_partitions
         await connection.execute(statement("rules.lanes/begin_data_lane"), {"partitions": wanted})
@@ -107,25 +117,30 @@ class DataLane:
     def watermark_of(self, message: LaneMessage) -> datetime | None:
         return message.at
 
-    async def idle_watermark(
-        self, connection: Connection, position: int, stored_at: datetime | None
-    ) -> datetime | None:
-        return stored_at
+    async def idle_watermark(self, connection: Connection, position: int) -> datetime | None:
+        """It stands still until a canary arrives: an empty stream proves nothing about producers."""
+        return None
 
     async def plan(
-        self, connection: Connection, partition: int, messages: Sequence[LaneMessage]
+        self,
+        connection: Connection,
+        partition: int,
+        messages: Sequence[LaneMessage],
+        gaps: Sequence[ArrivalGap] = (),
     ) -> BatchPlan:
         await prepare_staging(connection)
         rules_seq = await newest_rules(connection)
         await self._types.refresh(connection, rules_seq + 1)
         parsed, yielded_at = ParsedBatch(self._types.at(rules_seq + 1), self._bounds), 0
         for message in messages:
+            if is_canary(message):
+                continue
             parsed.add(message)
             if len(parsed.inputs) > yielded_at + _PARSED_AT_ONCE:
                 yielded_at = len(parsed.inputs)
                 await asyncio.sleep(0)  # lets the transactions of other partitions continue
         await self._extend({message.at.date() for message in messages}, connection)
-        batch = DataBatch(partition, parsed.inputs, rules_seq, parsed.types)
+        batch = DataBatch(partition, parsed.inputs, rules_seq, parsed.types, gaps)
         works = [await work.plan(connection, batch) for work in self._works]
         await self._send_dead_letters(parsed.rejected)
         datapoints = DatapointWrites(partition, parsed.datapoints, parsed.rejected_datapoints)

@@ -49,6 +49,7 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
                 ],
             )
         ],
+        allow_msg_ttl=True,  # canaries expire
         max_age=timedelta(hours=settings.data_max_age_h).total_seconds(),
         first_seq=first_seq if first_seq > 1 else None,
     )

@@ -6,6 +6,10 @@ error may come from a message is halved until one message is left. That message 
 letter, and the partition continues behind it, unless messages of other owners fail in the same way
 (`tocsin.core.breaker`).
 
+A batch of canaries that ended no arrival gap has no effects. It is not committed: its arrivals only
+move the watermark, which the worker stores when it renews its leases. A worker that takes over reads
+the canaries again, with the same result.
+
 On failure: an error of Postgres that is not about a message (a missing right, column or partition,
 a full disk, a lock, lost conflicts) is waited out by this partition alone. Nothing was written, and
 `problem` has the reason. `PartitionLost` is raised if another worker holds the partition, and so is
@@ -26,7 +30,7 @@ from nats.aio.client import Client
 
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.dead_letters import send_dead_letter
-from rules.lanes.lane import Lane, LaneMessage
+from rules.lanes.lane import Lane, LaneMessage, ended_gaps
 from rules.lanes.message_fault import is_message_fault
 from rules.lanes.partition import Partition, PartitionKey
 from rules.lanes.reader import Reader
@@ -41,6 +45,8 @@ from tocsin.core.sql_errors import LOCK_TIMEOUT, LOST_RACE, Fault, fault_of, sum
 
 _log = structlog.get_logger()
 _IDLE_S = 0.2
+# If no canary came for so long, the consumer may be gone.
+_NO_CANARY_S = 1.5
 _TRIES = 20
 # A batch should keep the worker busy for at most this part of the TTL.
 _SLICES = 8
@@ -85,11 +91,18 @@ class Drain:
         self._proven_until_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._leaving = asyncio.Event()
+        self._last_read_s = time.monotonic()
+        self.canary_subject = lane.canary_subject(partition.number)
         self.task: asyncio.Task[None] | None = None
 
     @property
     def key(self) -> PartitionKey:
         return self._partition.key
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since the last message came."""
+        return time.monotonic() - self._last_read_s
 
     def leave(self) -> None:
         """End after the running batch."""
@@ -139,18 +152,22 @@ class Drain:
         PARTITION_WAITS.set(0, lane, str(number))
 
     async def _run_once(self, connection: Connection, reader: Reader) -> None:
-        if await reader.wait_for_message(connection, _IDLE_S):
+        idle_s = _IDLE_S if self.canary_subject is None else _NO_CANARY_S
+        if await reader.wait_for_message(connection, idle_s):
             async with self._slots:  # messages that come during the wait for a slot join the batch
                 messages = await reader.next_batch()
-                if messages:
+                self._last_read_s = time.monotonic()
+                if any(map(self._lane.has_effects, messages)):
                     await self._process_timed(connection, messages)
+                elif messages:
+                    self.watermark = self._partition.read_until(messages[-1].at)
+                if messages:
                     self._recovered()
         else:
-            stored_at = await reader.find_idle_instant()
-            if stored_at is not None:
+            if await reader.check_consumer():
                 self._recovered()
             position = self._partition.position.last_seq
-            watermark = await self._lane.idle_watermark(connection, position, stored_at)
+            watermark = await self._lane.idle_watermark(connection, position)
             self.watermark = watermark or self.watermark
 
     async def _process_timed(self, connection: Connection, messages: Sequence[LaneMessage]) -> None:
@@ -241,7 +258,7 @@ class Drain:
         watermark = self._lane.watermark_of(messages[-1])
         began_s = time.monotonic()
         for attempt in range(_TRIES):
-            plan = await self._lane.plan(connection, self._partition.number, new)
+            plan = await self._lane.plan(connection, self._partition.number, new, ended_gaps(messages))
             try:
                 async with connection.transaction():
                     await plan.stage(connection)
@@ -253,7 +270,7 @@ class Drain:
                 continue
             self._partition.position = position
             plan.committed()
-            MESSAGES.add(len(messages), self._lane.name)
+            MESSAGES.add(sum(map(self._lane.has_effects, messages)), self._lane.name)
             LANE_BATCH.observe(time.monotonic() - began_s, self._lane.name)
             return
         raise PartitionWaits(f"a batch lost {_TRIES} conflicts", remedy="none: it is tried again")

@@ -10,12 +10,13 @@ rolled back, and the same messages are planned again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from nats.js.client import JetStreamContext
 
+from rules.lanes.arrival_gap import ArrivalGap
 from tocsin.core.db import Connection
 
 
@@ -31,6 +32,17 @@ class LaneMessage(NamedTuple):
     data: bytes
     source_seq: int | None = None
     """Its sequence in the stream that it was sourced from; None if it was published here."""
+    gap_began_at: datetime | None = None
+    """The start of the arrival gap that this message ended; None if there was none."""
+
+
+def ended_gaps(messages: Iterable[LaneMessage]) -> list[ArrivalGap]:
+    """The arrival gaps that messages ended."""
+    return [
+        ArrivalGap(message.gap_began_at, message.at)
+        for message in messages
+        if message.gap_began_at is not None
+    ]
 
 
 class BatchPlan(Protocol):
@@ -77,23 +89,29 @@ class Lane(Protocol):
         Messages of different sources fail in the same way only for a common cause.
         """
 
+    def canary_subject(self, partition: int) -> str | None:
+        """The subject of canaries to a partition; None if the lane has none, and so no gaps."""
+
+    def has_effects(self, message: LaneMessage) -> bool:
+        """Whether a message has to be committed; false for a canary that ended no gap."""
+
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         """Create or check what the lane needs: its stream, and its rows in `lane_partition`."""
 
     async def plan(
-        self, connection: Connection, partition: int, messages: Sequence[LaneMessage]
-    ) -> BatchPlan: ...
+        self,
+        connection: Connection,
+        partition: int,
+        messages: Sequence[LaneMessage],
+        gaps: Sequence[ArrivalGap] = (),
+    ) -> BatchPlan:
+        """`gaps` are those that the messages ended; the caller records them."""
 
     def watermark_of(self, message: LaneMessage) -> datetime | None:
         """The watermark after `message` was read, on the clock of the lane's deadlines."""
 
-    async def idle_watermark(
-        self, connection: Connection, position: int, stored_at: datetime | None
-    ) -> datetime | None:
-        """The watermark while no message comes.
+    async def idle_watermark(self, connection: Connection, position: int) -> datetime | None:
+        """The watermark while no message comes; None if it does not move.
 
         Everything that arrived up to then is at or before `position`.
-
-        `stored_at`: everything that the server of the stream stored up to then has been read; None
-        if that is not known.
         """

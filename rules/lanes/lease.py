@@ -24,6 +24,7 @@ from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 _RENEWAL_S = 0.25
 # After the deadline of an expired lease, so that it has passed when the worker looks.
 _AFTER_DEADLINE_S = 0.01
+_NONE: Mapping[PartitionKey, str] = {}
 
 
 class Leases:
@@ -40,8 +41,10 @@ class Leases:
         """Be woken when another worker releases a partition."""
         await self._connection.execute(statement("rules.lanes/listen"))
 
-    async def renew(self, watermarks: Mapping[PartitionKey, datetime]) -> Assignment:
-        """Renew all leases, and store the watermarks of idle partitions.
+    async def renew(
+        self, watermarks: Mapping[PartitionKey, datetime], canary_errors: Mapping[PartitionKey, str] = _NONE
+    ) -> Assignment:
+        """Renew all leases; store the watermarks of idle partitions and the errors of canaries.
 
         Returns the partitions to take and to release.
         """
@@ -51,6 +54,8 @@ class Leases:
             "lanes": [lane for lane, _ in watermarks],
             "partitions": [number for _, number in watermarks],
             "watermarks": list(watermarks.values()),
+            "failing": [number for _, number in canary_errors],
+            "errors": list(canary_errors.values()),
         }
         await self._connection.execute(statement("rules.lanes/renew_leases"), parameters)
         rows = await fetch_all(self._connection, "rules.lanes/read_leases")

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rules.lanes.lane import LaneMessage
+from rules.lanes.arrival_gap import record_gaps
+from rules.lanes.lane import LaneMessage, ended_gaps
 from tocsin.core.db import Connection, statement
 from tocsin.core.errors import TocsinError
 
@@ -38,7 +39,7 @@ class Partition:
     def __init__(self, key: PartitionKey, holder: str, ttl_s: float, position: PartitionPosition) -> None:
         self.key = key
         self.position = position
-        """As committed: the caller of `move` sets it after the commit."""
+        """As committed, except for the watermark: the caller of `move` sets it after the commit."""
         self._holder = holder
         self._ttl_s = ttl_s
 
@@ -58,10 +59,24 @@ class Partition:
             new.append(message)
         return new
 
+    def read_until(self, at: datetime) -> datetime:
+        """Raise the watermark behind messages without effects; the holder stores it later.
+
+        Returns the watermark.
+        """
+        self.position = self.position._replace(watermark=at)
+        return at
+
     async def move(
-        self, connection: Connection, messages: Sequence[LaneMessage], watermark: datetime | None
+        self,
+        connection: Connection,
+        messages: Sequence[LaneMessage],
+        watermark: datetime | None,
     ) -> PartitionPosition:
-        """Move behind `messages`; returns the position that holds when the transaction commits."""
+        """Move behind `messages`, and record the arrival gaps that they ended.
+
+        Returns the position that holds when the transaction commits.
+        """
         before = self.position
         sourced = [message.source_seq for message in messages if message.source_seq is not None]
         after = before._replace(
@@ -77,6 +92,9 @@ class Partition:
             watermark=watermark,
             ttl_s=self._ttl_s,
         )
+        gaps = ended_gaps(messages)
+        if gaps:
+            await record_gaps(connection, self.number, gaps)
         return after
 
     async def begin_incarnation(self, connection: Connection, last_seq: int, incarnation: str) -> None:

@@ -2,7 +2,8 @@
 
 Guarantee: `next_batch` returns the messages behind the position of the partition, each once per
 consumer and in stream order. It stops at a gap, and the next call starts again behind the last
-message that it returned. If a stream was created again, or has lost its end, sequences do not
+message that it returned. A message that ended an arrival gap carries the start of the gap. If a
+stream was created again, or has lost its end, sequences do not
 identify what was read before: the reader continues by the time of arrival, behind `watermark`.
 
 Why an ephemeral consumer without acknowledgements: the position is in Postgres, and a consumer that
@@ -25,12 +26,13 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from rules.lanes.arrival_gap import SHORTEST_GAP
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.lane import Lane, LaneMessage
 from rules.lanes.partition import Partition
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
-from tocsin.core.instant import EPOCH, MICROSECOND, instant_of, parse_instant
+from tocsin.core.instant import EPOCH, MICROSECOND, instant_of
 from tocsin.core.pull import ConsumerGone, Puller
 
 _log = structlog.get_logger()
@@ -49,6 +51,7 @@ class Reader:
         self._lane = lane
         self._partition = partition
         self._batch_size = batch_size
+        self._has_gaps = lane.canary_subject(partition.number) is not None
         self._consumer = ""
         self._puller: Puller | None = None
         self._waiting: list[Msg] = []
@@ -56,7 +59,7 @@ class Reader:
         self._delivered = 0
         self._last_seq = 0
         self._not_before = EPOCH
-        self._checked_at: datetime | None = None
+        self._last_arrival_at = partition.position.watermark
         self._checks_with_missing = 0
 
     async def wait_for_message(self, connection: Connection, timeout_s: float) -> bool:
@@ -85,36 +88,28 @@ class Reader:
             _log.info("consumer gone", lane=self._lane.name, partition=self._partition.number, error=gone)
             await self.close()
 
-    async def find_idle_instant(self) -> datetime | None:
-        """The instant up to which everything that the server stored has been returned.
+    async def check_consumer(self) -> bool:
+        """Find out whether everything that the server has was returned.
 
-        Used while no message comes.
-
-        None if it is not known. The instant is that of the check before, and the proof is of this
-        check: a message that was being stored during the first check is counted in the second.
+        Used while no message comes: no later message reveals that the consumer is gone, or that a
+        message was lost on the way. In both cases the next call starts again behind the last
+        message that was returned.
         """
         if self._puller is None or self._waiting:
-            return None
+            return False
         info = await _request(self._bus, f"CONSUMER.INFO.{self._lane.stream}.{self._consumer}")
         if "error" in info:
             await self.close()
-            return None
-        before, self._checked_at = self._checked_at, parse_instant(info["ts"])
-        delivered = int(info["delivered"]["consumer_seq"])
-        # The server counts it as delivered but it never came, and no later message will reveal the
-        # gap.
-        self._checks_with_missing = self._checks_with_missing + 1 if delivered > self._delivered else 0
+            return False
+        is_missing = int(info["delivered"]["consumer_seq"]) > self._delivered
+        self._checks_with_missing = self._checks_with_missing + 1 if is_missing else 0
         if self._checks_with_missing > 2:
             await self.close()
-        if delivered != self._delivered or int(info["num_pending"]) > 0 or before is None:
-            return None
-        self._raise_floor(before - MICROSECOND)
-        return before - MICROSECOND
+        return not is_missing and int(info["num_pending"]) == 0
 
     async def close(self) -> None:
         puller, self._puller = self._puller, None
         self._waiting = []
-        self._checked_at = None
         if puller is not None:
             await puller.close()
             with suppress(NatsError, OSError, TimeoutError):  # the server removes an idle consumer
@@ -141,7 +136,7 @@ class Reader:
             self._checks_with_missing = 0
             if message.seq > self._last_seq:
                 self._not_before, self._last_seq = message.at, message.seq
-                messages.append(message)
+                messages.append(self._with_gap(message))
                 size += len(raw.data) + _MESSAGE_BYTES
         self._waiting = []
         return messages
@@ -155,6 +150,12 @@ class Reader:
         source_seq = int(source.split(" ")[1]) if source else None
         at = max(stored_at, self._not_before)
         return int(delivered), LaneMessage(int(seq), at, raw.subject, raw.data, source_seq)
+
+    def _with_gap(self, message: LaneMessage) -> LaneMessage:
+        before, self._last_arrival_at = self._last_arrival_at, message.at
+        if not self._has_gaps or before is None or message.at - before <= SHORTEST_GAP:
+            return message
+        return message._replace(gap_began_at=before)
 
     async def _open(self, connection: Connection) -> None:
         await self.close()

@@ -24,6 +24,7 @@ from nats.js.client import JetStreamContext
 from pydantic import ValidationError
 
 from rules.documents.rule_book import newest_rules
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
 from rules.lanes.lane import BatchPlan, LaneMessage
 from rules.lanes.rules_unchanged import RulesUnchanged
@@ -61,12 +62,22 @@ class RecordLane:
         """The subject: the type, the name and the owner of an event."""
         return message.subject
 
+    def canary_subject(self, partition: int) -> str | None:
+        return None
+
+    def has_effects(self, message: LaneMessage) -> bool:
+        return True
+
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         await connection.execute(statement("rules.lanes/begin_record_lane"))
         await wait_until_stream_exists(js, self.stream)
 
     async def plan(
-        self, connection: Connection, partition: int, messages: Sequence[LaneMessage]
+        self,
+        connection: Connection,
+        partition: int,
+        messages: Sequence[LaneMessage],
+        gaps: Sequence[ArrivalGap] = (),
     ) -> BatchPlan:
         events = [
             event
@@ -84,9 +95,7 @@ class RecordLane:
             return parse_instant(body.get("recordedat") or body["time"]) - MICROSECOND
         return None
 
-    async def idle_watermark(
-        self, connection: Connection, position: int, stored_at: datetime | None
-    ) -> datetime | None:
+    async def idle_watermark(self, connection: Connection, position: int) -> datetime | None:
         """Under the lock of the log no session is about to commit.
 
         If no record is behind `position`, everything that was recorded up to now has been read.

@@ -19,6 +19,7 @@ import structlog
 from nats.aio.client import Client
 
 from rules.lanes.batch_size import BatchSize, BatchSizes
+from rules.lanes.canary import CanarySender
 from rules.lanes.dead_letters import ensure_dead_letters
 from rules.lanes.drain import Drain
 from rules.lanes.lane import Lane
@@ -60,25 +61,28 @@ class Lanes:
             await lane.open(connection, js)
         leases = Leases(connection, self._settings.lease_ttl_s)
         await leases.listen()
+        canaries = CanarySender(js, self._drains)
+        sending = asyncio.create_task(canaries.run(), name="canaries")
         try:
             while True:
-                await self._rebalance(leases, bus)
+                await self._rebalance(leases, bus, canaries)
                 problems = [drain.problem for drain in self._drains.values() if drain.problem is not None]
                 beat("lanes", waiting_for=str(problems[0]) if problems else "")
                 await leases.wait()
         finally:
             try:
-                await end_tasks([drain.task for drain in self._drains.values() if drain.task is not None])
+                drains = [drain.task for drain in self._drains.values() if drain.task is not None]
+                await end_tasks([sending, *drains])
             finally:
                 self._drains.clear()
                 with suppress(psycopg.OperationalError):  # otherwise the leases end by themselves
                     await leases.leave()
 
-    async def _rebalance(self, leases: Leases, bus: Client) -> None:
+    async def _rebalance(self, leases: Leases, bus: Client, canaries: CanarySender) -> None:
         watermarks = {
             key: drain.watermark for key, drain in self._drains.items() if drain.watermark is not None
         }
-        assignment = await leases.renew(watermarks)
+        assignment = await leases.renew(watermarks, canaries.errors)
         await self._end_lost(leases)
         for key in assignment.release:
             if key in self._drains:

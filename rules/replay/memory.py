@@ -18,6 +18,7 @@ from uuid import UUID
 
 import structlog
 
+from rules.alarms.staleness import NO_GAPS
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import (
     BLANK,
@@ -37,6 +38,7 @@ from rules.engine import (
     step,
 )
 from rules.health.observations import Observation, alarm_observations
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.staleness import FreshnessChange, OwnerStaleness
 from schemas.wire.alarm_events import RuleTransition
@@ -147,11 +149,16 @@ class SeriesMemory(RuleMemory):
     """The states of an owner's rules over series, and the staleness of the series."""
 
     def __init__(
-        self, owner: str, rules: CompiledRuleSet, alarms: AlarmStore, listener: SeriesListener
+        self,
+        owner: str,
+        rules: CompiledRuleSet,
+        alarms: AlarmStore,
+        listener: SeriesListener,
+        gaps: Sequence[ArrivalGap] = NO_GAPS,
     ) -> None:
         super().__init__(owner, alarms, listener)
         self.rules = rules
-        self.series = OwnerStaleness(owner, rules.types)
+        self.series = OwnerStaleness(owner, rules.types, gaps)
         self.is_observed = owner in rules.members.owners
         """Whether the owner is a member of a system, and its changes are observations."""
         self._series_listener = listener

@@ -7,13 +7,20 @@ deadline is a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from rules.alarms.staleness import StalenessTracker, StoredSeries, TrackedSeries
+from rules.alarms.staleness import (
+    NO_GAPS,
+    StalenessTracker,
+    StoredSeries,
+    TrackedSeries,
+    extended_deadline,
+)
 from rules.engine import Arrival, TypeIndex, WentStale
 from rules.health.observations import Observation
+from rules.lanes.arrival_gap import ArrivalGap
 
 FreshnessChange = Literal["fresh", "new"]
 """A stale series became fresh, or a series sent its first datapoint."""
@@ -21,12 +28,14 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class OwnerStaleness:
-    def __init__(self, owner: str, types: TypeIndex) -> None:
+    def __init__(self, owner: str, types: TypeIndex, gaps: Sequence[ArrivalGap] = NO_GAPS) -> None:
+        """`gaps` are all arrival gaps of the partition of the owner."""
         self._owner = owner
         self._types = types
+        self._gaps = gaps
         self._fresh: dict[str, TrackedSeries] = {}
         """Series by key that were fresh at their last arrival."""
-        self._tracker = StalenessTracker((), types, track_unwatched=True)
+        self._tracker = StalenessTracker((), types, gaps, track_unwatched=True)
         self.next_due = _NEVER
         """A lower bound of the next deadline."""
 
@@ -62,8 +71,10 @@ class OwnerStaleness:
         """
         if types.types == self._types.types:
             return
-        stored = [_stored(series, types, watermark) for series in self._tracker.series_of(self._owner)]
-        self._tracker = StalenessTracker(stored, types, track_unwatched=True)
+        stored = [
+            _stored(series, types, watermark, self._gaps) for series in self._tracker.series_of(self._owner)
+        ]
+        self._tracker = StalenessTracker(stored, types, self._gaps, track_unwatched=True)
         self._fresh.clear()
         self._types = types
         self._find_next_due()
@@ -104,11 +115,13 @@ class OwnerStaleness:
                 self.next_due = deadline
 
 
-def _stored(series: TrackedSeries, types: TypeIndex, watermark: datetime) -> StoredSeries:
+def _stored(
+    series: TrackedSeries, types: TypeIndex, watermark: datetime, gaps: Sequence[ArrivalGap]
+) -> StoredSeries:
     stale_after = types.stale_after(series.key)
     nominal_at = series.deadline
     if stale_after is not None and stale_after != series.stale_after:
-        nominal_at = max(series.arrived_at + stale_after, watermark)
+        nominal_at = max(extended_deadline(series.arrived_at, stale_after, gaps), watermark)
     return StoredSeries(
         series.owner,
         series.key,

@@ -3,12 +3,13 @@
 -- timer.
 select c.owner, c.key, c.value, c.ts, c.labels, c.arrived_at, c.first_arrived_at, c.freshness, c.stale_since,
        case when c.freshness = 'stale' then c.stale_since
-            else greatest(c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond', t.nominal_at)
+            else greatest(tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint), t.nominal_at)
             end as deadline,
        case when c.freshness = 'stale' then 'no-arrival'
             when exists (select from tocsin.held_timer h where h.kind = t.kind and h.ref = t.ref and h.key = t.key)
             then 'pipeline-behind' end as cause
 from tocsin.current_value c
+left join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
 left join tocsin.timer t on t.kind = 'watchdog' and t.ref = tocsin.token(c.owner) and t.key = c.key
 where (%(owner)s::text is null or c.owner = %(owner)s)
     and (%(key)s::text is null or c.key ~ %(key)s)

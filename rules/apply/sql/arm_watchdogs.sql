@@ -8,7 +8,7 @@ from unnest(%(keys)s::text[], %(within_us)s::bigint[]) as item (key, within_us)
 join tocsin.current_value c on c.key = item.key
 join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
 cross join lateral (
-    select greatest(c.arrived_at + item.within_us * interval '1 microsecond', p.watermark) as deadline
+    select greatest(tocsin.series_deadline(p, c.arrived_at, item.within_us), p.watermark) as deadline
 ) d
 where c.freshness = 'fresh'
 order by tocsin.token(c.owner), c.key

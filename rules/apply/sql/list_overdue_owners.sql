@@ -11,7 +11,7 @@ from (
     join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
     where t.kind = 'watchdog'
       and t.nominal_at <= (select max(r.watermark) from tocsin.lane_partition r where r.lane = 'data')
-      and greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond') <= p.watermark
+      and greatest(t.nominal_at, tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint)) <= p.watermark
     union all
     select c.partition, c.owner
     from tocsin.current_value c

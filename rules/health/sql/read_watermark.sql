@@ -22,7 +22,7 @@ undecided as (
     join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
     where s.lane = 'data' and t.parked_at is null
     union all
-    select greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond')
+    select greatest(t.nominal_at, tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint))
     from owners o
     cross join lateral (
         select due.key, due.nominal_at, due.payload
@@ -32,11 +32,12 @@ undecided as (
         offset 0
     ) t
     cross join lateral (
-        select v.arrived_at, v.freshness
+        select v.arrived_at, v.freshness, v.partition
         from tocsin.current_value v
         where v.owner = o.owner and v.key = t.key
         offset 0
     ) c
+    join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
     where c.freshness = 'fresh'
     union all
     select c.stale_since

@@ -59,7 +59,14 @@ class OwnerReplay:
         self._is_historical = is_historical
         self._until = {"data": header.horizon("data", partition), "record": header.horizon("record", 0)}
         self._alarms = AlarmStore()
-        self._series = SeriesReplay(owner, partition, rules, self._alarms, owner_header.last_datapoints)
+        self._series = SeriesReplay(
+            owner,
+            partition,
+            rules,
+            self._alarms,
+            owner_header.last_datapoints,
+            header.gaps.get(partition, ()),
+        )
         self._window = ReplayWindow(header.start, min(self._until.values()))
         self._events = (
             EventReplay(owner, rules, self._alarms)

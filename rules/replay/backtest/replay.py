@@ -16,10 +16,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rules.alarms.rule_change import change_state
+from rules.alarms.staleness import NO_GAPS
 from rules.engine import Arrival, EventSeen, Rule, RuleState, WentStale
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.language.cel import event_activation, event_environment
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.backtest.health import ReplayedObservation
@@ -84,6 +86,7 @@ class SeriesReplay(LaneReplay):
         timelines: Timelines,
         alarms: AlarmStore,
         last_datapoints: Sequence[LastDatapoint] = (),
+        gaps: Sequence[ArrivalGap] = NO_GAPS,
     ) -> None:
         super().__init__(owner)
         self.staleness: list[CalculatedChange] = []
@@ -91,7 +94,7 @@ class SeriesReplay(LaneReplay):
         timeline = timelines.of_series(partition)
         self._rules_seq = timeline.rules_seq
         self._changes = list(reversed(timeline.changes))
-        self.memory = SeriesMemory(owner, timeline.first, alarms, self)
+        self.memory = SeriesMemory(owner, timeline.first, alarms, self, gaps)
         for last in last_datapoints:
             self.memory.series.arrive(
                 Arrival(last.arrived_at, 0, owner, last.key, last.value, last.ts, last.labels)

@@ -10,6 +10,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
+from rules.lanes.arrival_gap import SHORTEST_GAP
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.data_lane import DataLane
 from rules.lanes.data_stream import data_stream_config, ensure_data_stream
@@ -18,10 +19,12 @@ from rules.lanes.lease import Leases
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
 from tests.cdc.published_records import patient, smaller
+from tests.sql import all_rows
 from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Unreachable
+from tocsin.core.instant import MICROSECOND
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
 
@@ -174,7 +177,7 @@ async def test_a_lost_last_message_is_noticed_while_no_other_comes(
     read: list[bytes] = []
 
     async def is_read() -> bool:
-        assert await reading.reader.find_idle_instant() is None, "not everything is read"
+        assert not await reading.reader.check_consumer(), "not everything is read"
         if await reading.reader.wait_for_message(reading.connection, 0.02):
             read.extend(message.data for message in await reading.reader.next_batch())
         return bool(read)
@@ -254,37 +257,46 @@ async def test_arrivals_never_decrease_even_if_the_clock_of_the_server_does(
     assert future < arrivals[0] <= arrivals[1] <= future + timedelta(microseconds=2), "in one batch or in two"
 
 
-async def test_an_idle_partition_has_a_watermark(
+async def test_a_message_that_ends_a_gap_carries_its_start(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    await put(js, there, b"a", b"b")
+    a, b = await reading.next(2)
+    assert [a.gap_began_at, b.gap_began_at] == [None, None], "nothing was read before the first message"
+    long_ago = b.at - timedelta(minutes=5)
+    reading.partition.position = reading.partition.position._replace(watermark=long_ago)
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    await put(js, there, b"c", b"d")
+    c, d = await again.next(2)
+    assert [c.gap_began_at, d.gap_began_at] == [long_ago, None]
+    rows = await all_rows(reading.connection, "select partition, began_at, ended_at from tocsin.arrival_gap")
+    assert [tuple(row.values()) for row in rows] == [(0, long_ago, c.at)]
+
+
+async def test_a_gap_is_longer_than_two_seconds(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    await put(js, there, b"a")
+    (a,) = await reading.next(1)
+    before = Reader(bus, DataLane(there), reading.partition, BatchSize())._with_gap
+    assert before(a._replace(at=a.at + SHORTEST_GAP)).gap_began_at is None
+    assert before(a._replace(at=a.at + 2 * SHORTEST_GAP + MICROSECOND)).gap_began_at == a.at + SHORTEST_GAP
+
+
+async def test_a_consumer_that_vanished_is_made_again(
     reading: Reading, js: JetStreamContext, there: Settings
 ) -> None:
-    assert await reading.reader.find_idle_instant() is None
+    """As on a cluster, where it dies with its node and the connection stays."""
     await put(js, there, b"a")
-    (message,) = await reading.next(1)
-    assert await reading.reader.find_idle_instant() is None, "one check proves nothing"
-    first = await reading.reader.find_idle_instant()
-    assert first is not None
-    assert first > message.at
-    second = await reading.reader.find_idle_instant()
-    assert second is not None
-    assert second > first
+    await reading.next(1)
+    puller = reading.reader._puller
+    assert puller is not None
+    await js.delete_consumer(there.data_stream, reading.reader._consumer)
+    puller._arrived.clear()
+    await reading.reader.check_consumer()
+    assert reading.reader._puller is None
     await put(js, there, b"b")
-    # The server counts a message as pending shortly after it acknowledged it.
-    third = await reading.reader.find_idle_instant()
-    (late,) = await reading.next(1)
-    assert late.at > (third or second)
-
-
-async def test_a_message_that_was_not_requested_yet_counts_as_unread(
-    there: Settings, reading: Reading, js: JetStreamContext, bus: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DataLane, "max_batch", 1)
-    other = Reading(reading.connection, bus, DataLane(there), reading.partition)
-    await put(js, there, b"a", b"b")
-    assert await other.bodies(1) == [b"a"]
-    assert await other.reader.find_idle_instant() is None
-    assert await other.reader.find_idle_instant() is None
-    assert await other.bodies(1) == [b"b"]
-    assert await other.reader.find_idle_instant() is not None
+    assert await reading.bodies(1) == [b"b"]
 
 
 async def test_a_batch_is_bounded_by_its_bytes(

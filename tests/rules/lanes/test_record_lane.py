@@ -141,15 +141,13 @@ async def test_the_watermark_of_an_idle_lane_is_now_unless_a_session_is_about_to
     lane = RecordLane(settings, [])
     await note(connection)
     before = (await one_row(connection, "select tocsin.instant() as now"))["now"]
-    quiet = await lane.idle_watermark(connection, 1, None)
+    quiet = await lane.idle_watermark(connection, 1)
     assert quiet is not None
     assert quiet >= before - timedelta(microseconds=1)
-    assert await lane.idle_watermark(connection, 0, None) is None, "a record is not read yet"
+    assert await lane.idle_watermark(connection, 0) is None, "a record is not read yet"
     writer = await sessions("writer")
     async with writer.transaction():
         await note(writer)
-        assert await lane.idle_watermark(connection, 1, None) is None, (
-            "what is being written may be older than now"
-        )
-    assert await lane.idle_watermark(connection, 1, None) is None
-    assert await lane.idle_watermark(connection, 2, None) is not None
+        assert await lane.idle_watermark(connection, 1) is None, "what is being written may be older than now"
+    assert await lane.idle_watermark(connection, 1) is None
+    assert await lane.idle_watermark(connection, 2) is not None

@@ -18,6 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from rules.engine import Alarm, Arrival
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.backtest.recording.model import (
     Arrivals,
     CalculatedChange,
@@ -38,7 +39,7 @@ from schemas.values.json_shape import check_json_shape
 from tocsin.core.instant import EPOCH, instant_of, microseconds_of
 
 FORMAT = "tocsin-recording"
-VERSION = 3
+VERSION = 4
 
 
 def header_lines(header: RecordingHeader) -> Iterator[dict[str, Any]]:
@@ -58,6 +59,8 @@ def header_lines(header: RecordingHeader) -> Iterator[dict[str, Any]]:
         yield {"cutover": [*cutover[:4], _us_or_none(cutover.watermark)]}
     for horizon in header.horizons:
         yield {"horizon": [*horizon[:2], _us_or_none(horizon.until)]}
+    for partition, gaps in header.gaps.items():
+        yield {"gaps": [partition, [[*map(microseconds_of, gap)] for gap in gaps]]}
     yield {"rules": "end"}
 
 
@@ -67,6 +70,7 @@ HEADER_DECODERS: dict[str, Callable[..., Any]] = {
     "cutover": lambda lane, partition, rules_seq, seq, until: LaneCutover(
         lane, partition, rules_seq, seq, _instant_or_none(until)
     ),
+    "gaps": lambda partition, gaps: (int(partition), [ArrivalGap(*map(instant_of, gap)) for gap in gaps]),
     "horizon": lambda lane, partition, until: Horizon(lane, partition, _instant_or_none(until)),
 }
 

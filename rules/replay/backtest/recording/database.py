@@ -24,6 +24,7 @@ import psycopg
 from psycopg import sql
 
 from rules.engine import Alarm, Arrival
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.backtest.recording.model import (
     Arrivals,
     CalculatedChange,
@@ -72,6 +73,7 @@ class DatabaseRecording:
             applies = await fetch_all(session, "rules.replay.backtest/list_applies")
             cutovers = await fetch_all(session, "rules.replay.backtest/list_cutovers")
             horizons = await fetch_all(session, "rules.replay.backtest/read_horizons")
+            gaps = await fetch_all(session, "rules.replay.backtest/list_gaps", {"until": self.until})
             return RecordingHeader(
                 start=start,
                 since=self.since,
@@ -81,6 +83,7 @@ class DatabaseRecording:
                 applies=[RecordedApply(*row) for row in applies],
                 cutovers=[LaneCutover(*row) for row in cutovers],
                 horizons=[Horizon(*row) for row in horizons],
+                gaps=_gaps_by_partition(gaps),
             )
 
     async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
@@ -230,6 +233,13 @@ async def _owner_headers(
         )
         for owner, partition in partitions.items()
     ]
+
+
+def _gaps_by_partition(rows: Sequence[tuple[Any, ...]]) -> dict[int, list[ArrivalGap]]:
+    return {
+        partition: [ArrivalGap(began_at, ended_at) for _, began_at, ended_at in of_partition]
+        for partition, of_partition in groupby(rows, key=itemgetter(0))
+    }
 
 
 def _initial_alarm(

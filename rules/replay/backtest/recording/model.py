@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from rules.engine import Alarm, Arrival, Value
+from rules.lanes.arrival_gap import ArrivalGap
 from schemas.wire.alarm_events import AlarmRef, RuleTransition, event_type, transition_event
 from schemas.wire.event_facts import event_facts
 from tocsin.core.records import NewEvent
@@ -202,6 +203,8 @@ class RecordingHeader(NamedTuple):
     applies: Sequence[RecordedApply]
     cutovers: Sequence[LaneCutover]
     horizons: Sequence[Horizon]
+    gaps: Mapping[int, Sequence[ArrivalGap]]
+    """The arrival gaps of each partition of the data lane, in order, also from before `start`."""
 
     def horizon(self, lane: HorizonName, partition: int) -> datetime:
         for horizon in self.horizons:

@@ -4,7 +4,7 @@ Guarantee: the values that are read are those that were written. A file that is 
 of another version or not a recording is rejected: every group of owners must hold what the index
 counts.
 
-The format, version 3 (docs/backtest.md): a header, lines about the rules, then for each owner a
+The format, version 4 (docs/backtest.md): a header, lines about the rules, then for each owner a
 line that names it and lines with its datapoints, events and calculated changes, then the index of
 the groups. Instants are microseconds since 1970 UTC.
 """
@@ -216,4 +216,5 @@ def _decode_header(lines: Iterator[Any]) -> RecordingHeader:
         decoded["apply"],
         decoded["cutover"],
         decoded["horizon"],
+        dict(decoded["gaps"]),
     )

@@ -8,9 +8,10 @@ with pending as (
     where t.kind = 'for-sustain' and t.key <> 'snooze'
     union all
     select 'data', c.partition,
-           greatest(t.nominal_at, c.arrived_at + (t.payload ->> 'within_us')::bigint * interval '1 microsecond')
+           greatest(t.nominal_at, tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint))
     from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
+    join tocsin.lane_partition p on p.lane = 'data' and p.partition = c.partition
     where t.kind = 'watchdog'
     union all
     select 'data', c.partition, c.stale_since

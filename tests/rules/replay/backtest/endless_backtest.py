@@ -17,7 +17,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 class Endless:
     async def header(self) -> RecordingHeader:
-        return RecordingHeader(_START, _START, _START + timedelta(days=1), True, [], [], [], [])
+        return RecordingHeader(_START, _START, _START + timedelta(days=1), True, [], [], [], [], {})
 
     async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         yield 0.0, OwnerHeader("plant", 0, (), ())

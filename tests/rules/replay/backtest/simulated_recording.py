@@ -116,7 +116,7 @@ class SimulatedRecording:
     edit: Callable[[RecordedEvent], RecordedEvent | None] = lambda event: event
 
     async def header(self) -> RecordingHeader:
-        return RecordingHeader(START, START, self.until, True, self.versions, [], [], self.horizons)
+        return RecordingHeader(START, START, self.until, True, self.versions, [], [], self.horizons, {})
 
     async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         events: dict[str, list[RecordedEvent]] = {}

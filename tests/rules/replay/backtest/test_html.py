@@ -13,7 +13,7 @@ from rules.replay.backtest.result import BacktestResult
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-HEADER = RecordingHeader(START, START, START + timedelta(days=30), True, [], [], [], [])
+HEADER = RecordingHeader(START, START, START + timedelta(days=30), True, [], [], [], [], {})
 
 
 def transitions(rule: str, count: int, open_for: timedelta, every: timedelta = HOUR) -> list[AlarmTransition]:

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from rules.engine import Alarm, Arrival, Value
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.backtest.recording import parquet
 from rules.replay.backtest.recording.model import (
     Arrivals,
@@ -48,6 +49,7 @@ HEADER = RecordingHeader(
     [RecordedApply(3, at(1), at(1.5))],
     [LaneCutover("data", 0, 3, 17, None)],
     [Horizon("data", 0, at(98))],
+    {0: [ArrivalGap(at(2), at(5)), ArrivalGap(at(30), at(31.5))], 3: [ArrivalGap(at(2), at(5))]},
 )
 VALUES: list[Value] = [1.5, -0.0, 3, 2**63 - 1, "text é", "", True, False, 1e300]
 

@@ -164,7 +164,7 @@ def without_datapoints(lines: list[bytes]) -> list[bytes]:
 
 
 def of_newer_version(lines: list[bytes]) -> list[bytes]:
-    return [lines[0].replace(b'"version":3', b'"version":4'), *lines[1:]]
+    return [lines[0].replace(b'"version":4', b'"version":5'), *lines[1:]]
 
 
 def of_no_owner(lines: list[bytes]) -> list[bytes]:
@@ -174,7 +174,7 @@ def of_no_owner(lines: list[bytes]) -> list[bytes]:
 
 CHANGED: list[tuple[Callable[[list[bytes]], list[bytes]], str]] = [
     (without_datapoints, r"the index counts .*datapoints=60, .* holds .*datapoints=40, "),
-    (of_newer_version, "version 4, this Tocsin reads version 3"),
+    (of_newer_version, "version 5, this Tocsin reads version 4"),
     (on_datapoints(b"50.0", b"NaN"), "not a line of a recording"),
     (on_datapoints(b"50.0", b"1e999"), "not a line of a recording"),
     (on_datapoints(b"50.0", b"null"), "not a line of a recording"),
@@ -225,7 +225,7 @@ class ManySeries:
     )
 
     async def header(self) -> RecordingHeader:
-        return RecordingHeader(at(0), at(0), at(0), False, [], [], [], [])
+        return RecordingHeader(at(0), at(0), at(0), False, [], [], [], [], {})
 
     async def items(self, share: int, of: int) -> AsyncIterator[tuple[float, RecordingItem]]:
         yield 0.0, OwnerHeader("plant", 0, (), self.last)
@@ -297,7 +297,7 @@ async def test_an_interrupted_export_leaves_an_existing_recording_unchanged(
     assert read_folder() == before
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 async def test_a_recording_of_an_older_version_is_rejected_with_a_remedy(
     tmp_path: Path, version: int
 ) -> None:
@@ -305,7 +305,7 @@ async def test_a_recording_of_an_older_version_is_rejected_with_a_remedy(
     file.write_bytes(
         gzip.compress(b'{"format":"tocsin-recording","version":%d,"start":0}\n["d",0]\n' % version)
     )
-    error = rf"old.ndjson.gz:1: .* version {version}, this Tocsin reads version 3: export the recording again"
+    error = rf"old.ndjson.gz:1: .* version {version}, this Tocsin reads version 4: export the recording again"
     with pytest.raises(InvalidInput, match=error):
         await FileRecording(file).header()
 

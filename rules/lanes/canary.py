@@ -1,0 +1,120 @@
+"""Canaries: small messages by which a worker finds out whether the data stream accepts messages.
+
+Guarantee: while a worker reads a partition, and no message of it comes for half a second, the
+worker publishes a canary to it: on a subject of the data stream, through the same transform as a
+datapoint, and it waits for the acknowledgement. A canary is read like any message, and its arrival
+moves the watermark. It is not a datapoint: it is stored nowhere, belongs to no series and never
+becomes a dead letter.
+
+Why: if producers cannot publish, no datapoint arrives. Without canaries this looks the same as
+series that have no more data.
+
+Why the name: a token with `~` is never the encoding of an owner or a key, so no series can have the
+subject of a canary. The server deletes a canary after a minute. A worker that takes over reads those
+that are left, and otherwise finds the time without messages as an arrival gap.
+
+On failure: the error is logged once and shown by `tocsin doctor`, and the next canary follows half
+a second later. No deadline passes meanwhile, because the watermark stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+import structlog
+from nats.errors import Error as NatsError
+from nats.js.client import JetStreamContext
+
+from rules.lanes.lane import LaneMessage
+from rules.lanes.partition import PartitionKey
+from rules.metrics import CANARIES
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
+INTERVAL_S = 0.5
+_ACK_TIMEOUT_S = 2.0
+_KEY = "~canary"
+_HEADERS = {"Nats-TTL": "60s"}
+_FNV_OFFSET, _FNV_PRIME = 2166136261, 16777619
+
+
+class CanaryTarget(Protocol):
+    """A partition to which canaries are sent."""
+
+    @property
+    def canary_subject(self) -> str | None:
+        """None: its lane has no canaries."""
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since the last message came."""
+
+
+class CanarySender:
+    """Sends the canaries of one worker."""
+
+    def __init__(self, js: JetStreamContext, targets: Mapping[PartitionKey, CanaryTarget]) -> None:
+        """`targets` are the partitions that the worker reads; the caller changes them."""
+        self.errors: dict[PartitionKey, str] = {}
+        """Why the last canary of a partition was not accepted."""
+        self._js = js
+        self._targets = targets
+        self._sending: dict[PartitionKey, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        try:
+            while True:
+                self._send_due()
+                await asyncio.sleep(INTERVAL_S)
+        finally:
+            for task in self._sending.values():
+                task.cancel()
+
+    def _send_due(self) -> None:
+        for key in self.errors.keys() - self._targets.keys():
+            del self.errors[key]
+        for key, target in self._targets.items():
+            subject = target.canary_subject
+            if subject is not None and key not in self._sending and target.quiet_s >= INTERVAL_S:
+                task = asyncio.create_task(self._send(key, subject), name=f"canary {key[1]}")
+                self._sending[key] = task
+                task.add_done_callback(partial(self._end, key))
+
+    def _end(self, key: PartitionKey, task: asyncio.Task[None]) -> None:
+        del self._sending[key]
+
+    async def _send(self, key: PartitionKey, subject: str) -> None:
+        try:
+            await self._js.publish(subject, timeout=_ACK_TIMEOUT_S, headers=_HEADERS)
+        except (NatsError, OSError, TimeoutError) as error:
+            CANARIES.add(1, "failed")
+            if key not in self.errors:
+                _log.warning("canary not accepted", partition=key[1], error=error)
+            self.errors[key] = str(error) or "no acknowledgement in time"
+        else:
+            CANARIES.add(1, "accepted")
+            if self.errors.pop(key, None) is not None:
+                _log.info("canary accepted again", partition=key[1])
+
+
+def is_canary(message: LaneMessage) -> bool:
+    return message.subject.endswith(f".{_KEY}")
+
+
+def canary_subject(settings: Settings, partition: int) -> str:
+    """A subject whose owner the server assigns to `partition`."""
+    number = 0
+    while _partition_of(f"~{number}", settings.data_partitions) != partition:
+        number += 1
+    return f"{settings.subjects}.datapoint.~{number}.{_KEY}"
+
+
+def _partition_of(token: str, partitions: int) -> int:
+    """The result of `partition(n, 1)` in a subject transform of NATS: FNV-1a with 32 bits."""
+    digest = _FNV_OFFSET
+    for byte in token.encode():
+        digest = (digest ^ byte) * _FNV_PRIME % 2**32
+    return digest % partitions
