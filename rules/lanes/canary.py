@@ -107,12 +107,12 @@ def is_canary(message: LaneMessage) -> bool:
 def canary_subject(settings: Settings, partition: int) -> str:
     """A subject whose owner the server assigns to `partition`."""
     number = 0
-    while _partition_of(f"~{number}", settings.data_partitions) != partition:
+    while partition_of(f"~{number}", settings.data_partitions) != partition:
         number += 1
     return f"{settings.subjects}.datapoint.~{number}.{_KEY}"
 
 
-def _partition_of(token: str, partitions: int) -> int:
+def partition_of(token: str, partitions: int) -> int:
     """The result of `partition(n, 1)` in a subject transform of NATS: FNV-1a with 32 bits."""
     digest = _FNV_OFFSET
     for byte in token.encode():
