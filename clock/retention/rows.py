@@ -33,6 +33,8 @@ from tocsin.core.settings import Settings
 _CHUNK = 1000
 _COUNTED_CHUNK = 20_000
 _KEYS_SHOWN = 100
+# A replay of the first remaining datapoints also needs the gaps since the last arrivals before them.
+_LONGEST_WARM_UP = timedelta(days=7)
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
 _BEGINNING = "-infinity"
 Row = tuple[Any, ...]
@@ -70,6 +72,7 @@ class RowBounds:
     keys_until: datetime
     audit_until: datetime
     series_until: datetime
+    gaps_until: datetime
 
 
 def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEvent]:
@@ -97,6 +100,7 @@ ROW_KINDS = (
     RowKind("audit", "list_audit_rows", "delete_audit_rows", (_BEGINNING, "0")),
     RowKind("rule_version", "list_old_versions", "delete_versions", ("", "", "0")),
     RowKind("rule_cutover", "list_old_cutovers", "delete_cutovers", ("", "0", "0")),
+    RowKind("arrival_gap", "list_old_gaps", "delete_gaps", (_BEGINNING, "0")),
     RowKind("action_limit", "list_old_limits", "delete_limits", ("",)),
     RowKind("current_value", "list_old_series", "delete_series", ("", ""), _forgotten_series_events),
     RowKind("rule_state", "list_old_states", "delete_states", ("", "")),
@@ -124,6 +128,7 @@ async def read_bounds(
         keys_until=now - timedelta(days=settings.event_key_retention_d),
         audit_until=now - timedelta(days=settings.audit_retention_d),
         series_until=now - timedelta(days=series_d),
+        gaps_until=datapoints_from - _LONGEST_WARM_UP,
     )
 
 

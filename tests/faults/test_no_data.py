@@ -12,6 +12,8 @@ from typing import Any
 import nats
 import pytest
 
+from rules.alarms.staleness import extended_deadline
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.data_stream import ensure_data_stream
 from schemas.wire.subjects import datapoint_subject
 from tests.faults.processes import WITHIN_S, Processes
@@ -84,19 +86,20 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-def stale_instants(arrivals: list[dict[str, Any]], until: datetime) -> set[tuple[str, str, datetime]]:
-    """The oracle: the instants at which series become stale, from the stored arrivals."""
+def stale_instants(
+    arrivals: list[dict[str, Any]], gaps: dict[int, list[ArrivalGap]], until: datetime
+) -> set[tuple[str, str, datetime]]:
+    """The oracle: the instants at which series become stale, from the stored arrivals and gaps."""
     instants = set()
-    last: dict[tuple[str, str], datetime] = {}
+    deadlines: dict[tuple[str, str], datetime] = {}
     for row in arrivals:
         series = (row["owner"], row["key"])
-        before = last.get(series)
-        if before is not None and row["arrived_at"] - before >= STALE_AFTER:
-            instants.add((*series, before + STALE_AFTER))
-        last[series] = row["arrived_at"]
-    return instants | {
-        (*series, at + STALE_AFTER) for series, at in last.items() if at + STALE_AFTER <= until
-    }
+        deadline = deadlines.get(series)
+        if deadline is not None and row["arrived_at"] >= deadline:
+            instants.add((*series, deadline))
+        of_partition = gaps.get(row["partition"], [])
+        deadlines[series] = extended_deadline(row["arrived_at"], STALE_AFTER, of_partition)
+    return instants | {(*series, deadline) for series, deadline in deadlines.items() if deadline <= until}
 
 
 @pytest.mark.timeout(600)
@@ -135,10 +138,15 @@ async def test_exactly_the_series_that_stopped_are_stale_at_their_deadlines(
     await _wait_until_read(connection)
 
     arrivals = await all_rows(
-        connection, "select owner, key, arrived_at from tocsin.datapoint order by arrived_at, stream_seq"
+        connection,
+        "select d.owner, d.key, d.arrived_at, c.partition from tocsin.datapoint d"
+        " join tocsin.current_value c using (owner, key) order by d.arrived_at, d.stream_seq",
     )
+    gaps: dict[int, list[ArrivalGap]] = {}
+    for row in await all_rows(connection, "select * from tocsin.arrival_gap order by began_at"):
+        gaps.setdefault(row["partition"], []).append(ArrivalGap(row["began_at"], row["ended_at"]))
     ended_at = arrivals[-1]["arrived_at"]
-    expected = sorted(stale_instants(arrivals, ended_at))
+    expected = sorted(stale_instants(arrivals, gaps, ended_at))
 
     async def recorded() -> list[tuple[str, str, datetime]]:
         rows = await all_rows(

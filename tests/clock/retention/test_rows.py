@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from clock.retention.prune import prune, read_plan
@@ -26,6 +28,7 @@ from tests.clock.retention.old_rows import (
 from tests.records import events
 from tests.sql import all_rows, one_row
 from tocsin.core.db import Connection
+from tocsin.core.instant import MICROSECOND
 from tocsin.core.settings import Settings
 
 
@@ -218,6 +221,42 @@ async def test_versions_are_kept_while_a_record_or_datapoint_evaluated_by_them_r
         (1, 5),
         (1, 12),
     ]
+
+
+async def test_gaps_are_kept_for_the_remaining_datapoints_and_for_fresh_series(
+    connection: Connection, short: Settings
+) -> None:
+    """A replay may begin with arrivals from up to a week before the first remaining datapoint."""
+    await begin_log(connection)
+    await fill(connection, 10)
+    await end_log(connection)
+    first_day = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+    await connection.execute("select tocsin.extend_datapoints(%s, %s)", (first_day.date(), first_day.date()))
+    week_before = first_day - 7 * DAY
+    gaps = [
+        (0, week_before - 2 * DAY),
+        (0, week_before - MICROSECOND),
+        (0, week_before),
+        (1, week_before - 3 * DAY),
+        (1, week_before - 2 * DAY),
+        (1, week_before - DAY),
+    ]
+    for partition, ended_at in gaps:
+        await connection.execute(
+            "insert into tocsin.arrival_gap values (%s, %s, %s)",
+            (partition, ended_at - timedelta(minutes=1), ended_at),
+        )
+    await put_series(connection, "quiet", "watched", week_before - 2.5 * DAY)
+    await put_series(connection, "quiet", "unwatched", week_before - 9 * DAY)
+    await connection.execute("update tocsin.current_value set partition = 1")
+    await connection.execute(
+        "select tocsin.arm('watchdog', 'quiet', 'watched', %s, '{\"owner\": \"quiet\", \"within_us\": 1}')",
+        (NOW,),
+    )
+    removed = await prune_rows(connection, short)
+    assert removed["arrival_gap"] == 3
+    rows = await all_rows(connection, "select partition, ended_at from tocsin.arrival_gap order by 1, 2")
+    assert [tuple(row.values()) for row in rows] == [gaps[2], gaps[4], gaps[5]]
 
 
 async def test_the_newest_apply_is_kept_even_if_it_only_removed_documents(

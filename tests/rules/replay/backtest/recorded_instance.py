@@ -23,6 +23,7 @@ from clock.term import begin_term
 from rules.alarms.over_series import SeriesAlarms
 from rules.engine import Arrival
 from rules.lanes.batch_size import BatchSize
+from rules.lanes.canary import canary_subject
 from rules.lanes.data_lane import DataLane
 from rules.lanes.drain import Drain
 from rules.lanes.lane import LaneMessage
@@ -63,6 +64,7 @@ class RecordedInstance:
         self._published = 0
         self._now = at(0)
         self._seq = 0
+        self._read_until = at(0)
 
     async def begin(self) -> None:
         self._watch = await self._sessions("watch")
@@ -102,6 +104,14 @@ class RecordedInstance:
             body = {"value": row.value, "ts": instant_text(row.ts), "labels": dict(row.labels)}
             subject = self._subject(row.owner, row.key)
             self._stream.append(LaneMessage(row.seq, row.at, subject, json.dumps(body).encode()))
+
+    def end_gap(self, seconds: float) -> None:
+        """Store a canary in the stream: the first message since the last arrival. Not read yet."""
+        self._seq += 1
+        began_at = max([message.at for message in self._stream[-1:]] + [self._read_until])
+        subject = canary_subject(self._settings, 0).replace(".datapoint.", ".data.0.", 1)
+        if at(seconds) > began_at:
+            self._stream.append(LaneMessage(self._seq, at(seconds), subject, b"", gap_began_at=began_at))
 
     def _subject(self, owner: str, key: str) -> str:
         return datapoint_subject(self._settings.subjects, owner, key).replace(".datapoint.", ".data.0.", 1)
@@ -150,6 +160,7 @@ class RecordedInstance:
     async def read_until(self, until: datetime) -> None:
         """Read everything, and raise the watermark: nothing else has arrived until then."""
         await self.read()
+        self._read_until = max(self._read_until, until)
         await self.worker.execute(
             "update tocsin.lane_partition set watermark = greatest(watermark, %s)", (until,)
         )

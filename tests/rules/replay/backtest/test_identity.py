@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from pathlib import Path
 from typing import cast
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from rules.replay.backtest.candidates import candidate_documents
+from rules.replay.backtest.parallel import backtest
+from rules.replay.backtest.recording.database import open_database_recording
 from tests.clock.clock_setup import at
 from tests.rules.replay.backtest.recorded_instance import RecordedInstance, count_records, replayed
 from tests.rules.replay.backtest.series_rules import HOT, QUIET, TYPE
@@ -29,6 +33,7 @@ TEXTS = [
     TYPE.format("4s").replace("dsp.*", "dsp.a") + STRICT + HOT + "  where: labels.zone == 'north'\n",
 ]
 KEYS = st.sampled_from(["dsp.a", "dsp.b"])
+Datapoint = tuple[int, float, str, bool]
 DATAPOINT = st.tuples(st.integers(0, 12), st.sampled_from([50.0, 62.5, 66.0, 71.0]), KEYS, st.booleans())
 STEPS = st.lists(
     st.one_of(
@@ -37,6 +42,7 @@ STEPS = st.lists(
         st.tuples(st.just("fall behind"), st.lists(DATAPOINT, min_size=1, max_size=4)),
         st.tuples(st.sampled_from(["apply", "apply unread"]), st.sampled_from(TEXTS)),
         st.tuples(st.sampled_from(["clock", "read calculated", "wait", "freeze"]), st.just(None)),
+        st.tuples(st.sampled_from(["outage", "unread outage"]), st.integers(3, 40)),
         st.tuples(st.just("die reading"), st.integers(0, 24)),
         st.tuples(st.just("die firing"), st.integers(0, 24)),
     ),
@@ -55,25 +61,27 @@ async def live(settings: Settings, sessions: Sessions) -> RecordedInstance:
     return instance
 
 
+def publish(live: RecordedInstance, datapoints: list[Datapoint], owner: str, now: float) -> float:
+    """Publish datapoints, each some seconds after the one before; return when the last one arrives."""
+    for seconds, value, key, is_north in datapoints:
+        now += seconds
+        labels = {"zone": "north"} if is_north else {}
+        live.publish([live.arrival(now, value, key, owner, **labels)])
+    return now
+
+
 async def run_steps(
     live: RecordedInstance, steps: list[tuple[str, object]], owner: str, began: float
 ) -> float:
     now = began
     for what, argument in steps:
         if what in ("send", "fall behind"):
-            batch = []
-            for gap, value, key, north in argument:  # type: ignore[attr-defined]
-                now += gap
-                labels = {"zone": "north"} if north else {}
-                batch.append(live.arrival(now, value, key, owner, **labels))
-            live.publish(batch)
+            now = publish(live, cast(list[Datapoint], argument), owner, now)
             await (live.read() if what == "send" else live.run_clock(now + AHEAD_S))
-        elif what == "apply":
+        elif what in ("apply", "apply unread"):
             now += 1
-            await live.read_until(at(now))
-            await live.apply_only(str(argument), now + 0.5)
-        elif what == "apply unread":
-            now += 1
+            if what == "apply":
+                await live.read_until(at(now))
             await live.apply_only(str(argument), now + 0.5)
         elif what == "clock":
             await live.run_clock(now + AHEAD_S)
@@ -82,6 +90,10 @@ async def run_steps(
         elif what == "wait":
             now += 7
             await live.read_until(at(now))
+        elif what in ("outage", "unread outage"):
+            now += cast(int, argument)
+            live.end_gap(now)
+            await (live.read() if what == "outage" else live.run_clock(now + AHEAD_S))
         elif what == "freeze":
             live.publish([live.arrival(now, 66.0, "dsp.b", owner)])
             await live.freeze_reading()
@@ -118,6 +130,38 @@ async def test_a_replay_equals_the_recording(
     assert not result.mismatches, "\n".join(map(str, result.mismatches))
     assert (len(result.recorded_transitions), result.staleness_count) == await count_records(connection)
     assert result.recorded_transitions == result.replayed_transitions
+
+
+@pytest.mark.parametrize("by", ["clock", "worker", "apply"])
+async def test_a_replay_has_the_gaps_that_extended_the_deadlines(
+    settings: Settings, live: RecordedInstance, by: str, tmp_path: Path
+) -> None:
+    """Whether the clock, a worker or an apply finds the series stale; and for candidate rules."""
+    await live.apply_only(TYPE.format("4s"), 0)
+    await live.arrive([live.arrival(1, 50.0, "dsp.a", "plant-1"), live.arrival(2, 50.0, "dsp.b", "plant-1")])
+    live.end_gap(30)
+    live.publish([live.arrival(32, 50.0, "dsp.b", "plant-1"), live.arrival(34, 50.0, "dsp.b", "plant-1")])
+    live.end_gap(37)
+    await live.read()
+    if by == "worker":
+        await live.arrive([live.arrival(60, 50.0, "dsp.c", "plant-1")])
+    elif by == "apply":
+        await live.read_until(at(60))
+        await live.apply_only(TYPE.format("4s") + QUIET, 60)
+    await live.settle(100)
+    async with open_database_recording(settings, at(0), at(100)) as source:
+        header = await source.header()
+        assert [[gap.ended_at for gap in gaps] for gaps in header.gaps.values()] == [[at(30), at(37)]]
+        result = await backtest(source, header)
+        assert not result.mismatches, "\n".join(map(str, result.mismatches))
+        (a, b) = [change for change in result.replayed_staleness if change.key in ("dsp.a", "dsp.b")]
+        assert (a.key, a.at) == ("dsp.a", at(30 + 10 + 3)), "the first gap whole, the second by its length"
+        assert (b.key, b.at) == ("dsp.b", at(37 + 10)), "for this arrival it is the first"
+        rules = tmp_path / "candidate.yaml"
+        rules.write_text(TYPE.format("6s"))
+        candidate = await backtest(source, header, candidate_documents(header, [rules], at(100)))
+        stale = {change.key: change.at for change in candidate.replayed_staleness}
+        assert (stale["dsp.a"], stale["dsp.b"]) == (at(30 + 15 + 3), at(37 + 15))
 
 
 async def test_a_clock_ahead_of_the_workers_fires_nothing_for_what_they_have_not_read(
