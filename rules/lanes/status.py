@@ -6,11 +6,12 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
+from datetime import datetime
 from typing import NamedTuple
 
 import psycopg
 
-from tocsin.core.db import Connection, fetch_all, open_service_session, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, open_service_session, statement
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -27,11 +28,28 @@ class PartitionStatus(NamedTuple):
     last_seq: int
     behind_s: float | None
     """Seconds since its watermark; None before its first one."""
+    canary_error: str | None = None
+    """Why its last canary was not accepted; None if it was."""
 
 
 async def list_lanes(connection: Connection) -> list[PartitionStatus]:
     rows = await fetch_all(connection, "rules.lanes/list_lanes")
     return [PartitionStatus(*row) for row in rows]
+
+
+class RecentGaps(NamedTuple):
+    """The arrival gaps of the last hour, in all partitions."""
+
+    number: int
+    partitions: int
+    last_began_at: datetime | None
+    last_ended_at: datetime | None
+
+
+async def count_recent_gaps(connection: Connection) -> RecentGaps:
+    row = await fetch_one(connection, "rules.lanes/count_gaps")
+    assert row is not None
+    return RecentGaps(*row)
 
 
 async def list_workers(connection: Connection) -> list[str]:

@@ -9,6 +9,7 @@ from tests.clock.alarms import ALARM, alarm_row, arm_sustain, hold_alarm, read_u
 from tests.clock.clock_setup import at, drain
 from tests.clock.series import KEY, calculated_datapoints, put_series, series_row, watch_series
 from tests.sessions import Sessions
+from tests.sql import all_rows
 from timers.identity import staleness_id
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed
@@ -83,6 +84,47 @@ async def test_an_outage_of_the_workers_makes_no_series_stale(connection: Connec
     assert await fire(term, 3601) == 0
     (timer,) = await timers(connection)
     assert timer["nominal_at"] == at(3605)
+
+
+async def test_a_gap_before_the_deadline_moves_the_watchdog(connection: Connection, term: Term) -> None:
+    """The gap is recorded together with the watermark that passes it: until then the watchdog is held."""
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    await read_until(connection, at(8))
+    assert await fire(term, 30) == 0
+    await connection.execute("select set_config('tocsin.now', %s, false)", (at(30).isoformat(),))
+    (held,) = await all_rows(connection, "select key, nominal_at from tocsin.held_timer")
+    assert (held["key"], held["nominal_at"]) == (KEY, at(10))
+    await read_until(connection, at(30))
+    await record_gap(connection, 8, 30)
+    assert await fire(term, 31) == 0
+    (timer,) = await timers(connection)
+    assert timer["nominal_at"] == at(40)
+    await read_until(connection, at(44))
+    await record_gap(connection, 36, 39)
+    assert await fire(term, 44) == 1
+    assert (await series_row(connection))["stale_since"] == at(43)
+
+
+async def test_a_gap_of_another_partition_or_after_the_deadline_changes_nothing(
+    connection: Connection, term: Term
+) -> None:
+    await read_until(connection, at(60), partition=1)
+    await put_series(connection, at(0))
+    await watch_series(connection, at(10))
+    await record_gap(connection, 8, 30, partition=1)
+    await record_gap(connection, 10, 30)
+    assert await fire(term, 60) == 1
+    assert (await series_row(connection))["stale_since"] == at(10)
+
+
+async def record_gap(connection: Connection, began: float, ended: float, partition: int = 0) -> None:
+    await connection.execute(
+        "insert into tocsin.arrival_gap values (%s, %s, %s)", (partition, at(began), at(ended))
+    )
+    await connection.execute(
+        "update tocsin.lane_partition set last_gap_at = %s where partition = %s", (at(began), partition)
+    )
 
 
 async def test_a_partition_that_was_never_read_holds_its_series(connection: Connection, term: Term) -> None:

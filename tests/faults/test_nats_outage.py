@@ -68,6 +68,7 @@ class Producers:
 
     def __init__(self, settings: Settings, owners: Sequence[str]) -> None:
         self.owners = set(owners)
+        self.ended = asyncio.Event()
         self._settings = settings
 
     async def run(self) -> None:
@@ -76,9 +77,10 @@ class Producers:
         )
         js = bus.jetstream(timeout=1)
         try:
-            while True:
-                sending = [self._send(js, owner) for owner in sorted(self.owners)]
-                await asyncio.gather(*sending, asyncio.sleep(0.2))
+            while not self.ended.is_set():
+                await asyncio.gather(*(self._send(js, owner) for owner in sorted(self.owners)))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.ended.wait(), 0.2)
         finally:
             await bus.close()
 
@@ -100,8 +102,8 @@ async def instance(settings: Settings, owners: Sequence[str]) -> AsyncIterator[P
         try:
             yield producers
         finally:
-            producing.cancel()
-            await asyncio.wait([producing])
+            producers.ended.set()
+            await producing
 
 
 async def wait_for_arrivals(connection: Connection, owners: Collection[str]) -> datetime:

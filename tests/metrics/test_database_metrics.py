@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from clock.term import begin_term
+from rules.lanes.arrival_gap import ArrivalGap, record_gaps
 from tests.clock.alarms import arm_sustain, hold_alarm, read_until
 from tests.clock.clock_setup import BEAT, at, drain, put
 from tests.clock.series import put_series, watch_series
@@ -61,6 +62,20 @@ async def test_held_timers_are_counted_by_kind_and_partition_until_the_watermark
     assert samples("tocsin_lane_behind_seconds", **_DATA_0) == 0
     assert samples("tocsin_alarms_open", severity="high") == 1
     assert samples("tocsin_alarms_open", severity="info") == 0
+
+
+async def test_failing_canaries_and_recent_gaps_are_counted(connection: Connection) -> None:
+    await now(connection, 3700)
+    await read_until(connection, at(5))
+    await read_until(connection, at(5), partition=1)
+    await connection.execute("update tocsin.lane_partition set canary_error = 'timeout' where partition = 1")
+    for ended in (50, 120, 3600):
+        gap = ArrivalGap(at(ended - 10), at(ended))
+        await record_gaps(connection, 0, [gap])
+    samples = await read_samples(connection)
+    assert samples("tocsin_canary_failing", partition="0") == 0
+    assert samples("tocsin_canary_failing", partition="1") == 1
+    assert samples("tocsin_arrival_gaps") == 2, "one ended more than an hour ago"
 
 
 async def test_timers_are_armed_due_overdue_or_parked(connection: Connection) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from cdc.log_reader import LogReader
 from cdc.report import PublisherReport, read_report
-from rules.lanes.status import PartitionStatus, list_lanes, list_workers
+from rules.lanes.status import PartitionStatus, count_recent_gaps, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from schemas.values.severities import level_name, severities
 from tocsin.core.db import Connection, fetch_all, fetch_value, statement
@@ -85,6 +85,10 @@ class DatabaseMetrics:
             "lane",
             "partition",
         )
+        self.canary_failing = metrics.gauge(
+            "tocsin_canary_failing", "1 while NATS does not accept the canaries of the partition", "partition"
+        )
+        self.gaps = metrics.gauge("tocsin_arrival_gaps", "arrival gaps of all partitions in the last hour")
         self.drained = metrics.gauge(
             "tocsin_lane_drained", "1 while a live worker reads the partition", "lane", "partition"
         )
@@ -111,6 +115,8 @@ class DatabaseMetrics:
             labels = partition.lane, str(partition.partition)
             self.position.set(partition.last_seq, *labels)
             self.drained.set(partition.holder is not None, *labels)
+            if partition.lane == "data":
+                self.canary_failing.set(partition.canary_error is not None, str(partition.partition))
             if partition.behind_s is not None:
                 self.behind.set(partition.behind_s, *labels)
             for kind, lane in _HELD_BY:
@@ -152,6 +158,7 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     metrics.set_lanes(lanes)
     held = await fetch_all(connection, "tocsin.metrics/count_held")
     metrics.set_held([(*row,) for row in held])
+    metrics.gaps.set((await count_recent_gaps(connection)).number)
     metrics.workers.set(len(await list_workers(connection)))
     await _read_log(connection, metrics, lanes)
     alarms = await fetch_all(connection, "tocsin.metrics/count_alarms")

@@ -12,10 +12,11 @@ from cdc.log_reader import Gap
 from cdc.report import PublisherReport
 from clock.held_timers import HeldTimers
 from clock.retention.report import PruneReport
-from rules.lanes.status import PartitionStatus, WorkerProblem
+from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
 from tocsin.cli.doctor.checks import (
     Finding,
     Workers,
+    arrival_gaps,
     cdc_audit,
     clock_offset,
     failed,
@@ -176,6 +177,30 @@ def test_a_lane_without_a_reader_or_that_is_behind_is_red(
     assert found.state == "red"
     assert text in found.text
     assert "tocsin run worker" in found.remedy
+
+
+def test_a_lane_whose_canaries_are_not_accepted_names_the_cause() -> None:
+    failing = status(1, behind_s=3.5)._replace(canary_error="nats: no response from stream")
+    found = lane("data", [status(0), failing], 0)
+    assert found.state == "red"
+    assert found.text == (
+        "NATS accepts no messages in 1 of 2 partitions (1), producers may not be able to publish: "
+        "nats: no response from stream"
+    )
+    assert "the data stream has a leader" in found.remedy
+    assert lane("data", [status(0), failing._replace(behind_s=2.9)], 0).state == "ok", "messages arrive"
+
+
+def test_arrival_gaps_are_counted() -> None:
+    assert arrival_gaps(RecentGaps(0, 0, None, None)) == Finding(
+        "ok", "arrival gaps", "none in the last hour"
+    )
+    found = arrival_gaps(RecentGaps(9, 8, _NOW - timedelta(seconds=6.4), _NOW))
+    assert (found.state, found.text) == (
+        "info",
+        "9 in 8 partitions in the last hour, the last one for 6.4 s until 2026-03-08 07:00:00Z; "
+        "deadlines of series were extended",
+    )
 
 
 def test_running_workers_are_not_asked_for_again() -> None:

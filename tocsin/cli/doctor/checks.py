@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clock.held_timers import MOST_COUNTED, HeldTimers
-from rules.lanes.status import PartitionStatus, WorkerProblem
+from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
 from tocsin.cli.output import utc_text
 from tocsin.core.errors import TocsinError
 from tocsin.core.import_names import refuse_shadowed_names
@@ -28,10 +28,15 @@ _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
 _RECENT_LETTER = timedelta(days=1)
 _BEHIND_S = 10.0
+_NO_CANARY_S = 3.0
 _PRUNED_WITHIN = timedelta(days=1)
 _READ_LOG = "read the log of the service"
 _START_CLOCK = "check that a clock leads, or run `tocsin prune`"
 _START_CDC = "check that `tocsin run cdc` runs, and read its log"
+_TAKE_MESSAGES = (
+    "see that the data stream has a leader, disk space and no lower limits than Tocsin sets, and that the user of "
+    "the workers may publish to it (deploy/nats/permissions.conf)"
+)
 _START_WORKERS = "start more workers with `tocsin run worker`, and read their logs"
 
 
@@ -207,6 +212,14 @@ def lane(
     if unread:
         text = f"no worker reads {len(unread)} of {len(partitions)} partitions: {', '.join(unread)}"
         return workers.idle(subject, text)
+    failing = [partition for partition in partitions if _lacks_canaries(partition)]
+    if failing:
+        names = ", ".join(str(partition.partition) for partition in failing)
+        text = (
+            f"NATS accepts no messages in {len(failing)} of {len(partitions)} partitions ({names}), "
+            f"producers may not be able to publish: {failing[0].canary_error}"
+        )
+        return Finding("red", subject, text, _TAKE_MESSAGES)
     holders = sorted({partition.holder for partition in partitions if partition.holder is not None})
     behind_s = max(partition.behind_s or 0.0 for partition in partitions)
     subjects = f"{len(partitions)} partitions " if len(partitions) > 1 else ""
@@ -217,6 +230,23 @@ def lane(
     if behind_s > _BEHIND_S or (waiting or 0) > _LAG:
         return Finding("red", subject, text, _START_WORKERS)
     return Finding("ok", subject, text)
+
+
+def _lacks_canaries(partition: PartitionStatus) -> bool:
+    is_late = partition.behind_s is None or partition.behind_s > _NO_CANARY_S
+    return partition.canary_error is not None and is_late
+
+
+def arrival_gaps(gaps: RecentGaps) -> Finding:
+    """Times in which no message arrived in a partition of the data stream."""
+    if gaps.last_began_at is None or gaps.last_ended_at is None:
+        return Finding("ok", "arrival gaps", "none in the last hour")
+    length_s = (gaps.last_ended_at - gaps.last_began_at).total_seconds()
+    text = (
+        f"{gaps.number} in {gaps.partitions} partitions in the last hour, the last one for {length_s:.1f} s until "
+        f"{utc_text(gaps.last_ended_at)}; deadlines of series were extended"
+    )
+    return Finding("info", "arrival gaps", text)
 
 
 def held_timers(partitions: Sequence[HeldTimers]) -> Finding:

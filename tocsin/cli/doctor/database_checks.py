@@ -12,10 +12,11 @@ from clock.held_timers import read_held_timers
 from clock.retention.report import read_prune_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
-from rules.lanes.status import list_worker_problems
+from rules.lanes.status import count_recent_gaps, list_worker_problems
 from timers.working_set import database_now, list_timers
 from tocsin.cli.doctor.checks import (
     Finding,
+    arrival_gaps,
     cdc_audit,
     clock_offset,
     failed,
@@ -57,6 +58,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings += failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
     findings += worker_problems(await list_worker_problems(connection))
     findings.append(held_timers(await read_held_timers(connection)))
+    findings.append(arrival_gaps(await count_recent_gaps(connection)))
     findings.append(retention(await read_prune_report(connection), _ages(settings)))
     oldest_audit = max(_OLDEST_AUDIT, timedelta(seconds=3 * settings.cdc_audit_s))
     findings.append(cdc_audit(await read_report(connection), oldest_audit))
