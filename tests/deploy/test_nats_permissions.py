@@ -119,6 +119,7 @@ async def test_no_user_can_read_or_forge_the_answers_for_another(server: Guarded
                 "$JS.API.STREAM.CREATE.tocsin-data",
                 "tocsin.v1.dead.datapoint",
                 "tocsin.v1.datapoint.a.b",
+                "tocsin.v1.datapoint.~0.~canary",
                 "reports.digest",
             ],
             [
