@@ -165,6 +165,17 @@ BREAKS = (
     ),
     Break(
         "Alarms and stale series",
+        "the time in which no message could arrive counts",
+        "rules/lanes/reader.py",
+        "return message._replace(gap_began_at=before)",
+        "return message",
+        (
+            "faults/test_nats_outage.py::test_after_an_outage_of_nats_only_a_series_that_stopped_in_it_is_stale",
+            "rules/lanes/test_reader.py::test_a_message_that_ends_a_gap_carries_its_start",
+        ),
+    ),
+    Break(
+        "Alarms and stale series",
         "an alarm is acknowledged as often as it is asked for",
         "rules/alarms/sql/acknowledge_alarm.sql",
         "and acknowledged_at is null",

@@ -273,6 +273,19 @@ async def test_a_message_that_ends_a_gap_carries_its_start(
     assert [tuple(row.values()) for row in rows] == [(0, long_ago, c.at)]
 
 
+async def test_canaries_that_expired_are_not_a_gap_for_a_new_reader(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    """A partition that waited out an error has a new reader; its position is that of the last datapoint."""
+    await put(js, there, b"a")
+    (a,) = await reading.next(1)
+    reading.partition.position = reading.partition.position._replace(watermark=a.at - timedelta(hours=1))
+    reading.partition.read_until(a.at)
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    await put(js, there, b"b")
+    assert [message.gap_began_at for message in await again.next(1)] == [None]
+
+
 async def test_a_gap_is_longer_than_two_seconds(
     reading: Reading, js: JetStreamContext, there: Settings, bus: Client
 ) -> None:
