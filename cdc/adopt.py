@@ -33,8 +33,8 @@ from tocsin.core.sql_errors import NO_GAP
 
 _LOST = "postgres lost it, or another process published it"
 _REMOVED = "removed from the log"
-# Agreeing records at the end after which nothing further down is compared, except what the audit
-# reported.
+# Agreeing records at the end after which nothing further down is compared, except what the stream
+# check reported.
 _AGREEING = 10_000
 
 

@@ -26,7 +26,6 @@ import structlog
 from nats.aio.client import Client
 from nats.js.client import JetStreamContext
 
-from cdc.audit import Audit
 from cdc.chain import Chain, ChainBroken, SentChunk
 from cdc.divergence import Bounds, find_divergence
 from cdc.errors import LogHole, Stopped, StreamAhead, StreamDiffers
@@ -35,6 +34,7 @@ from cdc.log_reader import LogReader
 from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
 from cdc.report import report_problem
 from cdc.stream import ensure_stream
+from cdc.stream_check import StreamCheck
 from clock.lease import Lease, hold_lease
 from migrations.runner import refuse_unmigrated
 from tocsin.core.bus import open_bus
@@ -94,18 +94,19 @@ class Publisher:
         chain = await Chain.open(bus, self._settings.subjects, self._settings.source)
         await self.resume(js, reader)
         _log.info("cdc leads", holder=lease.holder, position=self.position)
-        async with self._auditing(bus, lease.holder) as audit:
+        async with self._checking_stream(bus, lease.holder) as check:
             while lease.held:
-                if audit.done():
-                    audit.result()
+                if check.done():
+                    # Raises the error that ended the check.
+                    check.result()
                 beat(lease.role, rest_s=self._settings.cdc_poll_ms / 1000)
                 await self._work(js, chain, reader)
 
     @asynccontextmanager
-    async def _auditing(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
-        """Run the audit on its own session, because the publisher's session waits for commits."""
-        async with open_service_session(self._settings, "cdc audit") as connection:
-            task = asyncio.create_task(Audit(self._settings, connection, bus, holder).run())
+    async def _checking_stream(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
+        """Run the stream check on its own session, because the publisher's session waits for commits."""
+        async with open_service_session(self._settings, "cdc check") as connection:
+            task = asyncio.create_task(StreamCheck(self._settings, connection, bus, holder).run())
             try:
                 yield task
             finally:

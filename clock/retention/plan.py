@@ -42,7 +42,7 @@ class Limits:
 
     now: datetime
     published: int | None
-    """The last seq of the stream, from the publisher's last audit."""
+    """The last seq of the stream, from the last stream check."""
     read: int | None
     """The last seq that the record lane has read."""
     oldest_trigger: int | None

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import strategies
 
 from cdc.adopt import Loss, adopt, find_loss
-from cdc.audit import Audit
 from cdc.errors import StreamAhead, StreamDiffers
 from cdc.log_reader import LogReader
 from cdc.rebuild import plan_rebuild
+from cdc.stream_check import StreamCheck
 from cdc.verify import VerifyResult, common_range, verify
 from tests.cdc.published_records import T0, append, bodies, forget_after, live, log, publish_all, smaller
 from tests.sql import all_rows
@@ -161,20 +161,20 @@ async def test_records_that_agree_are_not_published_twice(settings: Settings, co
     assert [body["seq"] for body in stored[3:9]] == [4, 5, 6, 7, 8, 9]
 
 
-async def test_the_audit_names_adopt_for_another_record_and_rebuild_for_another_body(
+async def test_the_stream_check_names_adopt_for_another_record_and_rebuild_for_another_body(
     settings: Settings, connection: Connection
 ) -> None:
     await take_a_sequence_of_the_log(settings, connection)
     async with open_bus(settings, "test") as bus:
-        problem = await Audit(settings, connection, bus, "test").run_once()
+        problem = await StreamCheck(settings, connection, bus, "test").run_once()
         assert problem is not None
         assert (problem.kind, problem.seq) == ("record-differs", 3)
         assert "`tocsin cdc adopt`" in problem.remedy
         await adopt_all(settings, connection)
         await publish_all(settings)
-        assert await Audit(settings, connection, bus, "test").run_once() is None
+        assert await StreamCheck(settings, connection, bus, "test").run_once() is None
         await connection.execute("update tocsin.event set payload = '{\"n\": -1}' where seq = 5")
-        problem = await Audit(settings, connection, bus, "test").run_once()
+        problem = await StreamCheck(settings, connection, bus, "test").run_once()
         assert problem is not None
         assert (problem.seq, "`tocsin cdc rebuild`" in problem.remedy) == (5, True)
 

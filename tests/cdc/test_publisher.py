@@ -168,11 +168,11 @@ async def test_large_records_make_short_chunks(settings: Settings, connection: C
     await published(settings, connection)
 
 
-async def test_a_publisher_ends_its_term_although_its_audit_swallows_a_cancellation(
+async def test_a_publisher_ends_its_term_although_its_stream_check_swallows_a_cancellation(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tocsin.core.service._CANCEL_AGAIN_S", 0.01)
-    monkeypatch.setattr("cdc.audit.Audit.run", swallow_one_cancellation)
+    monkeypatch.setattr("cdc.stream_check.StreamCheck.run", swallow_one_cancellation)
     async with hold_lease(settings, "cdc") as lease, asyncio.timeout(30):
         await lease.wait_until_held()
         leading = asyncio.create_task(Publisher(settings)._lead(lease))

@@ -104,9 +104,9 @@ class Settings(BaseSettings):
         default=200.0,
         description="Longest wait of the publisher in ms if no NOTIFY arrives, for example behind a pooler",
     )
-    cdc_audit_s: Annotated[float, Field(ge=0.05, le=3600.0)] = Field(
+    cdc_check_s: Annotated[float, Field(ge=0.05, le=3600.0)] = Field(
         default=10.0,
-        description="Seconds between two audits of the stream against the log",
+        description="Seconds between two checks of the stream against the log",
     )
     stream_max_age_h: Annotated[float, Field(ge=1.0, le=876_000.0)] = Field(
         default=168.0,

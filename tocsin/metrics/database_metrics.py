@@ -61,7 +61,7 @@ class DatabaseMetrics:
         self.head = metrics.gauge("tocsin_log_head_seq", "seq of the newest record")
         self.published = metrics.gauge(
             "tocsin_log_published_seq",
-            "last seq known to be in the stream, from the publisher's audit or the record lane",
+            "last seq known to be in the stream, from the stream check or the record lane",
         )
         self.lag = metrics.gauge(
             "tocsin_log_publish_lag_seconds",
@@ -173,7 +173,7 @@ async def _read_log(
 ) -> None:
     """Read the state of log and stream without NATS.
 
-    The publisher's audit and the record lane have stored it.
+    The stream check and the record lane have stored it.
     """
     reader = LogReader(connection)
     epoch = await fetch_value(connection, "cdc/read_leader")

@@ -87,12 +87,12 @@ def test_status_of_an_empty_log(tocsin: CommandLine, settings: Settings) -> None
         "stream": f"'{settings.stream}' does not exist yet",
         "lag": "0 records, 0.0 s",
         "leader": "none",
-        "audit": "none yet",
+        "check": "none yet",
         "tombstones": "none",
     }
 
 
-def test_status_names_head_lag_audit_gaps_and_tombstones(tocsin: CommandLine, settings: Settings) -> None:
+def test_status_names_head_lag_check_gaps_and_tombstones(tocsin: CommandLine, settings: Settings) -> None:
     do(
         settings,
         append_records(4),
@@ -107,7 +107,7 @@ def test_status_names_head_lag_audit_gaps_and_tombstones(tocsin: CommandLine, se
     assert lines["log"] == "from 1 to 5"
     assert lines["stream"] == f"'{settings.stream}' from 1 to 4, 4 messages"
     assert re.fullmatch(r"1 records, \d+\.\d s", lines["lag"])
-    assert "compared, none different" in lines["audit"]
+    assert "compared, none different" in lines["check"]
     assert lines["gap"].startswith(r"2 to 2 (1), lost\x1b[1m; recorded by ann, ")
     assert lines["tombstones"] == "1 event, 1 gap"
     found = tocsin("cdc", "status", "--json").json
@@ -220,9 +220,9 @@ def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings
         supervised(settings, "diverged"),
     )
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
-    assert found["stream audit"]["state"] == "red"
-    assert found["stream audit"]["text"].startswith("diverged since ")
-    assert found["stream audit"]["remedy"].endswith("accept the loss with `tocsin cdc adopt`")
+    assert found["stream check"]["state"] == "red"
+    assert found["stream check"]["text"].startswith("diverged since ")
+    assert found["stream check"]["remedy"].endswith("accept the loss with `tocsin cdc adopt`")
     assert "diverged since" in tocsin("cdc", "status").out
     assert "accept the loss with `tocsin cdc adopt`" in tocsin("cdc", "verify", exit_code=1).err
     assert "`tocsin cdc adopt` first" in tocsin("cdc", "rebuild", "--yes", exit_code=1).err
@@ -248,7 +248,7 @@ def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings
     )
     assert [row["who"] for row in tocsin("audit", settings.stream, "--json").json] == ["ann"]
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
-    assert found["stream audit"]["state"] == "ok"
+    assert found["stream check"]["state"] == "ok"
     assert found["log gaps"]["text"].startswith("1 recorded, 4 records; the last 7 to 10 (")
 
 

@@ -17,7 +17,6 @@ from tocsin.cli.doctor.checks import (
     Finding,
     Workers,
     arrival_gaps,
-    cdc_audit,
     clock_offset,
     failed,
     failing_timers,
@@ -27,6 +26,7 @@ from tocsin.cli.doctor.checks import (
     log_gaps,
     log_lag,
     retention,
+    stream_check,
     system_tz_version,
     timers,
     tz_data,
@@ -104,10 +104,10 @@ def report(**known: object) -> PublisherReport:
         (_DIVERGED, "red", "diverged since 2026-03-08 07:00:00Z: the stream is at 9, the log only at 7"),
     ],
 )
-def test_the_audit_is_red_with_a_problem_or_when_it_is_old(
+def test_the_stream_check_is_red_with_a_problem_or_when_it_is_old(
     known: dict[str, object], state: str, text: str
 ) -> None:
-    found = cdc_audit(report(**known), timedelta(minutes=1))
+    found = stream_check(report(**known), timedelta(minutes=1))
     assert (found.state, found.text.startswith(text)) == (state, True)
 
 
@@ -121,8 +121,8 @@ def test_recorded_gaps_are_counted_and_the_last_is_named() -> None:
 
 def test_every_red_finding_has_a_remedy() -> None:
     red = [
-        cdc_audit(report(**_DIVERGED), timedelta(minutes=1)),
-        cdc_audit(report(at=_NOW, age_s=99.0), timedelta(minutes=1)),
+        stream_check(report(**_DIVERGED), timedelta(minutes=1)),
+        stream_check(report(at=_NOW, age_s=99.0), timedelta(minutes=1)),
         clock_offset(_NOW, _NOW + timedelta(hours=1), _MS),
         leader("clock", None, ""),
         *(log_lag(head, last, "tocsin") for head, last in ((5, None), (9999, 5), (5, 6))),

@@ -22,7 +22,7 @@ FAKETIME_VARIABLE = "FAKETIME_LIBRARY"
 # The subjects of the doctor and the health of a part that cannot work.
 _DOCTOR = {
     "clock": "^clock: no leader|^timers:",
-    "cdc": "^cdc: no leader|^log|^stream audit",
+    "cdc": "^cdc: no leader|^log|^stream check",
     "worker": "^lane",
 }
 
@@ -157,7 +157,7 @@ FAULTS = (
         standby="async",
         # An event that was lost and fired again has its old id at a new seq, and an inbox counts by seq.
         allowed=frozenset({"doubled effects", "out_of_order effects"}),
-        doctor=lambda _: "^(log|stream audit):",
+        doctor=lambda _: "^(log|stream check):",
         metrics=lambda _: "tocsin_stream_problem",
     ),
     Fault(

@@ -1,5 +1,7 @@
-"""`tocsin cdc status`: shows the record log, the record stream, the lag and the last audit. Reads
-only."""
+"""`tocsin cdc status`: shows the record log, the record stream, the lag and the last stream check.
+
+Reads only.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def status(as_json: Json = False) -> None:
-    """Show the record log and the record stream: lag, leader, last audit, gaps.
+    """Show the record log and the record stream: lag, leader, last stream check, gaps.
 
     \b
     Example:
@@ -50,7 +52,7 @@ def _lines(current: LogStatus) -> list[tuple[str, str]]:
         ("stream", stream),
         ("lag", f"{current.lag} records, {current.lag_s:.1f} s"),
         ("leader", current.leader or "none"),
-        ("audit", _audit_text(current.report)),
+        ("check", _check_text(current.report)),
         *(("gap", gap_text(gap)) for gap in current.gaps),
         ("tombstones", counts or "none"),
     ]
@@ -60,7 +62,7 @@ def _empty(current: LogStatus) -> str:
     return "empty" if current.head == 0 else f"at {current.head}, and its tables are empty"
 
 
-def _audit_text(report: PublisherReport) -> str:
+def _check_text(report: PublisherReport) -> str:
     if report.problem is not None and report.since is not None:
         remedy = f" -> {report.remedy}" if report.remedy else ""
         return f"{report.problem} since {utc_text(report.since)}: {report.detail}{remedy}"

@@ -127,17 +127,17 @@ def log_lag(head: int, last: int | None, stream: str) -> Finding:
     return Finding("ok", "log", text)
 
 
-def cdc_audit(report: PublisherReport, longest_age: timedelta) -> Finding:
+def stream_check(report: PublisherReport, longest_age: timedelta) -> Finding:
     """The last report of the publisher about log and stream. It is in the database, so this needs no NATS."""
     if report.problem is not None and report.since is not None:
         text = f"{report.problem} since {utc_text(report.since)}: {report.detail or 'no details'}"
-        return Finding("red", "stream audit", text, report.remedy or _READ_LOG)
+        return Finding("red", "stream check", text, report.remedy or _READ_LOG)
     if report.at is None or report.age_s is None:
-        return Finding("info", "stream audit", "no publisher has compared log and stream yet")
+        return Finding("info", "stream check", "no publisher has compared log and stream yet")
     text = f"{report.age_s:.0f} s ago, {report.compared} records compared, none different"
     if report.age_s > longest_age.total_seconds():
-        return Finding("red", "stream audit", f"the last was {text}", _START_CDC)
-    return Finding("ok", "stream audit", text)
+        return Finding("red", "stream check", f"the last was {text}", _START_CDC)
+    return Finding("ok", "stream check", text)
 
 
 def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:

@@ -1,5 +1,5 @@
 """The checks of the doctor that need Postgres: version, migrations, clocks, timers, retention,
-stream audit."""
+stream check."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from timers.working_set import database_now, list_timers
 from tocsin.cli.doctor.checks import (
     Finding,
     arrival_gaps,
-    cdc_audit,
     clock_offset,
     failed,
     failing_timers,
     held_timers,
     log_gaps,
     retention,
+    stream_check,
     timers,
     worker_problems,
 )
@@ -33,8 +33,8 @@ from tocsin.core.settings import Settings
 
 _MAX_PARKED_SHOWN = 100
 _FAILING_SHOWN = 100
-# The publisher audits every few seconds. After this time without an audit none is running.
-_OLDEST_AUDIT = timedelta(minutes=1)
+# The publisher checks the stream every few seconds. Without a check for this long, none is running.
+_OLDEST_CHECK = timedelta(minutes=1)
 
 
 async def check_database(connection: Connection, settings: Settings) -> list[Finding]:
@@ -60,8 +60,8 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings.append(held_timers(await read_held_timers(connection)))
     findings.append(arrival_gaps(await count_recent_gaps(connection)))
     findings.append(retention(await read_prune_report(connection), _ages(settings)))
-    oldest_audit = max(_OLDEST_AUDIT, timedelta(seconds=3 * settings.cdc_audit_s))
-    findings.append(cdc_audit(await read_report(connection), oldest_audit))
+    oldest_check = max(_OLDEST_CHECK, timedelta(seconds=3 * settings.cdc_check_s))
+    findings.append(stream_check(await read_report(connection), oldest_check))
     return findings + log_gaps(await LogReader(connection).gaps())
 
 

@@ -1,4 +1,4 @@
-"""The audit reports a problem once when it begins, and once when it is fixed."""
+"""The stream check reports a problem once when it begins, and once when it is fixed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from nats.aio.client import Client
 
 from cdc.adopt import adopt, find_loss
-from cdc.audit import Audit
 from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from cdc.report import read_report, report_problem
 from cdc.status import read_status
 from cdc.stream import record_stream_config
+from cdc.stream_check import StreamCheck
 from cdc.verify import common_range
 from tests.cdc.published_records import (
     T0,
@@ -54,19 +54,19 @@ class Chosen(random.Random):
         return [seq for seq in population if seq in self.seqs][:k]
 
 
-class Auditing:
+class RepeatedCheck:
     def __init__(self, settings: Settings, connection: Connection, bus: Any) -> None:
         self._given = settings, connection, bus, "tester"
 
     async def __call__(self, *seqs: int) -> str | None:
-        problem = await Audit(*self._given, random_source=Chosen(*seqs) if seqs else None).run_once()
+        problem = await StreamCheck(*self._given, random_source=Chosen(*seqs) if seqs else None).run_once()
         return None if problem is None else f"{problem.kind} {problem.detail}"
 
 
 @pytest.fixture
-async def audit(settings: Settings, connection: Connection) -> AsyncIterator[Auditing]:
+async def check(settings: Settings, connection: Connection) -> AsyncIterator[RepeatedCheck]:
     async with connected(settings) as bus:
-        yield Auditing(settings, connection, bus)
+        yield RepeatedCheck(settings, connection, bus)
 
 
 @asynccontextmanager
@@ -87,12 +87,12 @@ async def reported_problems(connection: Connection) -> list[tuple[str, str]]:
 
 
 async def test_a_sound_stream_is_reported_in_numbers(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 30)
     await append_steps(connection, 10)
     await publish_all(settings)
-    assert await audit() is None
+    assert await check() is None
     report = await read_report(connection)
     assert (report.holder, report.head, report.first_seq, report.last_seq) == ("tester", 40, 1, 40)
     assert (report.lag_s, report.problem) == (0.0, None)
@@ -102,17 +102,17 @@ async def test_a_sound_stream_is_reported_in_numbers(
 
 
 async def test_an_empty_log_has_nothing_to_compare(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
-    assert await audit() is None
+    assert await check() is None
     await publish_all(settings)
-    assert await audit() is None
+    assert await check() is None
     report = await read_report(connection)
     assert (report.head, report.last_seq, report.compared) == (0, 0, 0)
 
 
 async def test_lag_counts_from_the_oldest_record_that_is_not_published(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 3)
     await publish_all(settings)
@@ -120,7 +120,7 @@ async def test_lag_counts_from_the_oldest_record_that_is_not_published(
         await connection.execute(f"set tocsin.now = '{T0 + timedelta(seconds=seconds)}'")
         await append(connection, 1)
     await connection.execute(f"set tocsin.now = '{T0 + timedelta(seconds=90)}'")
-    assert await audit() is None
+    assert await check() is None
     report = await read_report(connection)
     assert (report.head, report.last_seq, report.lag_s) == (5, 3, 90.0)
 
@@ -145,15 +145,15 @@ async def test_lag_counts_from_the_oldest_record_that_is_not_published(
     ],
 )
 async def test_a_difference_is_reported_once_and_stays_until_that_record_is_right(
-    settings: Settings, connection: Connection, audit: Auditing, damage: str, what: str
+    settings: Settings, connection: Connection, check: RepeatedCheck, damage: str, what: str
 ) -> None:
     await append(connection, 9)
     await publish_all(settings)
     await connection.execute("create table kept as select * from tocsin.event where seq = 5")
     await connection.execute(damage.encode())
-    assert await audit(1, 2, 3) is None
+    assert await check(1, 2, 3) is None
     for sample in ((5,), (1, 2), (7,), ()):
-        found = await audit(*sample)
+        found = await check(*sample)
         assert found is not None
         assert re.match(f"record-differs {what}", found)
     assert await reported_problems(connection) == [("cdc-differed", "record-differs")]
@@ -161,7 +161,7 @@ async def test_a_difference_is_reported_once_and_stays_until_that_record_is_righ
     assert (report.problem, report.seq, report.since is not None) == ("record-differs", 5, True)
     await connection.execute("delete from tocsin.event where seq = 5")
     await connection.execute("insert into tocsin.event select * from kept")
-    assert await audit(1, 2) is None
+    assert await check(1, 2) is None
     assert await reported_problems(connection) == [
         ("cdc-differed", "record-differs"),
         ("cdc-recovered", "record-differs"),
@@ -170,17 +170,17 @@ async def test_a_difference_is_reported_once_and_stays_until_that_record_is_righ
 
 
 async def test_messages_of_an_earlier_version_may_lack_fields(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 2)
     await publish_all(settings)
     # As if this version had begun to send a field.
     await connection.execute("update tocsin.event set severity = 3, fire_at = ts where seq = 1")
-    assert await audit(1, 2) is None
+    assert await check(1, 2) is None
 
 
 async def test_tombstones_and_recorded_gaps_are_not_differences(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 4)
     await connection.execute("update tocsin.event set ts = 'infinity' where seq = 2")
@@ -188,33 +188,33 @@ async def test_tombstones_and_recorded_gaps_are_not_differences(
     await connection.execute("update tocsin.event set ts = '2026-03-02Z' where seq = 2")
     await connection.execute("delete from tocsin.event where seq = 3")
     await connection.execute("select tocsin.record_gap(3, 3, 'lost', 'ann')")
-    assert await audit(1, 2, 3, 4) is None
+    assert await check(1, 2, 3, 4) is None
 
 
 async def test_messages_missing_from_the_stream_are_reported(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 5)
     await publish_all_but(settings, connection, 3)
     for _ in range(2):
-        assert "stream-hole " in str(await audit())
+        assert "stream-hole " in str(await check())
     assert await reported_problems(connection) == [("cdc-differed", "stream-hole")]
 
 
 async def test_a_stream_ahead_and_a_hole_ahead_are_found_without_the_publisher(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 4)
     await append(connection, 1)
     await publish_all(settings)
     await forget_after(connection, 4)
-    assert str(await audit(1)).startswith("diverged the stream")
+    assert str(await check(1)).startswith("diverged the stream")
     # The event about it takes the seq that the stream has already used, so the numbers agree again.
     assert await head(connection) == 5
-    assert str(await audit(5)).startswith("record-differs at 5, the log has")
+    assert str(await check(5)).startswith("record-differs at 5, the log has")
     await append(connection, 3)
     await connection.execute("delete from tocsin.event where seq = 6")
-    assert str(await audit(1)).startswith("log-hole record 6 is missing")
+    assert str(await check(1)).startswith("log-hole record 6 is missing")
 
 
 async def test_a_record_published_between_two_reads_is_not_a_stream_ahead(
@@ -235,7 +235,7 @@ async def test_a_record_published_between_two_reads_is_not_a_stream_ahead(
 
     async with connected(settings) as bus:
         monkeypatch.setattr(LogReader, "head", busy_head)
-        assert await Audit(settings, connection, bus, "tester").run_once() is None
+        assert await StreamCheck(settings, connection, bus, "tester").run_once() is None
         assert await find_loss(bus.jetstream(), settings, LogReader(connection)) is None
         assert (await read_status(bus, settings, LogReader(connection))).lag == 0
         first, last = await common_range(bus, settings, LogReader(connection), None, None)
@@ -245,7 +245,7 @@ async def test_a_record_published_between_two_reads_is_not_a_stream_ahead(
 
 
 async def test_expired_messages_and_dropped_records_are_not_differences(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     bus = await connect_bus(settings, "test")
     js = bus.jetstream()
@@ -254,15 +254,15 @@ async def test_expired_messages_and_dropped_records_are_not_differences(
     await publish_all(settings)
 
     async def has_expired() -> bool:
-        assert await audit() is None
+        assert await check() is None
         return (await js.stream_info(settings.stream)).state.messages == 0
 
     await eventually(has_expired, "the messages expire")
     await bus.close()
-    assert await audit() is None
+    assert await check() is None
     await append(connection, 5)
     await connection.execute("delete from tocsin.event where seq < 8")
-    assert await audit() is None
+    assert await check() is None
 
 
 async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_started(
@@ -273,7 +273,7 @@ async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_starte
     await publish_all(settings)
     await forget_after(connection, 6)
     services = [
-        Service(f"cdc {number}", Publisher(smaller(settings, cdc_audit_s=0.1)).run) for number in (1, 2)
+        Service(f"cdc {number}", Publisher(smaller(settings, cdc_check_s=0.1)).run) for number in (1, 2)
     ]
     async with running(*services):
 
@@ -296,7 +296,7 @@ async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_starte
                 ("cdc-recovered", "diverged"),
             ]
 
-        await eventually(has_recovered, "the next audit finds it fixed")
+        await eventually(has_recovered, "the next check finds it fixed")
 
         async def is_published() -> bool:
             return await last_sequence(settings) == await head(connection)
@@ -305,18 +305,18 @@ async def test_a_publisher_that_stops_reports_it_once_however_often_it_is_starte
 
 
 async def test_a_hole_of_the_log_is_reported_until_it_is_accepted(
-    settings: Settings, connection: Connection, audit: Auditing
+    settings: Settings, connection: Connection, check: RepeatedCheck
 ) -> None:
     await append(connection, 5)
     await connection.execute("delete from tocsin.event where seq = 3")
-    service = Service("cdc", Publisher(smaller(settings, cdc_audit_s=0.05)).run)
+    service = Service("cdc", Publisher(smaller(settings, cdc_check_s=0.05)).run)
     async with running(service):
 
         async def has_stopped_often() -> bool:
             return service.restarts >= 3
 
         await eventually(has_stopped_often, "the publisher stops at the hole")
-        # Between its starts it leads and audits: the hole ahead of it is not taken for fixed.
+        # Between its starts it leads and checks: the hole ahead of it is not taken for fixed.
         assert await reported_problems(connection) == [("cdc-stopped", "log-hole")]
         await connection.execute("select tocsin.record_gap(3, 3, 'lost', 'ann')")
 

@@ -1,13 +1,13 @@
-"""The continuous audit: compares the stream with the log.
+"""The stream check: compares the stream with the log.
 
-Guarantee: every `cdc_audit_s` the leader checks how far the stream lags behind the log, in records
+Guarantee: every `cdc_check_s` the leader checks how far the stream lags behind the log, in records
 and in seconds, that the stream has no holes, and that a sample of its messages equals the records
 of the log: half of it recent, half from anywhere. The result is in `cdc_report`. A difference stays
 reported until that very message is right or is no longer kept: a sample without differences does
 not end it.
 
 Why a sample: a whole comparison reads everything twice; `tocsin cdc verify` does that. What stops
-the publisher (a stream that is ahead, a hole of the log) is reported by the publisher; the audit
+the publisher (a stream that is ahead, a hole of the log) is reported by the publisher; the check
 only notices that it is fixed.
 """
 
@@ -39,14 +39,14 @@ _ADOPT = f"{_VERIFY}, then accept the loss with `tocsin cdc adopt`"
 
 
 @dataclass(frozen=True)
-class AuditProblem:
+class StreamProblem:
     kind: str
     detail: str
     remedy: str
     seq: int | None = None
 
 
-class Audit:
+class StreamCheck:
     def __init__(
         self,
         settings: Settings,
@@ -66,9 +66,9 @@ class Audit:
     async def run(self) -> None:
         while True:
             await self.run_once()
-            await asyncio.sleep(self._settings.cdc_audit_s)
+            await asyncio.sleep(self._settings.cdc_check_s)
 
-    async def run_once(self) -> AuditProblem | None:
+    async def run_once(self) -> StreamProblem | None:
         info = await find_stream(self._js, self._settings)
         if info is None:  # lost a moment ago: the publisher creates it again
             return None
@@ -112,22 +112,22 @@ class Audit:
             chosen.update(self._random.sample(part, min(_SAMPLE // 2, len(part))))
         return sorted(chosen)
 
-    async def _check_sequences(self, head: int, last: int, holes: int) -> AuditProblem | None:
+    async def _check_sequences(self, head: int, last: int, holes: int) -> StreamProblem | None:
         stream = self._settings.stream
         if last > head:
-            return AuditProblem(
+            return StreamProblem(
                 StreamAhead.kind,
                 f"the stream {stream!r} is at {last}, the log only at {head}",
                 "see `tocsin cdc adopt`",
             )
         if holes:
-            return AuditProblem(
+            return StreamProblem(
                 "stream-hole",
                 f"the stream {stream!r} lacks {holes} messages between its first and its last",
                 "rebuild it with `tocsin cdc rebuild`",
             )
         if last < head and not await self._is_known(last + 1):
-            return AuditProblem(
+            return StreamProblem(
                 LogHole.kind,
                 f"record {last + 1} is missing from the log",
                 "see `tocsin cdc adopt`",
@@ -143,14 +143,14 @@ class Audit:
             or await self._reader.horizon() > seq
         )
 
-    async def _compare(self, sample: list[int]) -> AuditProblem | None:
+    async def _compare(self, sample: list[int]) -> StreamProblem | None:
         for seq in sample:
             problem = await self._difference(seq)
             if problem is not None:
                 return problem
         return None
 
-    async def _difference(self, seq: int) -> AuditProblem | None:
+    async def _difference(self, seq: int) -> StreamProblem | None:
         records = await self._reader.read_range(seq - 1, 1)
         try:
             message = await self._js.get_msg(self._settings.stream, seq=seq)
@@ -167,7 +167,7 @@ class Audit:
         return _differs(difference(expected, stored), stored, remedy)
 
 
-def _differs(difference: str | None, stored: StoredMessage, remedy: str) -> AuditProblem | None:
+def _differs(difference: str | None, stored: StoredMessage, remedy: str) -> StreamProblem | None:
     if difference is None:
         return None
-    return AuditProblem("record-differs", f"at {stored.seq}, {difference}", remedy, stored.seq)
+    return StreamProblem("record-differs", f"at {stored.seq}, {difference}", remedy, stored.seq)
