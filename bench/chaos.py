@@ -12,9 +12,9 @@ import secrets
 import sys
 from pathlib import Path
 
-from bench.chaos_page import table, write_rows
 from tests.faults.chaos.cell import CellResult, run_cell
 from tests.faults.chaos.matrix import FAULTS
+from tests.faults.chaos.page import table, write_rows
 
 
 def run(arguments: list[str]) -> dict[str, object]:

@@ -27,9 +27,9 @@ import psycopg
 from nats.errors import Error as NatsError
 
 from bench.database import bench_servers, migrated
-from bench.nats_cluster import nats_cluster
 from tests.cdc.published_records import difference, last_sequence, log, patient, smaller, write_some
 from tests.cdc.publishers import kill, start
+from tests.nats_cluster import nats_cluster
 from tests.streams import read_stream
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import connect, fetch_one

@@ -35,6 +35,7 @@ from tests.faults.chaos.load import RULES, SeriesLoad
 from tests.faults.chaos.standby import Standby, replicates, require_standby
 from tests.faults.processes import TOCSIN, WITHIN_S, Processes, environment
 from tests.faults.workload import arm_one_shots, arm_pulses, pause_pulses
+from tests.nats_cluster import Node, nats_cluster
 from tests.ports import free_ports
 from tests.rules.delivery.receivers import Receiver, receiver
 from tests.rules.lanes.lane_setup import jetstream
@@ -63,6 +64,8 @@ class Layout:
     """`sync` or `async`."""
     small_disk: str = ""
     """`postgres` or `nats`: its data is on a file system of a fixed size."""
+    is_cluster: bool = False
+    """Three NATS servers with three replicas, which the services reach without links."""
     faketime: str = ""
     """The part whose processes have a wall clock of their own."""
     library: str = ""
@@ -122,9 +125,16 @@ class Installation:
         self.postgres: Postgres = stack.enter_context(
             embedded_postgres(self.folder / "postgres", durable=False)
         )
-        self.nats: Nats = stack.enter_context(embedded_nats(self.folder / "nats"))
+        self.nodes: list[Node] = stack.enter_context(nats_cluster()) if self.layout.is_cluster else []
+        self.nats: Nats = (
+            self.nodes[0] if self.nodes else stack.enter_context(embedded_nats(self.folder / "nats"))
+        )
         self.settings = Settings(
-            postgres=self.postgres.url, nats=self.nats.url, namespace="chaos", log_format="json"
+            postgres=self.postgres.url,
+            nats=self.nats_urls,
+            namespace="chaos",
+            log_format="json",
+            stream_replicas=len(self.nodes) or 1,
         )
 
     def _prepare(self, stack: ExitStack) -> None:
@@ -194,13 +204,14 @@ class Installation:
         more = "?target_session_attrs=read-write" if self.layout.standby else ""
         return f"postgresql://postgres@{hosts}/{database}{more}"
 
+    @property
+    def nats_urls(self) -> str:
+        return ",".join(node.url for node in self.nodes) or self.nats.url
+
     def _settings_of(self, part: str) -> Settings:
-        return self.settings.model_copy(
-            update={
-                "postgres": self.postgres_url(part),
-                "nats": f"nats://127.0.0.1:{self.links[part, 'nats'].port}",
-            }
-        )
+        link = f"nats://127.0.0.1:{self.links[part, 'nats'].port}"
+        nats = self.nats_urls if self.layout.is_cluster else link
+        return self.settings.model_copy(update={"postgres": self.postgres_url(part), "nats": nats})
 
     def environment(self, name: str, port: int) -> dict[str, str]:
         part = name.split()[0]
@@ -208,6 +219,7 @@ class Installation:
             "TOCSIN_METRICS": f"127.0.0.1:{port}",
             "TOCSIN_EGRESS_ALLOW": "127.0.0.1",
             "TOCSIN_LOG_FORMAT": "json",
+            "TOCSIN_STREAM_REPLICAS": str(self.settings.stream_replicas),
             consumer.DATABASE: self.postgres_url("consumer", _SERVICE_DATABASE),
         }
         if part == self.layout.faketime:
@@ -232,7 +244,7 @@ class Installation:
     @property
     def direct(self) -> Settings:
         """The settings of an operator: no link that a fault can break."""
-        return self.settings.model_copy(update={"postgres": self.database.url, "nats": self.nats.url})
+        return self.settings.model_copy(update={"postgres": self.database.url, "nats": self.nats_urls})
 
     @property
     def service_database(self) -> str:
@@ -297,6 +309,15 @@ class Installation:
 
     def last_sequence(self, stream: str | None = None) -> int:
         return int(self.background.call(self._last_sequence(stream or self.settings.stream)))
+
+    def data_leader(self) -> str:
+        """The name of the NATS server that leads the data stream; empty without one."""
+        return self.background.call(self._data_leader())
+
+    async def _data_leader(self) -> str:
+        async with asyncio.timeout(_ANSWER_S), jetstream(self.direct) as js:
+            cluster = (await js.stream_info(self.settings.data_stream)).cluster
+            return (cluster.leader if cluster else None) or ""
 
     async def _last_sequence(self, stream: str) -> int:
         async with asyncio.timeout(_ANSWER_S), jetstream(self.direct) as js:

@@ -35,6 +35,7 @@ class Fault:
     parts: tuple[str, ...] = ("all",)
     standby: str = ""
     small_disk: str = ""
+    is_cluster: bool = False
     is_clock_step: bool = False
     stops_data: bool = False
     """The producer sends nothing for longer than the deadline, so its series must become stale."""
@@ -50,6 +51,7 @@ class Fault:
         return Layout(
             standby=self.standby,
             small_disk=self.small_disk,
+            is_cluster=self.is_cluster,
             faketime=part if self.is_clock_step else "",
             library=faketime_library() if self.is_clock_step else "",
         )
@@ -151,6 +153,14 @@ FAULTS = (
         metrics=lambda _: "postgres|tocsin_database_up 0|no leader",
     ),
     Fault(
+        "failover-sync-cut",
+        "the same after the standby was cut off and the clocks were killed while their commits waited",
+        server_faults.fail_over_after_cut,
+        standby="sync",
+        doctor=lambda _: "^(postgres|timers|clock):",
+        metrics=lambda _: "overdue|no leader|postgres",
+    ),
+    Fault(
         "failover-async",
         "the same with a standby that is 3 s behind: commits are lost",
         server_faults.fail_over_with_loss,
@@ -166,6 +176,12 @@ FAULTS = (
         server_faults.crash_nats,
         doctor=lambda _: "^nats:",
         metrics=lambda _: "nats",
+    ),
+    Fault(
+        "nats-leader-crash",
+        "kill -9 of the leader of the data stream in a NATS cluster of three, then a start",
+        server_faults.crash_nats_leader,
+        is_cluster=True,
     ),
     Fault(
         "nats-rollback",

@@ -45,10 +45,41 @@ def crash_nats(stage: Stage) -> None:
     stage.evidence["crashed"] = int(server.pid != before)
 
 
+def crash_nats_leader(stage: Stage) -> None:
+    """Kill the server of a cluster that leads the data stream. The others elect a leader meanwhile."""
+    chaos = stage.chaos
+    before = chaos.data_leader()
+    (node,) = (node for node in chaos.nodes if node.server_name == before)
+    node.kill()
+    stage.wait()
+    stage.evidence["elected"] = int(chaos.data_leader() not in ("", before))
+    node.start()
+
+
 def fail_over(stage: Stage) -> None:
     """Kill the primary and promote its standby, which had confirmed every commit."""
     _fail_over(stage)
     stage.evidence["promoted"] = int(stage.chaos.is_failed_over)
+
+
+def fail_over_after_cut(stage: Stage) -> None:
+    """Cut the synchronous standby off, kill the leader whose commit waits for it, and promote the standby.
+
+    The takeover ends the waiting session. Its commit is then visible on the primary, and on it alone.
+    """
+    chaos = stage.chaos
+    chaos.background.call(chaos.links["standby", "postgres"].stall())
+    chaos.until(lambda: _waiting_commits(stage) > 0, "a commit waits for the standby", _WITHIN_S)
+    stage.evidence["waiting_commits"] = _waiting_commits(stage)
+    stage.evidence["killed"] = len(chaos.processes.kill(*chaos.names_of("clock")))
+    stage.wait()
+    _fail_over(stage)
+    stage.evidence["promoted"] = int(chaos.is_failed_over)
+
+
+def _waiting_commits(stage: Stage) -> int:
+    ((count,),) = stage.chaos.read("select count(*) from pg_stat_activity where wait_event = 'SyncRep'")
+    return int(count)
 
 
 def fail_over_with_loss(stage: Stage) -> None:

@@ -26,7 +26,7 @@ OWNERS = [f"plant {number}" for number in range(24)]
 
 @asynccontextmanager
 async def jetstream(settings: Settings) -> AsyncIterator[JetStreamContext]:
-    bus = await nats.connect(settings.nats)
+    bus = await nats.connect(settings.nats.split(","))
     try:
         yield bus.jetstream(timeout=20)
     finally:

@@ -30,7 +30,7 @@ class Node(Nats):
         routes = "\n".join(f"    nats://127.0.0.1:{other}" for other in self._ports_of_routes)
         with self._config_path.open("a") as config:
             config.write(
-                f"cluster {{\n  name: bench\n  listen: 127.0.0.1:{self._ports_of_routes[self._number]}\n"
+                f"cluster {{\n  name: tests\n  listen: 127.0.0.1:{self._ports_of_routes[self._number]}\n"
                 f"  routes: [\n{routes}\n  ]\n}}\n"
             )
 
@@ -41,7 +41,7 @@ def nats_cluster() -> Iterator[list[Node]]:
         ports = free_ports(_NODES)
         nodes = []
         for number in range(_NODES):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-bench-"))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-"))
             nodes.append(Node(Path(folder), number, ports))
         for node in nodes:
             node.start()
