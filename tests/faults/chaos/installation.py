@@ -143,6 +143,7 @@ class Installation:
         self.background.start(self._receive(started, ended))
         started.result(WITHIN_S)
         stack.callback(lambda: self.background.call(_set(ended)))
+        self._open_link(stack, "worker", "receiver", self._dial("receiver"))
         asyncio.run(self._write_rules())
         with psycopg.connect(self.settings.postgres, autocommit=True) as connection:
             connection.execute(f"create database {_SERVICE_DATABASE}")
@@ -161,7 +162,9 @@ class Installation:
             connection = await open_session("chaos")
             await migrate(connection)
             actor = Actor("chaos", "test", await database_now(connection))
-            await apply(connection, load_text(RULES.format(port=self.requests.port)), actor)
+            await apply(
+                connection, load_text(RULES.format(port=self.links["worker", "receiver"].port)), actor
+            )
             await ensure_data_stream(js, self.settings, 1)
 
     def _start_links(self, stack: ExitStack) -> None:
@@ -186,6 +189,8 @@ class Installation:
 
     def _dial(self, server: str) -> Dial:
         def dial() -> Any:
+            if server == "receiver":
+                return asyncio.open_connection("127.0.0.1", self.requests.port)
             if server == "nats":
                 host, _, port = self.nats.url.removeprefix("nats://").rpartition(":")
                 return asyncio.open_connection(host, int(port))

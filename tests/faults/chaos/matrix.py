@@ -136,6 +136,12 @@ FAULTS = (
         ("producer",),
         stops_data=True,
     ),
+    Fault(
+        "cut-receiver",
+        "no network between the worker and the receiver of webhooks",
+        partial(process_faults.cut, server="receiver"),
+        ("worker",),
+    ),
     Fault("delay", "50 ms more in each direction, to Postgres and NATS", process_faults.delay, PARTS),
     Fault(
         "postgres-crash",

@@ -58,7 +58,7 @@ def cut(stage: Stage, server: str) -> None:
         stage.wait()
     finally:
         background.call(link.heal())
-    stage.evidence |= {"cut": link.counts.cut, "rejected": link.counts.rejected}
+    stage.evidence["broken"] = link.counts.cut + link.counts.rejected
 
 
 def stall(stage: Stage, server: str) -> None:
