@@ -18,7 +18,6 @@ import nats
 import pytest
 from nats.errors import Error as NatsError
 
-from bench.nats_cluster import Node, nats_cluster
 from cdc.publisher import Publisher
 from clock.service import Clock
 from rules.alarms.series_queries import list_series
@@ -27,6 +26,7 @@ from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.canary import canary_subject, partition_of
 from rules.worker import Worker
 from schemas.wire.subjects import datapoint_subject
+from tests.nats_cluster import Node, nats_cluster
 from tests.rules.apply.apply_setup import put
 from tests.rules.replay.backtest.recorded_instance import replayed
 from tests.sql import all_rows, one_row
