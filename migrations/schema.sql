@@ -69,6 +69,22 @@ AS $function$
 $function$;
 comment on function tocsin.instant() is 'Current time of this database: the only SQL function that reads a clock. A test moves it with the session setting tocsin.now.';
 
+CREATE OR REPLACE FUNCTION tocsin.is_readable(document jsonb)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+begin
+    if jsonb_typeof(document) is distinct from 'object' then
+        return false;
+    end if;
+    return octet_length(document::text) <= 4300 or not exists (
+        select from jsonb_path_query(document, 'strict $.**') as part
+        where jsonb_typeof(part) = 'number' and length(part::text) > 4300);
+end
+$function$;
+comment on function tocsin.is_readable(jsonb) is 'Whether a JSON document is an object that every service can read. Python rejects integers of more than 4300 digits.';
+
 create table public.tocsin_migration (
     number integer not null,
     name text not null,
@@ -689,8 +705,9 @@ create table tocsin.schedule (
     constraint schedule_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
     constraint schedule_owner_check CHECK ((length(owner) <= 128)),
     constraint schedule_owner_name_key UNIQUE (owner, name),
-    constraint schedule_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
+    constraint schedule_payload_check CHECK (((octet_length((payload)::text) <= 229376) AND tocsin.is_readable(payload))),
     constraint schedule_pkey PRIMARY KEY (id),
+    constraint schedule_recurrence_check CHECK (tocsin.is_readable(recurrence)),
     constraint schedule_source_check CHECK ((source = ANY (ARRAY['api'::text, 'rules'::text]))),
     constraint schedule_spread_check CHECK ((spread >= '00:00:00'::interval)),
     constraint schedule_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'fired'::text, 'ended'::text, 'cancelled'::text, 'failed'::text]))),
@@ -979,6 +996,10 @@ begin
     if arm.kind = 'schedule-tick' then
         raise exception 'schedule ticks are armed by their schedule only: put the schedule'
             using errcode = 'TS002';
+    end if;
+    if not tocsin.is_readable(arm.payload) then
+        raise exception 'the payload of timer % is no JSON object, or has a number of more than 4300 digits: '
+            'send an object, and such a number as a text', quote_literal(arm.ref) using errcode = 'TS002';
     end if;
     if arm.fire_at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
         raise exception 'fire_at % is not an instant of the years 1 to 9999: give one', arm.fire_at
@@ -1441,8 +1462,9 @@ begin
         raise exception 'state % is not a report: say completed or failed', coalesce(quote_literal(report.state), 'null')
             using errcode = 'TS002';
     end if;
-    if jsonb_typeof(coalesce(report.result, '{}')) <> 'object' or octet_length(report.result::text) > 65536 then
-        raise exception 'the result of a report is a JSON object of at most 64 kB: send less, or a reference to it'
+    if not tocsin.is_readable(coalesce(report.result, '{}')) or octet_length(report.result::text) > 65536 then
+        raise exception 'the result of a report is a JSON object of at most 64 kB, without numbers of more than 4300 '
+            'digits: send less, or a reference to it'
             using errcode = 'TS002';
     end if;
     select count(*) > 0, coalesce(bool_or(s.state = 'completed'), false) into reached, completed
@@ -1473,32 +1495,36 @@ CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who tex
  SET enable_seqscan TO 'off'
 AS $function$
 declare
-    schedule_id uuid;
     before tocsin.schedule;
+    tick_done timestamptz;
+    tick_identity text;
     done timestamptz;
     done_identity text;
     now timestamptz := tocsin.instant();
 begin
-    perform pg_advisory_xact_lock(
-        hashtextextended('tocsin.schedule/' || schedule_cancel.owner || '/' || schedule_cancel.name, 0));
-    select s.id into schedule_id from tocsin.schedule s
-    where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
-    if not found then
-        return false;
-    end if;
-    delete from tocsin.timer t
-    where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
-    returning t.last_nominal_at, t.last_identity into done, done_identity;
-    -- Read after the tick is locked, so that the outcome of a fire in progress is visible.
-    select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
-    if before.status not in ('active', 'paused') then
-        return false;
-    end if;
-    update tocsin.schedule s
-    set status = 'cancelled', generation = s.generation + 1, updated_at = now,
-        last_occurrence = coalesce(done, s.last_occurrence),
-        last_identity = case when done is null then s.last_identity else done_identity end
-    where s.id = schedule_id;
+    loop
+        select s.* into before from tocsin.schedule s
+        where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
+        if not found or before.status not in ('active', 'paused') then
+            return false;
+        end if;
+        -- Waits for a fire or an edit in progress.
+        delete from tocsin.timer t
+        where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''
+        returning t.last_nominal_at, t.last_identity into tick_done, tick_identity;
+        if tick_done is not null then
+            done := tick_done;
+            done_identity := tick_identity;
+        end if;
+        -- No row: the schedule has changed since it was read, so the tick may be that of a later
+        -- generation.
+        update tocsin.schedule s
+        set status = 'cancelled', generation = s.generation + 1, updated_at = now,
+            last_occurrence = coalesce(done, s.last_occurrence),
+            last_identity = case when done is null then s.last_identity else done_identity end
+        where s.id = before.id and s.generation = before.generation and s.status = before.status;
+        exit when found;
+    end loop;
     insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
     values (now, schedule_cancel.who, schedule_cancel.via, 'cancel', 'schedule', before.owner, before.name,
             jsonb_build_object('recurrence', before.recurrence, 'status', before.status,
@@ -1558,11 +1584,21 @@ begin
         raise exception 'at % is not an instant of the years 1 to 9999: give one', schedule_once.at
             using errcode = 'TS002';
     end if;
-    perform pg_advisory_xact_lock(
-        hashtextextended('tocsin.schedule/' || schedule_once.owner || '/' || schedule_once.name, 0));
-    select s.* into before from tocsin.schedule s
-    where s.owner = schedule_once.owner and s.name = schedule_once.name;
-    if found then
+    if not tocsin.is_readable(schedule_once.payload) then
+        raise exception 'the payload of schedule % is no JSON object, or has a number of more than 4300 digits: '
+            'send an object, and such a number as a text', quote_literal(schedule_once.name) using errcode = 'TS002';
+    end if;
+    id := gen_random_uuid();
+    -- The unique key decides a race: the second of two callers waits here for the first. A lock for
+    -- each schedule would exhaust the lock table of the server in a transaction with thousands.
+    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
+                                 updated_at)
+    values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
+            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now)
+    on conflict on constraint schedule_owner_name_key do nothing;
+    if not found then
+        select s.* into strict before from tocsin.schedule s
+        where s.owner = schedule_once.owner and s.name = schedule_once.name;
         difference := concat_ws(', ',
             case when before.recurrence <> wanted then format('at is %s, not %s',
                  coalesce(before.recurrence ->> 'at', 'a recurrence'), wanted ->> 'at') end,
@@ -1581,7 +1617,6 @@ begin
                    true;
         return;
     end if;
-    id := gen_random_uuid();
     status := 'active';
     generation := 1;
     fire_at := greatest(schedule_once.at, now);
@@ -1589,10 +1624,6 @@ begin
     insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, identity, identity_at)
     values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at, wanted ->> 'at',
             schedule_once.at);
-    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
-                                 updated_at)
-    values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
-            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now);
     insert into tocsin.audit (at, who, via, verb, kind, owner, name, new)
     values (now, schedule_once.created_by, schedule_once.created_via, 'add', 'schedule', schedule_once.owner,
             schedule_once.name,
@@ -1601,7 +1632,7 @@ begin
     return next;
 end
 $function$;
-comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference.';
+comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference. In a repeatable read transaction, a race with another caller raises 40001.';
 
 CREATE OR REPLACE FUNCTION tocsin.series_deadline(p tocsin.lane_partition, arrived_at timestamp with time zone, within_us bigint)
  RETURNS timestamp with time zone
@@ -1718,9 +1749,9 @@ create policy readable on tocsin.log_head as permissive for select to public usi
 CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
-insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '49b2aaf448374e5747bb9c28a19710b0f4b3ef149039d49e963243308a4b7b46');
+insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '8e8d99d17c6cdab63df9ebafbeb8363739bcd96b2d7d31726ef768d365f558b6');
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
-insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '5f78af91f71b0f6614b0e188f737e74d1f5eaddb3a980b5cc4de75f950a8ef70');
+insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '5e8d2c6fcbca50b9a0d27b6af828b9e9dbee008e58fdde8a337e723df2597199');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'c811545e46f5df28d75836c7019ba5a4ac1b6dbc42a0639c8a99e22b56590374');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
@@ -1729,6 +1760,6 @@ insert into public.tocsin_migration (number, name, checksum) values (8, '0008_ac
 insert into public.tocsin_migration (number, name, checksum) values (9, '0009_health', 'bbcb36ccaa9c6a06e30e6074bdabaf72870c2fb92ed455450f90e0826bd62b07');
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
-insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', '2d7aa1bfd2f196f8a6034482a6f9a4f607d96cfe4646ba95326e859cba320715');
+insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
 
 select tocsin.extend_log();

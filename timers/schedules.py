@@ -3,8 +3,8 @@
 Guarantees: an active schedule has exactly one tick, any other has none. Every change creates a new
 generation and never fires retroactively: the next occurrence lies after `now` and after every
 occurrence that is done. Putting the same content again changes nothing. Every change has an audit
-row with its actor. Edits of one schedule take turns (an advisory lock), and the tick is locked
-before the schedule, as the clock does.
+row with its actor. Edits of one schedule take turns at its rows, and the tick is locked before the
+schedule, as the clock does.
 
 An edit is computed from the rows as they were before it locks the tick. A fire that commits in
 between changes the tick (`last_nominal_at`) or the status of the schedule. The edit then finds the
@@ -145,7 +145,6 @@ async def _edit_exclusively(
     Starts again if a fire committed in between.
     """
     async with connection.transaction():
-        await connection.execute(statement("timers/lock_schedule"), {"owner": owner, "name": name})
         for _ in range(_ATTEMPTS):
             row = await find_schedule(connection, owner, name)
             try:
@@ -220,7 +219,7 @@ async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutR
     if spec.enabled:
         new_row = {**row, "tick_done_until": None}
         next_at = await _arm_next(connection, new_row, recurrence, actor.now, NOTHING_DONE)
-    await connection.execute(
+    inserted = await connection.execute(
         statement("timers/insert_schedule"),
         {
             **_parameters(content),
@@ -234,6 +233,8 @@ async def _add(connection: Connection, spec: ScheduleSpec, actor: Actor) -> PutR
             "now": actor.now,
         },
     )
+    if inserted.rowcount == 0:
+        raise Conflict("the schedule was added in another transaction")
     new = _audited(content, status, 1, next_at)
     await record_audit(connection, actor, "add", "schedule", spec.name, owner=spec.owner, new=new)
     return PutResult("added", schedule_id, 1, next_at)

@@ -31,10 +31,11 @@ body (relation, definition) as (
 ),
 routine as (
     select p.oid, p.oid::regprocedure::text as name, p.proowner, p.proacl,
-           -- A column default can only name a function that exists.
+           -- A column default or a check can only name a function that exists.
            case when exists (
                select from pg_depend d
-               where d.refobjid = p.oid and d.refclassid = 'pg_proc'::regclass and d.classid = 'pg_attrdef'::regclass
+               where d.refobjid = p.oid and d.refclassid = 'pg_proc'::regclass
+                 and d.classid in ('pg_attrdef'::regclass, 'pg_constraint'::regclass)
            ) then 2 else 5 end as rank
     from pg_proc p
     where p.pronamespace = 'tocsin'::regnamespace

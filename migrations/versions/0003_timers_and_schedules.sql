@@ -67,7 +67,7 @@ create table tocsin.schedule (
     id uuid primary key default gen_random_uuid(),
     owner text not null default '' check (length(owner) <= 128),
     name text not null check (length(name) between 1 and 128),
-    recurrence jsonb not null,
+    recurrence jsonb not null check (tocsin.is_readable(recurrence)),
     spread interval not null default '0' check (spread >= '0'),
     catch_up text not null default 'latest' check (catch_up in ('latest', 'all', 'none')),
     "window" interval check ("window" >= '0'),
@@ -75,7 +75,8 @@ create table tocsin.schedule (
     max_catch_up integer not null default 100 check (max_catch_up between 1 and 10000),
     type text not null default 'schedule-fired' check (type ~ '^[A-Za-z0-9_-]{1,128}$'),
     -- The limit of an event, so that a payload that cannot fire is rejected when it is stored.
-    payload jsonb not null default '{}' check (octet_length(payload::text) <= 229376),
+    payload jsonb not null default '{}'
+        check (octet_length(payload::text) <= 229376 and tocsin.is_readable(payload)),
     action text check (length(action) between 1 and 128),
     status text not null default 'active'
         check (status in ('active', 'paused', 'fired', 'ended', 'cancelled', 'failed')),
@@ -151,6 +152,10 @@ begin
     if arm.kind = 'schedule-tick' then
         raise exception 'schedule ticks are armed by their schedule only: put the schedule'
             using errcode = 'TS002';
+    end if;
+    if not tocsin.is_readable(arm.payload) then
+        raise exception 'the payload of timer % is no JSON object, or has a number of more than 4300 digits: '
+            'send an object, and such a number as a text', quote_literal(arm.ref) using errcode = 'TS002';
     end if;
     if arm.fire_at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
         raise exception 'fire_at % is not an instant of the years 1 to 9999: give one', arm.fire_at

@@ -29,11 +29,21 @@ begin
         raise exception 'at % is not an instant of the years 1 to 9999: give one', schedule_once.at
             using errcode = 'TS002';
     end if;
-    perform pg_advisory_xact_lock(
-        hashtextextended('tocsin.schedule/' || schedule_once.owner || '/' || schedule_once.name, 0));
-    select s.* into before from tocsin.schedule s
-    where s.owner = schedule_once.owner and s.name = schedule_once.name;
-    if found then
+    if not tocsin.is_readable(schedule_once.payload) then
+        raise exception 'the payload of schedule % is no JSON object, or has a number of more than 4300 digits: '
+            'send an object, and such a number as a text', quote_literal(schedule_once.name) using errcode = 'TS002';
+    end if;
+    id := gen_random_uuid();
+    -- The unique key decides a race: the second of two callers waits here for the first. A lock for
+    -- each schedule would exhaust the lock table of the server in a transaction with thousands.
+    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
+                                 updated_at)
+    values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
+            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now)
+    on conflict on constraint schedule_owner_name_key do nothing;
+    if not found then
+        select s.* into strict before from tocsin.schedule s
+        where s.owner = schedule_once.owner and s.name = schedule_once.name;
         difference := concat_ws(', ',
             case when before.recurrence <> wanted then format('at is %s, not %s',
                  coalesce(before.recurrence ->> 'at', 'a recurrence'), wanted ->> 'at') end,
@@ -52,7 +62,6 @@ begin
                    true;
         return;
     end if;
-    id := gen_random_uuid();
     status := 'active';
     generation := 1;
     fire_at := greatest(schedule_once.at, now);
@@ -60,10 +69,6 @@ begin
     insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, identity, identity_at)
     values ('schedule-tick', schedule_once.id::text, '', schedule_once.fire_at, schedule_once.at, wanted ->> 'at',
             schedule_once.at);
-    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
-                                 updated_at)
-    values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
-            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now);
     insert into tocsin.audit (at, who, via, verb, kind, owner, name, new)
     values (now, schedule_once.created_by, schedule_once.created_via, 'add', 'schedule', schedule_once.owner,
             schedule_once.name,
@@ -75,7 +80,8 @@ $$;
 comment on function tocsin.schedule_once is
     'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by '
     'owner and name: the same content again returns the row with deduped, other content raises '
-    'TS004 with the difference.';
+    'TS004 with the difference. In a repeatable read transaction, a race with another caller raises '
+    '40001.';
 
 create function tocsin.schedule_cancel(
     owner text,
@@ -87,32 +93,36 @@ language plpgsql volatile
 set enable_seqscan = off
 as $$
 declare
-    schedule_id uuid;
     before tocsin.schedule;
+    tick_done timestamptz;
+    tick_identity text;
     done timestamptz;
     done_identity text;
     now timestamptz := tocsin.instant();
 begin
-    perform pg_advisory_xact_lock(
-        hashtextextended('tocsin.schedule/' || schedule_cancel.owner || '/' || schedule_cancel.name, 0));
-    select s.id into schedule_id from tocsin.schedule s
-    where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
-    if not found then
-        return false;
-    end if;
-    delete from tocsin.timer t
-    where t.kind = 'schedule-tick' and t.ref = schedule_id::text and t.key = ''
-    returning t.last_nominal_at, t.last_identity into done, done_identity;
-    -- Read after the tick is locked, so that the outcome of a fire in progress is visible.
-    select s.* into before from tocsin.schedule s where s.id = schedule_id for update;
-    if before.status not in ('active', 'paused') then
-        return false;
-    end if;
-    update tocsin.schedule s
-    set status = 'cancelled', generation = s.generation + 1, updated_at = now,
-        last_occurrence = coalesce(done, s.last_occurrence),
-        last_identity = case when done is null then s.last_identity else done_identity end
-    where s.id = schedule_id;
+    loop
+        select s.* into before from tocsin.schedule s
+        where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
+        if not found or before.status not in ('active', 'paused') then
+            return false;
+        end if;
+        -- Waits for a fire or an edit in progress.
+        delete from tocsin.timer t
+        where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''
+        returning t.last_nominal_at, t.last_identity into tick_done, tick_identity;
+        if tick_done is not null then
+            done := tick_done;
+            done_identity := tick_identity;
+        end if;
+        -- No row: the schedule has changed since it was read, so the tick may be that of a later
+        -- generation.
+        update tocsin.schedule s
+        set status = 'cancelled', generation = s.generation + 1, updated_at = now,
+            last_occurrence = coalesce(done, s.last_occurrence),
+            last_identity = case when done is null then s.last_identity else done_identity end
+        where s.id = before.id and s.generation = before.generation and s.status = before.status;
+        exit when found;
+    end loop;
     insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
     values (now, schedule_cancel.who, schedule_cancel.via, 'cancel', 'schedule', before.owner, before.name,
             jsonb_build_object('recurrence', before.recurrence, 'status', before.status,
@@ -180,8 +190,9 @@ begin
         raise exception 'state % is not a report: say completed or failed', coalesce(quote_literal(report.state), 'null')
             using errcode = 'TS002';
     end if;
-    if jsonb_typeof(coalesce(report.result, '{}')) <> 'object' or octet_length(report.result::text) > 65536 then
-        raise exception 'the result of a report is a JSON object of at most 64 kB: send less, or a reference to it'
+    if not tocsin.is_readable(coalesce(report.result, '{}')) or octet_length(report.result::text) > 65536 then
+        raise exception 'the result of a report is a JSON object of at most 64 kB, without numbers of more than 4300 '
+            'digits: send less, or a reference to it'
             using errcode = 'TS002';
     end if;
     select count(*) > 0, coalesce(bool_or(s.state = 'completed'), false) into reached, completed

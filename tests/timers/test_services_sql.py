@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +13,11 @@ from psycopg.types.json import Jsonb
 
 from clock.term import begin_term
 from tests.records import events
+from tests.sessions import Sessions
+from tests.sql import blocked
+from tests.wait import eventually
 from timers.schedule_spec import ScheduleSpec
-from timers.schedules import find_schedule, put_schedule
+from timers.schedules import find_schedule, list_schedules, put_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 
@@ -125,3 +129,84 @@ async def test_schedules_are_cancelled_by_name_by_owner_and_by_type(connection: 
 async def test_cancelling_everything_by_accident_is_refused(connection: Connection) -> None:
     with pytest.raises(psycopg.Error, match="name an owner or a type"):
         await call(connection, "select tocsin.schedule_cancel_all()")
+
+
+async def test_the_locks_of_a_transaction_do_not_grow_with_what_it_schedules_and_cancels(
+    connection: Connection,
+) -> None:
+    """With a lock for each schedule, 50,000 in one transaction exhaust the lock table of the server."""
+
+    async with connection.transaction():
+        await connection.execute(
+            "select tocsin.schedule_once('svc', 'n' || n, '2031-03-02 08:00Z') from generate_series(1, 1000) n"
+        )
+        assert await call(connection, "select tocsin.schedule_cancel_all(owner => 'svc')") == 1000
+        for number in range(100):
+            spec = ScheduleSpec(f"put-{number}", {"cron": "0 9 * * *", "tz": "Europe/Berlin"})
+            await put_schedule(connection, spec, Actor("tester", "test", T0))
+        # The tables and indexes that the functions use.
+        assert await call(connection, "select count(*) < 50 from pg_locks where pid = pg_backend_pid()")
+
+
+async def test_of_two_services_that_schedule_the_same_the_second_waits_and_is_a_duplicate(
+    connection: Connection, sessions: Sessions, watch: Connection
+) -> None:
+    other = await sessions("other")
+    async with connection.transaction():
+        first = await once(connection, "remind", LATER)
+        second = asyncio.create_task(once(other, "remind", LATER))
+        await eventually(lambda: blocked(watch, other), "the second waits for the first")
+    assert ((await second)["id"], (await second)["deduped"]) == (first["id"], True)
+
+
+async def test_in_repeatable_read_a_race_is_a_serialization_failure(
+    connection: Connection, sessions: Sessions
+) -> None:
+    other = await sessions("other")
+    await other.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+
+    async def lose_the_race() -> None:
+        async with other.transaction():
+            await other.execute("select 1")
+            await once(connection, "remind", LATER)
+            await once(other, "remind", LATER)
+
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        await lose_the_race()
+    assert (await once(other, "remind", LATER))["deduped"]
+
+
+@pytest.mark.parametrize(
+    "payload", ["[1, 2]", "null", "17", '"text"', '{"x": 1e5000}', '{"x": [{"y": -1e5000}]}', None]
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "select tocsin.schedule_once('svc', 'remind', '2031-03-02 08:00Z', %s::jsonb)",
+        "select tocsin.arm('runbook-wait', 'ref', 'key', '2031-03-02 08:00Z', %s::jsonb)",
+    ],
+)
+async def test_a_payload_that_no_service_can_read_is_refused(
+    connection: Connection, call: str, payload: str | None
+) -> None:
+    with pytest.raises(
+        psycopg.Error, match="no JSON object, or has a number of more than 4300 digits"
+    ) as error:
+        await connection.execute(call.encode(), (payload,))
+    assert error.value.sqlstate == "TS002"
+
+
+async def test_a_long_text_of_digits_is_a_payload(connection: Connection) -> None:
+    payload = {"x": "1" * 5000, "y": 10**4000}
+    await once(connection, "remind", LATER, payload)
+    assert [row["payload"] for row in await list_schedules(connection)] == [payload]
+
+
+async def test_no_writer_can_store_a_schedule_that_breaks_the_list(connection: Connection) -> None:
+    await once(connection, "remind", LATER)
+    for column in ("payload", "recurrence"):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await connection.execute(f"update tocsin.schedule set {column} = '[]'".encode())
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await connection.execute(f"""update tocsin.schedule set {column} = '{{"x": 1e5000}}'""".encode())
+    assert len(await list_schedules(connection)) == 1

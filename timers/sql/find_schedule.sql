@@ -1,5 +1,5 @@
--- One schedule with its pending tick. Locks nothing: the caller holds lock_schedule where it
--- matters.
+-- One schedule with its pending tick. Locks nothing: an edit compares what it has read when it
+-- writes.
 select s.id, s.owner, s.name, s.recurrence, s.spread, s.catch_up, s."window", s.grace, s.max_catch_up, s.type,
        s.payload, s.action, s.status, s.generation, s.source, s.created_by, s.created_via, s.created_at, s.updated_at,
        greatest(s.last_occurrence, t.last_nominal_at) as last_occurrence,
