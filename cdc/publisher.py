@@ -11,7 +11,7 @@ lost commits or that another process writes to the stream: the publisher stops a
 do, because continuing would create two versions of the log. It also stops at a hole of the log that
 was not accepted. Records that were dropped with their partition before they were published become a
 recorded gap: tombstones fill their sequences, and the publisher continues at the horizon of the
-log.
+log. With synchronous replication, records are held back until the standby has them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from cdc.errors import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.gaps import record_dropped
 from cdc.log_reader import LogReader
 from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
+from cdc.replication import Replication
 from cdc.report import report_problem
 from cdc.stream import ensure_stream
 from cdc.stream_check import StreamCheck
@@ -65,6 +66,7 @@ class Publisher:
         self._delay_s = 0.0
         self._checked_s = 0.0
         self._window: deque[tuple[Chain, SentChunk]] = deque()
+        self._replication = Replication()
 
     async def run(self) -> None:
         async with hold_lease(self._settings, "cdc") as lease:
@@ -195,6 +197,7 @@ class Publisher:
             if not await reader.read(self.position, 1):
                 await self._pass_dropped(reader)
             return True
+        await self._replication.confirm(reader.connection)
         sent = await chain.send(records)
         self._window.append((chain, sent))
         self.position = sent.last
