@@ -16,7 +16,7 @@ from tests.cdc.published_records import append, last_sequence, live, patient, pu
 from tests.sql import all_rows
 from tests.standby import Standby, synchronous_standby
 from tests.wait import eventually
-from tocsin.core.db import Connection, connect
+from tocsin.core.db import Connection, connect, fetch_value
 from tocsin.core.errors import Unreachable
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -86,6 +86,7 @@ async def test_a_record_that_no_synchronous_standby_has_is_published_only_when_i
             return await is_waiting(connection, "tocsin cdc") or await last_sequence(settings) > 3
 
         await eventually(is_decided, "the publisher waits for the standby")
+        assert await fetch_value(connection, "tocsin.metrics/read_commit_wait") > 0
         assert await last_sequence(settings) == 3
 
         async def is_reported() -> bool:
@@ -114,6 +115,6 @@ async def test_a_wait_that_an_operator_cancels_confirms_nothing(
         await connection.execute(
             "select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'tocsin test publisher'"
         )
-        with pytest.raises(Unreachable, match="no synchronous standby has confirmed .*cancel"):
+        with pytest.raises(Unreachable, match=r"no synchronous standby has confirmed .*cancel"):
             await draining
     assert await last_sequence(settings) == 1

@@ -193,7 +193,9 @@ class Producer:
                 return
             except NoStreamResponseError:
                 failure = Unreachable(
-                    f"no stream takes {subject!r}", remedy="start `tocsin run worker`, which creates it"
+                    f"no stream takes {subject!r}",
+                    remedy="start `tocsin run worker`, which creates it; if one has run before, jetstream is "
+                    "down or its cluster has no majority",
                 )
             except (NatsError, OSError, TimeoutError) as error:
                 failure = Unreachable(

@@ -67,6 +67,9 @@ class DatabaseMetrics:
             "tocsin_log_publish_lag_seconds",
             "time since the commit of the oldest record that is not known to be in the stream",
         )
+        self.commit_wait = metrics.gauge(
+            "tocsin_commit_wait_seconds", "how long the oldest commit has waited for a synchronous standby"
+        )
         self.problem = metrics.gauge(
             "tocsin_stream_problem",
             "1 while log and stream differ or the publisher has stopped; `tocsin doctor` has the reason",
@@ -160,6 +163,7 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     metrics.set_held([(*row,) for row in held])
     metrics.gaps.set((await count_recent_gaps(connection)).number)
     metrics.workers.set(len(await list_workers(connection)))
+    metrics.commit_wait.set(await fetch_value(connection, "tocsin.metrics/read_commit_wait"))
     await _read_log(connection, metrics, lanes)
     alarms = await fetch_all(connection, "tocsin.metrics/count_alarms")
     actions = await fetch_all(connection, "tocsin.metrics/count_actions")

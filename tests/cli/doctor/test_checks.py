@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from nats.js.errors import ServiceUnavailableError
 
 from cdc.log_reader import Gap
 from cdc.report import PublisherReport
@@ -18,9 +19,12 @@ from tocsin.cli.doctor.checks import (
     Workers,
     arrival_gaps,
     clock_offset,
+    commits,
+    explained,
     failed,
     failing_timers,
     held_timers,
+    jetstream_failed,
     lane,
     leader,
     log_gaps,
@@ -65,7 +69,44 @@ def test_the_direction_of_the_offset_is_named() -> None:
 
 def test_a_service_without_a_leader_is_red() -> None:
     assert leader("cdc", None, "").state == "red"
+    assert "start one with `tocsin run cdc`" in leader("cdc", None, "").remedy
     assert leader("clock", "host/1", ", epoch 3") == Finding("ok", "clock", "led by host/1, epoch 3")
+
+
+def test_a_service_that_runs_and_does_not_lead_is_not_started_again() -> None:
+    finding = leader("clock", None, ", epoch 3", sessions=2)
+    assert (finding.state, finding.text) == ("red", "no leader, epoch 3, while a clock runs")
+    assert "start" not in finding.remedy
+    assert "start" not in Workers(sessions=1).idle("lane data", "no worker reads 8 of 8 partitions").remedy
+
+
+def test_a_cluster_without_a_majority_is_not_told_to_enable_jetstream() -> None:
+    finding = jetstream_failed(ServiceUnavailableError(code=503, err_code=10008))
+    assert (finding.state, "(-js)" in finding.remedy, "more than half" in finding.remedy) == (
+        "red",
+        False,
+        True,
+    )
+    assert "(-js)" in jetstream_failed(TimeoutError()).remedy
+
+
+def test_commits_that_wait_for_a_standby_explain_what_waits_for_them() -> None:
+    assert commits(4.9) == []
+    (waiting,) = commits(55.2)
+    assert (waiting.state, "for 55 s" in waiting.text) == ("red", True)
+    assert "synchronous_standby_names" in waiting.remedy
+    others = [
+        lane("data", [], None),
+        *timers([], False, _NOW - timedelta(minutes=1), _NOW),
+        Finding("red", "clocks", "the database is 3 s ahead", "check NTP"),
+    ]
+    assert explained(others) == others
+    assert [finding.remedy for finding in explained([waiting, *others])] == [
+        waiting.remedy,
+        "it waits for commits, see there",
+        "it waits for commits, see there",
+        "check NTP",
+    ]
 
 
 @pytest.mark.parametrize(

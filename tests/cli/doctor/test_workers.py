@@ -18,7 +18,9 @@ def test_a_worker_that_cannot_start_is_reported_with_its_reason(
             "insert into tocsin.lane_partition (lane, partition) select 'data', n from generate_series(0, 7) n"
         )
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
-    assert found["lane data"]["remedy"] == "start a worker with `tocsin run worker`, or `tocsin up`"
+    assert found["lane data"]["remedy"] == (
+        "start a worker with `tocsin run worker`, or `tocsin up`; if one runs, its log names what it waits for"
+    )
     with process(settings, "cdc"), process(settings, "worker", TOCSIN_DATA_PARTITIONS="4"):
 
         def is_reported() -> bool:

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from nats.js.errors import ServiceUnavailableError
+
 from clock.held_timers import MOST_COUNTED, HeldTimers
 from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
 from tocsin.cli.output import utc_text
@@ -30,7 +32,14 @@ _RECENT_LETTER = timedelta(days=1)
 _BEHIND_S = 10.0
 _NO_CANARY_S = 3.0
 _PRUNED_WITHIN = timedelta(days=1)
+_COMMIT_WAIT_S = 5.0
+COMMITS = "commits"
+_WAIT_FOR_COMMITS = {"clock", "cdc", "log", "lane", "worker", "timers", "held timers", "stream audit"}
+# JetStream's error code for a cluster without a leader.
+_NO_QUORUM = 10008
 _READ_LOG = "read the log of the service"
+_READ_SERVICE = "read its log or its /healthz, which name what it waits for"
+_IF_ONE_RUNS = "if one runs, its log names what it waits for"
 _START_CLOCK = "check that a clock leads, or run `tocsin prune`"
 _START_CDC = "check that `tocsin run cdc` runs, and read its log"
 _TAKE_MESSAGES = (
@@ -95,10 +104,49 @@ def clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> F
     )
 
 
-def leader(role: str, holder: str | None, detail: str) -> Finding:
+def commits(waited_s: float) -> list[Finding]:
+    """Commits that wait for a synchronous standby: everything that writes waits with them."""
+    if waited_s <= _COMMIT_WAIT_S:
+        return []
+    text = f"a commit has waited for a synchronous standby for {waited_s:.0f} s, so nothing is written"
+    return [
+        Finding("red", COMMITS, text, "start the standby, or change synchronous_standby_names and reload")
+    ]
+
+
+def explained(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, in which remedies that would start services refer to commits that wait."""
+    if not any(finding.subject == COMMITS for finding in findings):
+        return list(findings)
+    return [
+        finding._replace(remedy=f"it waits for {COMMITS}, see there")
+        if finding.state == "red" and {finding.subject, finding.subject.split()[0]} & _WAIT_FOR_COMMITS
+        else finding
+        for finding in findings
+    ]
+
+
+def jetstream_failed(error: Exception) -> Finding:
+    if isinstance(error, ServiceUnavailableError) and error.err_code == _NO_QUORUM:
+        text = "it has no leader, because too few servers of the cluster run"
+        return Finding("red", "jetstream", text, "start the missing servers: more than half must run")
+    remedy = (
+        "start nats-server with JetStream (-js), or use an account that has it; in a cluster, more than half "
+        "of the servers must run; after a full disk, restart nats-server"
+    )
+    return Finding("red", "jetstream", "it does not answer", remedy)
+
+
+def leader(role: str, holder: str | None, detail: str, sessions: int = 0) -> Finding:
+    """`sessions` is the number of sessions that services of this role have in Postgres."""
     if holder is None:
+        if sessions:
+            return Finding("red", role, f"no leader{detail}, while a {role} runs", _READ_SERVICE)
         return Finding(
-            "red", role, f"no leader{detail}", f"start one with `tocsin run {role}`, or `tocsin up`"
+            "red",
+            role,
+            f"no leader{detail}",
+            f"start one with `tocsin run {role}`, or `tocsin up`; {_IF_ONE_RUNS}",
         )
     return Finding("ok", role, f"led by {holder}{detail}")
 
@@ -156,6 +204,8 @@ class Workers(NamedTuple):
     """The workers that share the lanes."""
     problems: Sequence[WorkerProblem] = ()
     """Of workers that run and cannot work."""
+    sessions: int = 0
+    """The number of sessions that workers have in Postgres."""
 
     def idle(self, subject: str, text: str) -> Finding:
         """No worker does it: they have a problem, they have just started, or there are none."""
@@ -167,7 +217,10 @@ class Workers(NamedTuple):
             workers = "a worker is" if len(self.alive) == 1 else f"{len(self.alive)} workers are"
             remedy = "try again in a moment; if it stays, read the logs of the workers"
             return Finding("red", subject, f"{text}, while {workers} alive", remedy)
-        return Finding("red", subject, text, "start a worker with `tocsin run worker`, or `tocsin up`")
+        if self.sessions:
+            return Finding("red", subject, f"{text}, while a worker runs", _READ_SERVICE)
+        remedy = f"start a worker with `tocsin run worker`, or `tocsin up`; {_IF_ONE_RUNS}"
+        return Finding("red", subject, text, remedy)
 
 
 def worker_problems(problems: Sequence[WorkerProblem]) -> list[Finding]:

@@ -18,6 +18,7 @@ from tocsin.cli.doctor.checks import (
     Finding,
     arrival_gaps,
     clock_offset,
+    commits,
     failed,
     failing_timers,
     held_timers,
@@ -27,7 +28,7 @@ from tocsin.cli.doctor.checks import (
     timers,
     worker_problems,
 )
-from tocsin.core.db import Connection, fetch_all, fetch_one
+from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
 
@@ -49,6 +50,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     now = await database_now(connection)
     host = wall_now()
     findings.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
+    findings += commits(float(await fetch_value(connection, "tocsin.metrics/read_commit_wait")))
     parked = await list_timers(connection, parked=True, limit=_MAX_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")

@@ -65,7 +65,7 @@ def _local_checks() -> list[Finding]:
 
 
 async def _server_checks(settings: Settings) -> list[Finding]:
-    from tocsin.cli.doctor.checks import failed
+    from tocsin.cli.doctor.checks import explained, failed
     from tocsin.cli.doctor.database_checks import check_database
     from tocsin.cli.doctor.nats_checks import check_nats
     from tocsin.core.bus import open_bus
@@ -86,4 +86,4 @@ async def _server_checks(settings: Settings) -> list[Finding]:
             findings += await check_database(connection, settings)
         if bus is not None:
             findings += await check_nats(bus, settings, connection)
-    return findings
+    return explained(findings)

@@ -13,9 +13,18 @@ from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated
 from rules.lanes.dead_letters import count_dead_letters, read_dead_letters
 from rules.lanes.status import list_lanes, list_worker_problems, list_workers
-from tocsin.cli.doctor.checks import Finding, Workers, dead_letters, lane, leader, log_lag, worker_lag
+from tocsin.cli.doctor.checks import (
+    Finding,
+    Workers,
+    dead_letters,
+    jetstream_failed,
+    lane,
+    leader,
+    log_lag,
+    worker_lag,
+)
 from tocsin.cli.output import utc_text
-from tocsin.core.db import Connection, fetch_one
+from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.instant import parse_instant
 from tocsin.core.settings import Settings
@@ -32,14 +41,23 @@ async def check_nats(bus: Client, settings: Settings, connection: Connection | N
     findings = [Finding("ok", "nats", f"{_version(bus)} at {address}")]
     try:
         await js.account_info()
-    except (NatsError, TimeoutError):
-        remedy = "start nats-server with JetStream (-js), or use an account that has it"
-        return [*findings, Finding("red", "jetstream", "it does not answer", remedy)]
-    workers = Workers()
+        return [*findings, *await _jetstream_checks(js, bus, settings, connection)]
+    except (NatsError, TimeoutError) as error:
+        return [*findings, jetstream_failed(error)]
+
+
+async def _jetstream_checks(
+    js: JetStreamContext, bus: Client, settings: Settings, connection: Connection | None
+) -> list[Finding]:
+    findings: list[Finding] = []
+    workers, sessions = Workers(), {}
     if connection is not None and await _is_migrated(connection):
-        workers = Workers(await list_workers(connection), await list_worker_problems(connection))
-        findings += await _log_checks(js, bus, settings, connection, workers)
-    findings.append(leader("cdc", await current_holder(bus, settings, "cdc"), ""))
+        sessions = dict(await fetch_all(connection, "tocsin.cli/count_sessions"))
+        workers = Workers(
+            await list_workers(connection), await list_worker_problems(connection), sessions.get("worker", 0)
+        )
+        findings += await _log_checks(js, bus, settings, connection, workers, sessions.get("clock", 0))
+    findings.append(leader("cdc", await current_holder(bus, settings, "cdc"), "", sessions.get("cdc", 0)))
     findings.append(await _consumer_check(js, "perform", settings.stream, _PERFORM, workers))
     findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _INGEST, workers))
     newest = await read_dead_letters(js, settings, None, 1)
@@ -64,7 +82,12 @@ def _version(bus: Client) -> str:
 
 
 async def _log_checks(
-    js: JetStreamContext, bus: Client, settings: Settings, connection: Connection, workers: Workers
+    js: JetStreamContext,
+    bus: Client,
+    settings: Settings,
+    connection: Connection,
+    workers: Workers,
+    clock_sessions: int,
 ) -> list[Finding]:
     # The stream is read before the head: a commit between the two must not look like a stream ahead.
     try:
@@ -78,7 +101,7 @@ async def _log_checks(
     holder = await current_holder(bus, settings, "clock")
     since = f" since {utc_text(taken_at)}" if holder is not None and taken_at is not None else ""
     return [
-        leader("clock", holder, f", epoch {epoch}{since}"),
+        leader("clock", holder, f", epoch {epoch}{since}", clock_sessions),
         log_lag(head, last, settings.stream),
         *await _lane_checks(js, settings, connection, head, workers),
     ]
