@@ -59,12 +59,20 @@ async def verified(settings: Settings, connection: Connection) -> VerifyResult:
 
 
 async def assert_published_once(settings: Settings, connection: Connection) -> list[dict[str, Any]]:
-    """Log and stream agree, and each record of the log is in the stream once, at its own seq."""
+    """Log and stream agree, and each record of the log is in the stream once, at its own seq.
+
+    Messages in a recorded gap are not counted: they are of a history that Postgres has lost.
+    """
     await publish_all(settings)
     found = await verified(settings, connection)
     assert (found.differences, found.different) == ([], 0)
     stored = await bodies(settings)
-    times = Counter((body.get("id"), body.get("recordedat")) for body in stored)
+    gaps = [range(gap.from_seq, gap.until_seq + 1) for gap in await LogReader(connection).gaps()]
+    times = Counter(
+        (body.get("id"), body.get("recordedat"))
+        for seq, body in enumerate(stored, 1)
+        if not any(seq in gap for gap in gaps)
+    )
     for row in await log(connection):
         body = stored[row["seq"] - 1]
         assert body["id"] == str(row["id"])
