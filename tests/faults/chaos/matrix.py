@@ -160,7 +160,7 @@ FAULTS = (
     ),
     Fault(
         "failover-sync-cut",
-        "the same after the standby was cut off and the clocks were killed while their commits waited",
+        "the same after the standby was cut off and sessions ended whose commits waited for it",
         server_faults.fail_over_after_cut,
         standby="sync",
         doctor=lambda _: "^(postgres|timers|clock):",

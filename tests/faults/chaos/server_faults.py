@@ -63,23 +63,26 @@ def fail_over(stage: Stage) -> None:
 
 
 def fail_over_after_cut(stage: Stage) -> None:
-    """Cut the synchronous standby off, kill the leader whose commit waits for it, and promote the standby.
+    """Cut the synchronous standby off, end the sessions whose commits wait for it, and promote it.
 
-    The takeover ends the waiting session. Its commit is then visible on the primary, and on it alone.
+    The takeover of a killed clock ends such a session too. Its commit is then visible on the primary,
+    and on it alone: what has left the primary by then must not be part of it.
     """
     chaos = stage.chaos
     chaos.background.call(chaos.links["standby", "postgres"].stall())
-    chaos.until(lambda: _waiting_commits(stage) > 0, "a commit waits for the standby", _WITHIN_S)
-    stage.evidence["waiting_commits"] = _waiting_commits(stage)
-    stage.evidence["killed"] = len(chaos.processes.kill(*chaos.names_of("clock")))
+    head = _head(stage)
+    chaos.until(
+        lambda: _has_local_commits(stage, head), "a commit is visible on the primary alone", _WITHIN_S
+    )
     stage.wait()
+    local_head = _head(stage)
     _fail_over(stage)
-    stage.evidence["promoted"] = int(chaos.is_failed_over)
+    stage.evidence["local_commits"] = max(0, local_head - _head(stage))
 
 
-def _waiting_commits(stage: Stage) -> int:
-    ((count,),) = stage.chaos.read("select count(*) from pg_stat_activity where wait_event = 'SyncRep'")
-    return int(count)
+def _has_local_commits(stage: Stage, head: int) -> bool:
+    stage.chaos.read("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
+    return _head(stage) > head
 
 
 def fail_over_with_loss(stage: Stage) -> None:
