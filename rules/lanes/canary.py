@@ -101,7 +101,11 @@ class CanarySender:
 
 
 def is_canary(message: LaneMessage) -> bool:
-    return message.subject.endswith(f".{_KEY}")
+    """Whether a message of the data stream is a canary, by its owner and key."""
+    if not message.subject.endswith(_KEY):
+        return False
+    _, _, _, _, owner, key = message.subject.split(".", 5)
+    return owner.startswith("~") and key == _KEY
 
 
 def canary_subject(settings: Settings, partition: int) -> str:

@@ -65,6 +65,23 @@ async def test_quiet_partitions_have_a_watermark_and_canaries_are_not_committed(
         assert dead.state.messages == 0
 
 
+@pytest.mark.parametrize("subject", ["plant.~canary", "~1.dsp.~canary", "~1.dsp", "~1.x~canary"])
+async def test_a_message_that_only_resembles_a_canary_is_a_dead_letter(
+    settings: Settings, connection: Connection, subject: str
+) -> None:
+    await make_stream(settings)
+    async with running(lane_worker("worker", settings)), jetstream(settings) as js:
+        await js.publish(f"{settings.subjects}.datapoint.{subject}", b'{"value": 1}')
+
+        async def is_rejected() -> bool:
+            try:
+                return bool((await js.stream_info(f"{settings.namespace}-dead")).state.messages)
+            except NotFoundError:
+                return False
+
+        await eventually(is_rejected, "it is a dead letter")
+
+
 async def test_the_server_deletes_old_canaries(settings: Settings) -> None:
     await make_stream(settings)
     async with jetstream(settings) as js:
