@@ -97,7 +97,7 @@ class Publisher:
         await self.resume(js, reader)
         _log.info("cdc leads", holder=lease.holder, position=self.position)
         async with self._checking_stream(bus, lease.holder) as check:
-            while lease.held:
+            while lease.keep():
                 if check.done():
                     # Raises the error that ended the check.
                     check.result()

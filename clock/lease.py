@@ -5,8 +5,9 @@ The clock and the publisher use it through `hold_lease`.
 Guarantees: at most one process considers itself the holder at any instant, as long as clocks tick
 at about the same rate, because its deadline counts from before the renewal was sent and the expiry
 in the server from after. A clean stop hands over within milliseconds. A dead holder is replaced
-when its key expires. The id of a holder is unique per process start, so a restarted process never
-mistakes its predecessor's key for its own.
+when its key expires. A holder whose work makes no progress for five TTLs gives the lease up: the
+loop that does the work calls `keep` in each round. The id of a holder is unique per process start,
+so a restarted process never mistakes its predecessor's key for its own.
 
 Why this way: the renewal has its own thread, event loop and connection, so that seconds of catch-up
 work do not starve it. nats-py's `kv.update` drops the TTL, and `kv.get` takes an expiry marker for
@@ -15,7 +16,9 @@ plain subscription and also poll every TTL/4, because KV watchers stop receiving
 NATS.
 
 On failure: without NATS, no process gets the lease, and each tries again until NATS answers. Safety
-never depends on the lease: Postgres rejects the commits of a former holder (see `clock.term`).
+never depends on the lease: Postgres rejects the commits of a former holder (see `clock.term`). If
+the clock of a NATS server is set back, a key expires too late: a candidate that has seen the same
+revision for two TTLs of its own clock takes the key.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy
 from nats.js.errors import BadRequestError, NotFoundError
 
-from clock.metrics import LEADER
+from clock.metrics import LEADER, STALLS
 from clock.time_source import steady_s
 from tocsin.core.bus import open_bus
 from tocsin.core.errors import TocsinError
@@ -50,6 +53,9 @@ _WRONG_LAST_SEQUENCE = 10071
 _OTHER_SETTINGS = 10058
 _NO_MESSAGE = 10037
 _OUTAGE = (NatsError, TocsinError, OSError, TimeoutError)
+# In TTLs. A catch-up after a long outage calls `keep` between its batches, every second or two.
+_STALLED_AFTER = 5
+_ABANDONED_AFTER = 2
 
 
 class Lease:
@@ -62,6 +68,8 @@ class Lease:
         self._ttl_s = settings.lease_ttl_s
         self._subject = f"$KV.{settings.lease_bucket}.{role}"
         self._deadline_s = 0.0
+        self._progress_s = steady_s()
+        self._seen: tuple[int, float] | None = None
         self._owner_loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._thread = threading.Thread(target=self._run_thread, name=f"lease {role}", daemon=True)
@@ -76,8 +84,13 @@ class Lease:
     def held(self) -> bool:
         return steady_s() < self._deadline_s
 
+    def keep(self) -> bool:
+        """Report that the work makes progress. True while the lease is held."""
+        self._progress_s = steady_s()
+        return self.held
+
     async def wait_until_held(self) -> None:
-        while not self.held:
+        while not self.keep():
             beat(self.role, self.last_error, self._ttl_s / 4)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._ttl_s / 4):
@@ -140,7 +153,7 @@ class Lease:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._ttl_s / 4):
                             await key_changed.wait()
-                elif await self._rest_or_resign():
+                elif await self._rest_or_resign() or self._is_stalled():
                     await self._release(bus, revision)
                     revision = None
                     # Other candidates go first.
@@ -158,16 +171,35 @@ class Lease:
             await asyncio.sleep(min(0.05, self._ttl_s / 20))
         return False
 
+    def _is_stalled(self) -> bool:
+        """Whether the work has made no progress for so long that another process should do it."""
+        stalled_s = steady_s() - self._progress_s
+        if stalled_s <= _STALLED_AFTER * self._ttl_s:
+            return False
+        STALLS.add(1, self.role)
+        _log.error(
+            "lease given up, no progress", role=self.role, holder=self.holder, stalled_s=round(stalled_s)
+        )
+        return True
+
     async def _take(self, bus: Client) -> int | None:
-        """Take the key if it is free. Returns its revision, or None."""
+        """Take the key if it is free and this process works. Returns its revision, or None."""
         self._resigned.clear()
+        if steady_s() - self._progress_s > _STALLED_AFTER * self._ttl_s:
+            return None
         expected, holder = await _read_key(bus, self._settings, self._subject)
-        if holder is not None and holder != self.holder:
+        if holder is not None and holder != self.holder and not self._is_abandoned(expected):
             return None
         revision = await self._write(bus, expected)
         if revision is not None:
             _log.info("lease taken", role=self.role, holder=self.holder)
         return revision
+
+    def _is_abandoned(self, revision: int) -> bool:
+        """Whether the key of another holder should have expired: it was not renewed for two TTLs."""
+        if self._seen is None or self._seen[0] != revision:
+            self._seen = (revision, steady_s())
+        return steady_s() - self._seen[1] > _ABANDONED_AFTER * self._ttl_s
 
     async def _renew(self, bus: Client, revision: int) -> int | None:
         """Renew the key. Returns the new revision, or None if the lease is lost.

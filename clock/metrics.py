@@ -13,6 +13,9 @@ from tocsin.core.metrics import Metrics
 
 LEASES = Metrics()
 LEADER = LEASES.gauge("tocsin_leader", "1 while this process holds the lease of the role", "role")
+STALLS = LEASES.counter(
+    "tocsin_lease_stalls_total", "leases that this process gave up because its work made no progress", "role"
+)
 
 CLOCK = Metrics()
 FIRES = CLOCK.counter(

@@ -106,7 +106,7 @@ class Clock:
         time = DatabaseTime()
         OFFSET.follow(lambda: (time.now() - wall_now()).total_seconds() if time.known else math.nan)
         plans = KeptPlans(connection, steady_s())
-        while lease.held:
+        while lease.keep():
             beat(lease.role, waiting_for=term.problem)
             await plans.refresh(steady_s())
             if housekeeping.done():

@@ -330,3 +330,36 @@ async def test_the_key_expires_and_is_renewed_in_time(lease_settings: Settings, 
 
 async def test_without_a_bucket_a_role_has_no_holder(lease_settings: Settings, bus: Client) -> None:
     assert await current_holder(bus, lease_settings, "clock") is None
+
+
+async def test_a_holder_that_makes_no_progress_gives_its_lease_up_until_it_works_again(
+    lease_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = lease_settings.model_copy(update={"lease_ttl_s": 0.5})
+    async with hold_lease(settings, "clock") as stuck:
+        await stuck.wait_until_held()
+        async with hold_lease(settings, "clock") as other:
+            await other.wait_until_held()
+            assert not stuck.held
+            await until(lambda: other.keep() and not stuck.held, "the other one leads")
+        # Its loop still hangs, so it does not take the free lease.
+        async with hold_lease(settings, "clock") as third:
+            await third.wait_until_held()
+            assert not stuck.held
+        await stuck.wait_until_held()
+
+
+async def test_a_key_that_does_not_expire_is_taken_when_nobody_renews_it(
+    lease_settings: Settings, bus: Client
+) -> None:
+    """The wall clock of the server was set back after the holder died, so the key lives on."""
+    lease = await lease_without_thread(lease_settings, bus)
+    await bus.request(f"$KV.{lease_settings.lease_bucket}.clock", b"dead holder")
+
+    async def taken() -> bool:
+        lease.keep()
+        return await lease._take(bus) is not None
+
+    assert not await taken()
+    await eventually(taken, "the key is taken")
+    assert lease.held

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -272,3 +274,24 @@ async def test_new_tz_data_is_applied_while_the_clock_fires(
             await eventually(only_the_held_one_is, "the free tick has moved")
             await wait_for_fires(connection, 3)
         await eventually(none_is, "the held tick has moved as well")
+
+
+async def test_a_leader_whose_database_session_hangs_is_replaced(
+    short_lease: Settings, connection: Connection
+) -> None:
+    """Its process runs and NATS answers it, so its lease would be renewed forever."""
+    await start_beat(connection)
+    first, second = ObservedClock(short_lease), ObservedClock(short_lease)
+    async with running(first.service):
+        await first.leads.wait()
+        await wait_for_fires(connection, 1)
+        (backend,) = await all_rows(connection, "select holder_pid from tocsin.log_head")
+        os.kill(backend["holder_pid"], signal.SIGSTOP)
+        try:
+            async with running(second.service):
+                async with asyncio.timeout(60):
+                    await second.leads.wait()
+                assert second.epochs[0] > first.epochs[-1]
+                await wait_for_fires(connection, 3)
+        finally:
+            os.kill(backend["holder_pid"], signal.SIGCONT)
