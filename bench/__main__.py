@@ -30,6 +30,7 @@ NAMES = (
     "apply",
     "prune",
     "cdc",
+    "consume",
     "exactly-once",
     "chaos",
 )

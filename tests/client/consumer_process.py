@@ -1,8 +1,9 @@
 """A service in its own process that kills itself. Each handled event is a row in its own table.
 
 `python -m tests.client.consumer_process CONCURRENCY CHANCE SEED`, with the settings in the
-environment. With the given chance it dies in the handler, after the effect and before the commit,
-and with the same chance after the commit and before the acknowledgement.
+environment. A concurrency of 0 means batches. With the given chance it dies in the handler, after
+the effect and before the commit, and with the same chance after the commit and before the
+acknowledgement.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from nats.aio.msg import Msg
 
 from tests.client.service import note
-from tocsin.client import Delivery, Event, Events, Inbox, consume
+from tocsin.client import Delivery, Event, Events, Inbox, consume, consume_batches
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 
@@ -36,6 +37,10 @@ class MortalService:
         await note(event, connection)
         self._die_by_chance()
 
+    async def handle_batch(self, events: list[Event], connection: Connection) -> None:
+        for event in events:
+            await self.handle(event, connection)
+
     async def acknowledge(self, message: Msg) -> None:
         self._die_by_chance()
         await _acknowledge(message)
@@ -43,6 +48,16 @@ class MortalService:
 
 async def main(settings: Settings, concurrency: int, service: MortalService) -> None:
     setattr(Msg, "ack", lambda message: service.acknowledge(message))  # noqa: B010
+    if concurrency == 0:
+        await consume_batches(
+            Events(),
+            service.handle_batch,
+            consumer="billing",
+            keep=Inbox(settings.postgres),
+            start="beginning",
+            delivery=Delivery(batch=20, ack_wait_s=1.0, attempts=100, back_off_s=0.01),
+        )
+        return
     await consume(
         Events(),
         service.handle,

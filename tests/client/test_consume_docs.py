@@ -20,13 +20,14 @@ from tests.paths import ROOT
 from tests.sql import all_rows
 from tests.wait import eventually
 from tocsin.client import Delivery
+from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 PAGE = (ROOT / "docs" / "consuming.md").read_text(encoding="utf-8")
-CONSUME, REPLAY, PLAIN = re.findall(r"^```python\n(.*?)^```$", PAGE, re.S | re.M)
+CONSUME, REPLAY, BATCHES, PLAIN = re.findall(r"^```python\n(.*?)^```$", PAGE, re.S | re.M)
 
 
 async def start(script: str, settings: Settings) -> Process:
@@ -67,6 +68,49 @@ async def test_the_consumer_handles_each_event_once_and_stops_when_asked(
         assert process.returncode == 0
         assert output.decode().splitlines()[-1].endswith(f"+00:00 {expected[-1]}")
         await remind(settings, ledger, "third")
+
+
+async def test_the_consumer_of_batches_handles_each_event_once(
+    settings: Settings, ledger: Connection
+) -> None:
+    await ledger.execute("drop table tocsin_inbox, tocsin_inbox_ahead")
+    await remind(settings, ledger, *map(str, range(20)))
+    process = await start(BATCHES, settings)
+
+    async def has_handled() -> bool:
+        there = await all_rows(ledger, "select to_regclass('fire') as name")
+        rows = await all_rows(ledger, "select schedule from fire") if there[0]["name"] else []
+        return len(rows) == 20
+
+    await eventually(has_handled, "all events are handled", within=60)
+    process.send_signal(signal.SIGTERM)
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert output.decode().splitlines()[0] == "handled 1 to 1"
+    assert output.decode().splitlines()[-1].endswith("to 20")
+
+
+async def test_an_event_that_returns_at_a_new_sequence_makes_one_row(
+    settings: Settings, ledger: Connection
+) -> None:
+    """As after `tocsin cdc adopt`: the clock fires the lost occurrence again, with the same id."""
+    await ledger.execute("drop table tocsin_inbox, tocsin_inbox_ahead")
+    await remind(settings, ledger, "first")
+    (event,) = await all_rows(ledger, "select id from tocsin.event")
+    bus = await connect_bus(settings, "test")
+    js = bus.jetstream(timeout=10)
+    lost = await js.get_msg(settings.stream, seq=1)
+    body = (lost.data or b"").replace(b'"seq":1', b'"seq":2')
+    await js.publish(lost.subject or "", body)
+    await bus.close()
+    process = await start(CONSUME, settings)
+    async with asyncio.timeout(60):
+        for seq in (1, 2):
+            assert process.stdout is not None
+            assert (await process.stdout.readline()).startswith(f"{seq} ".encode())
+    process.send_signal(signal.SIGTERM)
+    await process.communicate()
+    assert await all_rows(ledger, "select event from reminder") == [{"event": event["id"]}]
 
 
 async def test_the_replay_prints_every_event(settings: Settings, ledger: Connection) -> None:

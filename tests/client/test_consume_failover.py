@@ -12,6 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from nats.js.client import JetStreamContext
 
+from tests.client.failover import copy_tables, fail_over
 from tests.client.service import (
     billing,
     effects,
@@ -20,38 +21,9 @@ from tests.client.service import (
     until_acknowledged,
     until_handled,
 )
-from tests.sql import all_rows
 from tocsin.client import Delivery
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
-
-_TABLES = ("tocsin_inbox", "tocsin_inbox_ahead", "effect")
-
-
-async def copy_tables(connection: Connection) -> dict[str, list[Any]]:
-    """The content of the service's database, as an asynchronous standby has it at this instant."""
-    async with connection.transaction():
-        await connection.execute("set transaction isolation level repeatable read")
-        return {
-            table: [tuple(row.values()) for row in await all_rows(connection, f"select * from {table}")]
-            for table in _TABLES
-        }
-
-
-async def fail_over(connection: Connection, standby: dict[str, list[Any]]) -> None:
-    """Replace the database by its standby. Every session of the service ends, as with its server."""
-    async with connection.transaction():
-        await connection.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where application_name like 'tocsin consume%%' and datname = current_database()",
-            (),
-        )
-        await connection.execute(f"lock table {', '.join(_TABLES)} in access exclusive mode")
-        await connection.execute(f"truncate {', '.join(_TABLES)}")
-        for table, rows in standby.items():
-            for row in rows:
-                values = ", ".join(["%s"] * len(row))
-                await connection.execute(f"insert into {table} values ({values})", row)
 
 
 @pytest.fixture

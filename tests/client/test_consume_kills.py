@@ -29,7 +29,7 @@ async def start(settings: Settings, concurrency: int, chance: float, seed: int) 
     )
 
 
-@pytest.mark.parametrize(("seed", "concurrency"), [(20261117, 1), (20261118, 4)])
+@pytest.mark.parametrize(("seed", "concurrency"), [(20261117, 1), (20261118, 4), (20261119, 0)])
 async def test_a_service_that_is_killed_repeatedly_handles_each_record_once(
     settings: Settings, ledger: Connection, seed: int, concurrency: int
 ) -> None:

@@ -26,6 +26,8 @@ def test_in_order_means_one_at_a_time_over_all_processes() -> None:
         ({"concurrency": 0}, "concurrency=0 is out of range: give a whole number from 1 to 1000"),
         ({"concurrency": True}, "concurrency=True"),
         ({"concurrency": 2.0}, "concurrency=2.0"),
+        ({"batch": 0}, "batch=0"),
+        ({"batch": 5001}, "batch=5001 is out of range: give a whole number from 1 to 5000"),
         ({"attempts": 0}, "attempts=0"),
         ({"attempts": 1001}, "attempts=1001"),
         ({"back_off_s": -1}, "back_off_s=-1 is out of range: give seconds from 0 to 86400"),

@@ -139,6 +139,7 @@ async def test_no_user_can_read_or_forge_the_answers_for_another(server: Guarded
             [
                 "$JS.API.CONSUMER.CREATE.tocsin.billing.tocsin.v1.event.>",
                 "$JS.API.CONSUMER.MSG.NEXT.tocsin.billing",
+                "$JS.API.CONSUMER.UNPIN.tocsin.billing",
                 "$JS.ACK.tocsin.billing.1.1.1.1.1",
                 "tocsin.dead.billing.7",
                 "$KV.tocsin-consumers.billing",

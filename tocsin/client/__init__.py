@@ -21,7 +21,7 @@ from schemas.wire.event import Event
 from schemas.wire.step import ActionStep
 from schemas.wire.tombstone import Tombstone
 from timers.working_set import arm, cancel, cancel_all
-from tocsin.client.consume import consume, prepare
+from tocsin.client.consume import consume, consume_batches, prepare
 from tocsin.client.delivery import Delivery, Undeliverable
 from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
 from tocsin.client.kv_mark import KvMark
@@ -65,6 +65,7 @@ __all__ = [
     "cancel",
     "cancel_all",
     "consume",
+    "consume_batches",
     "emit",
     "get_schedule",
     "inbox_sql",

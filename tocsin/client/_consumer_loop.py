@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-import psycopg
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
@@ -36,7 +36,6 @@ from tocsin.client.select import Select, Unreadable
 from tocsin.core.errors import TocsinError
 from tocsin.core.pull import ConsumerGone, Puller
 from tocsin.core.service import end_tasks
-from tocsin.core.sql_errors import Fault, fault_of, summary
 
 _log = logging.getLogger("tocsin.client")
 _OUTAGE = (NatsError, OSError, TimeoutError, StoreUnreachable)
@@ -47,6 +46,7 @@ _LONGEST_PAUSE_S = 5.0
 _CHECK_MARK_S = 5.0
 _CHECK_MARK_RECORDS = 1000
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class ConsumerLoop(Generic[R]):
@@ -66,10 +66,11 @@ class ConsumerLoop(Generic[R]):
         self._handle = handle
         self._durable = durable
         self._store = store
-        self._in_progress: dict[asyncio.Task[None], Msg] = {}
+        self._in_progress: dict[asyncio.Task[None], list[Msg]] = {}
         self._finished_one = asyncio.Event()
         self._failure: TocsinError | None = None
         self._failed = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._to_return: list[Msg] = []
         self._puller: Puller | None = None
         self._handled_since_check = 0
@@ -136,13 +137,15 @@ class ConsumerLoop(Generic[R]):
         if self._failure is not None:
             self._to_return.append(message)
             return
-        task = asyncio.create_task(self._deliver(message))
-        self._in_progress[task] = message
+        self._begin(self._deliver(message), [message])
+
+    def _begin(self, work: Coroutine[Any, Any, None], messages: list[Msg]) -> None:
+        task = asyncio.create_task(work)
+        self._in_progress[task] = messages
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        del self._in_progress[task]
-        self._handled_since_check += 1
+        self._handled_since_check += len(self._in_progress.pop(task))
         self._finished_one.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("consumer %s: %r", self._consumer, error)
@@ -156,7 +159,7 @@ class ConsumerLoop(Generic[R]):
             # Returned after the last pull: this process would receive it again otherwise.
             self._to_return.append(message)
         except asyncio.CancelledError:
-            await _ignoring_outages(message.nak())
+            await ignoring_outages(message.nak())
             raise
 
     async def _process(self, message: Msg) -> None:
@@ -180,9 +183,9 @@ class ConsumerLoop(Generic[R]):
         except Exception as error:
             await self._fail(message, f"{type(error).__name__}: {error}")
         else:
-            await _ignoring_outages(message.ack())
+            await ignoring_outages(message.ack())
 
-    async def _call(self, record: R, connection: Any) -> None:
+    async def _call(self, record: R | list[R], connection: Any) -> None:
         answer = self._handle(record) if connection is None else self._handle(record, connection)
         if not inspect.isawaitable(answer):
             raise Unusable(f"handle returned {answer!r}: it must be an async function")
@@ -200,70 +203,85 @@ class ConsumerLoop(Generic[R]):
             raise
 
     async def _handle_once(self, mark: Mark, work: Work) -> bool:
-        """Retries while the store is unreachable, or the handler lacks a right, table or column.
+        return await self._wait_for_store(mark.seq, lambda: self._store.once(mark, work))
+
+    async def _wait_for_store(self, seq: int, once: Callable[[], Awaitable[T]]) -> T:
+        """Retries while the store is unreachable.
 
         Returning the record would count as an attempt.
         """
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
-                return await self._store.once(mark, work)
+                return await once()
             except StoreUnreachable as away:
-                _log.warning("consumer %s, record %s waits for the store: %s", self._consumer, mark.seq, away)
-            except psycopg.Error as error:
-                if fault_of(error) not in (Fault.SETUP, Fault.NO_PARTITION):
-                    raise
-                _log.warning(
-                    "consumer %s, record %s waits, because it is not to blame: %s",
-                    *(self._consumer, mark.seq, summary(error)),
-                )
+                _log.warning("consumer %s, record %s waits for the store: %s", self._consumer, seq, away)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
     async def _fail(self, message: Msg, reason: str) -> None:
-        attempt, seq = message.metadata.num_delivered, message.metadata.sequence.stream
+        attempt = message.metadata.num_delivered
         if attempt < self._delivery.attempts:
-            pause_s = self._delivery.pause_s(attempt)
-            _log.warning(
-                "consumer %s, record %s: attempt %s of %s failed, the next in %g s: %s",
-                *(self._consumer, seq, attempt, self._delivery.attempts, pause_s, reason),
-            )
-            await _ignoring_outages(message.nak(delay=pause_s))
+            self._log_failure(message, attempt, reason)
+            await ignoring_outages(message.nak(delay=self._delivery.pause_s(attempt)))
         elif self._delivery.when_dead == "skip":
             await self._dead_letter(message, reason)
         else:
-            raise Undeliverable(
-                f"the consumer {self._consumer!r} stops at record {seq} ({message.subject}), which failed "
-                f"{attempt} times ({reason})",
-                remedy="fix the handler and start again, or use when_dead='skip'",
-            )
+            raise self._undeliverable(message, attempt, reason)
+
+    def _log_failure(self, message: Msg, attempt: int, reason: str) -> None:
+        _log.warning(
+            "consumer %s, record %s: attempt %s of %s failed, the next in %g s: %s",
+            *(self._consumer, message.metadata.sequence.stream, attempt, self._delivery.attempts),
+            *(self._delivery.pause_s(attempt), reason),
+        )
+
+    def _undeliverable(self, message: Msg, attempt: int, reason: str) -> Undeliverable:
+        return Undeliverable(
+            f"the consumer {self._consumer!r} stops at record {message.metadata.sequence.stream} "
+            f"({message.subject}), which failed {attempt} times ({reason})",
+            remedy="fix the handler and start again, or use when_dead='skip'",
+        )
 
     async def _dead_letter(self, message: Msg, reason: str) -> None:
-        namespace, seq = self._bus.namespace, message.metadata.sequence.stream
-
-        async def send(_: Any) -> None:
-            await send_dead_letter(self._bus.client, namespace, self._consumer, message, reason)
-
         try:
-            is_new = await self._handle_once(_mark_of(message, None), send)
+            await self._store_dead_letter(message, message.metadata.num_delivered, reason)
         except Unusable:
             raise
         except Exception as error:
-            _log.error(
-                "consumer %s, record %s: storing the dead letter failed: %r", self._consumer, seq, error
-            )
-            await _ignoring_outages(message.nak(delay=max(1.0, self._delivery.longest_back_off_s)))
+            self._log_lost_letter(message, error)
+            await ignoring_outages(message.nak(delay=max(1.0, self._delivery.longest_back_off_s)))
             return
-        if is_new:
-            _log.error("consumer %s, record %s became a dead letter: %s", self._consumer, seq, reason)
-        await _ignoring_outages(message.ack())
+        await ignoring_outages(message.ack())
+
+    async def _store_dead_letter(self, message: Msg, attempts: int, reason: str) -> None:
+        async def send(_: Any) -> None:
+            await send_dead_letter(
+                self._bus.client, self._bus.namespace, self._consumer, message, attempts, reason
+            )
+
+        if await self._handle_once(_mark_of(message, None), send):
+            _log.error(
+                "consumer %s, record %s became a dead letter: %s",
+                *(self._consumer, message.metadata.sequence.stream, reason),
+            )
+
+    def _log_lost_letter(self, message: Msg, error: Exception) -> None:
+        _log.error(
+            "consumer %s, record %s: storing the dead letter failed: %r",
+            *(self._consumer, message.metadata.sequence.stream, error),
+        )
 
     async def _extend_ack_waits(self) -> None:
         """Keep NATS from giving the records in progress to another process."""
         while True:
             await asyncio.sleep(self._delivery.ack_wait_s / 3)
-            for message in list(self._in_progress.values()):
-                await _ignoring_outages(message.in_progress())
+            for message in self._held():
+                await ignoring_outages(message.in_progress())
+
+    def _held(self) -> list[Msg]:
+        """The records that this process has from NATS and has not answered."""
+        return list(itertools.chain(*self._in_progress.values()))
 
     async def _check_mark(self) -> None:
         """Move the mark, from time to time. Also while nothing is handled: commits may be lost then."""
@@ -282,11 +300,12 @@ class ConsumerLoop(Generic[R]):
     async def _return_pulled(self) -> None:
         if self._puller is not None:
             for message in await self._puller.drain():
-                await _ignoring_outages(message.nak())
+                await ignoring_outages(message.nak())
             self._puller = None
 
     async def _drain(self, pulling: asyncio.Task[None]) -> None:
         """Stop pulling, let running handlers finish, and cancel those that take too long."""
+        self._stopping.set()
         try:
             try:
                 await end_tasks([pulling])
@@ -301,7 +320,7 @@ class ConsumerLoop(Generic[R]):
                 await end_tasks(self._in_progress)
             finally:
                 for message in self._to_return:
-                    await _ignoring_outages(message.nak())
+                    await ignoring_outages(message.nak())
         with suppress(*_OUTAGE):
             await self._durable.advance_mark(self._store)
 
@@ -311,7 +330,7 @@ def _mark_of(message: Msg, record: object) -> Mark:
     return Mark(message.metadata.sequence.stream, id if isinstance(id, UUID) else None)
 
 
-async def _ignoring_outages(answer: Awaitable[None]) -> None:
+async def ignoring_outages(answer: Awaitable[None]) -> None:
     """Send an answer to NATS. If it is lost, the record is redelivered and found to be handled."""
     with suppress(NatsError, OSError):
         await answer

@@ -36,7 +36,9 @@ def dead_stream(namespace: str, replicas: int) -> StreamConfig:
     )
 
 
-async def send_dead_letter(client: Client, namespace: str, consumer: str, message: Msg, reason: str) -> None:
+async def send_dead_letter(
+    client: Client, namespace: str, consumer: str, message: Msg, attempts: int, reason: str
+) -> None:
     seq = message.metadata.sequence.stream
     subject = f"{namespace}.dead.{consumer}.{seq}"
     headers = {
@@ -44,7 +46,7 @@ async def send_dead_letter(client: Client, namespace: str, consumer: str, messag
         "Tocsin-Consumer": consumer,
         "Tocsin-Subject": message.subject,
         "Tocsin-Seq": str(seq),
-        "Tocsin-Attempts": str(message.metadata.num_delivered),
+        "Tocsin-Attempts": str(attempts),
         "Tocsin-Reason": _one_line(reason),
         "Nats-Expected-Last-Subject-Sequence": "0",
     }

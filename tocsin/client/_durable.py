@@ -15,13 +15,15 @@ another record at the mark is another log: `Unusable`, because every sequence wo
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, StreamInfo
 from nats.js.client import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 
 from tocsin.client._inbox_protocol import Mark, OpenMarkStore, Unusable
 from tocsin.client._mark_advance import advance_mark
@@ -36,6 +38,10 @@ _STREAM_TIMEOUT_S = 10.0
 _POLL_S = 0.2
 _LOG_AGAIN_S = 30.0
 _WORKERS = "tocsin workers"
+# The group of a consumer that gives its records to one process at a time, and how long that process
+# keeps them without a request. A request is open for at most five seconds.
+GROUP = "batches"
+_UNPIN_S = 6.0
 
 
 async def wait_for_stream(bus: RecordBus, *, is_first: bool) -> StreamInfo:
@@ -60,13 +66,23 @@ async def wait_for_stream(bus: RecordBus, *, is_first: bool) -> StreamInfo:
 
 
 class DurableConsumer:
-    def __init__(self, bus: RecordBus, name: str, subjects: list[str], delivery: Delivery) -> None:
+    """The consumer `name`. With `batch`, one process at a time gets records, up to that many."""
+
+    def __init__(
+        self,
+        bus: RecordBus,
+        name: str,
+        subjects: list[str],
+        delivery: Delivery,
+        batch: int | None = None,
+    ) -> None:
         self._bus = bus
         self._js: JetStreamContext = bus.client.jetstream(timeout=API_TIMEOUT_S)
         self._stream = bus.stream
         self._name = name
         self._subjects = subjects
         self._delivery = delivery
+        self._batch = batch
 
     async def ensure(self, store: OpenMarkStore, start: Start, *, is_first: bool) -> None:
         stream = await wait_for_stream(self._bus, is_first=is_first)
@@ -100,6 +116,12 @@ class DurableConsumer:
             existing = None
         await self._make(mark, existing)
 
+    async def unpin(self) -> None:
+        """Let another process get the records at once, and not only when the pin expires."""
+        request = f"$JS.API.CONSUMER.UNPIN.{self._stream}.{self._name}"
+        client = self._bus.client
+        await client.publish(request, json.dumps({"group": GROUP}).encode(), reply=client.new_inbox())
+
     async def advance_mark(self, store: OpenMarkStore) -> int | None:
         """Move the mark to where NATS has everything acknowledged.
 
@@ -114,10 +136,14 @@ class DurableConsumer:
         return await advance_mark(self._js, self._stream, self._subjects, acknowledged, store)
 
     async def _info(self) -> ConsumerInfo | None:
-        try:
-            info: ConsumerInfo = await self._js.consumer_info(self._stream, self._name)
-        except NotFoundError:
+        request = f"$JS.API.CONSUMER.INFO.{self._stream}.{self._name}"
+        answer = json.loads((await self._bus.client.request(request, timeout=API_TIMEOUT_S)).data)
+        if "error" in answer:
+            with suppress(NotFoundError):
+                APIError.from_error(answer["error"])
             return None
+        config = _PinnableConfig.from_response(dict(answer["config"]))
+        info: ConsumerInfo = replace(ConsumerInfo.from_response(answer), config=config)
         return info
 
     async def _check_same_log(self, mark: Mark) -> None:
@@ -151,7 +177,7 @@ class DurableConsumer:
         return int((await cancellable(self._js.stream_info(self._stream))).state.last_seq)
 
     async def _make(self, mark: Mark, existing: ConsumerInfo | None) -> None:
-        wanted = ConsumerConfig(
+        wanted = _PinnableConfig(
             name=self._name,
             durable_name=self._name,
             description="tocsin client",
@@ -162,7 +188,10 @@ class DurableConsumer:
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=mark.seq + 1,
             max_deliver=-1,
-            max_ack_pending=self._delivery.most_pending,
+            max_ack_pending=self._batch or self._delivery.most_pending,
+            priority_groups=[GROUP] if self._batch else None,
+            priority_policy="pinned_client" if self._batch else None,
+            priority_timeout=int(_UNPIN_S * 1e9) if self._batch else None,
         )
         if existing is not None:
             # The start of an existing consumer cannot be changed, and need not be.
@@ -190,4 +219,20 @@ class DurableConsumer:
             )
 
 
-_COMPARED = ("filter_subject", "filter_subjects", "ack_wait", "max_deliver", "max_ack_pending")
+@dataclass
+class _PinnableConfig(ConsumerConfig):
+    """nats-py does not know these fields of NATS 2.11."""
+
+    priority_groups: list[str] | None = None
+    priority_policy: str | None = None
+    priority_timeout: int | None = None
+
+
+_COMPARED = (
+    "filter_subject",
+    "filter_subjects",
+    "ack_wait",
+    "max_deliver",
+    "max_ack_pending",
+    "priority_policy",
+)

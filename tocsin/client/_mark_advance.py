@@ -76,6 +76,20 @@ async def advance_mark(
     return None
 
 
+async def find_position(
+    js: JetStreamContext, stream: str, subjects: list[str], until: int, store: OpenMarkStore
+) -> tuple[int, int]:
+    """The record up to which all selected ones are handled, and the selected record behind it."""
+    mark = await store.mark()
+    selected = SelectedRecords(js, stream, subjects)
+    position = 0 if mark is None else mark.seq
+    while True:
+        handled = await store.handled_beyond(position, until, _PAGE)
+        position = await _without_gap(selected, position, handled)
+        if len(handled) < _PAGE or position < handled[-1]:
+            return position, await selected.next_after(position)
+
+
 async def _without_gap(selected: SelectedRecords, position: int, handled: list[int]) -> int:
     """The last of the handled records before the first gap in them."""
     for seq in handled:

@@ -1,4 +1,4 @@
-"""`consume`: hands the records of the stream to a service, each once.
+"""`consume` and `consume_batches`: hand the records of the stream to a service, each once.
 
 Guarantee: a record is acknowledged only after its handling is stored (see `Inbox`, `KvMark`), was
 found to be stored, or its dead letter is stored. So whichever process dies, no record is lost, and
@@ -24,12 +24,13 @@ from typing import Any, TypeVar, overload
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from tocsin.client._batch_loop import BatchLoop
 from tocsin.client._consumer_loop import ConsumerLoop
 from tocsin.client._dead_letters import dead_stream
 from tocsin.client._durable import DurableConsumer, wait_for_stream
 from tocsin.client._inbox_protocol import ConsumerContext, MarkStore, OpenMarkStore
 from tocsin.client._start_position import Start, check_start
-from tocsin.client._streams import create_missing, open_record_bus
+from tocsin.client._streams import RecordBus, create_missing, open_record_bus
 from tocsin.client.delivery import Delivery
 from tocsin.client.inbox import Inbox
 from tocsin.client.kv_mark import KvMark, mark_bucket
@@ -90,6 +91,58 @@ async def consume(
     """
     _check(select, handle, consumer, keep, delivery)
     check_start(start)
+
+    async def open_loop(
+        bus: RecordBus, context: ConsumerContext, resources: AsyncExitStack
+    ) -> ConsumerLoop[R]:
+        store: OpenMarkStore = await resources.enter_async_context(keep.open(context))
+        durable = DurableConsumer(bus, consumer, select.subjects(bus.prefix), delivery)
+        return ConsumerLoop(bus, context, select, handle, durable, store)
+
+    await _consume(select, consumer, delivery, start, nats, stop, open_loop)
+
+
+async def consume_batches(
+    select: Select[R],
+    handle: Callable[[list[R], Connection], Awaitable[None]],
+    *,
+    consumer: str,
+    keep: Inbox,
+    start: Start = "new",
+    delivery: Delivery = Delivery(),  # noqa: B008
+    nats: str | Client | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """As `consume`, with up to `delivery.batch` records in one call and one transaction, in order.
+
+    `handle` gets the records in the order of their sequence. If it raises, the batch is halved
+    until the failing record is alone: only that record is tried again, and ends as a dead letter.
+    The time limit of `delivery` is that of one call. Of several processes with the same name, one
+    gets records, and another takes over when that one ends.
+    """
+    _check(select, handle, consumer, keep, delivery)
+    _check_batch(keep, delivery)
+    check_start(start)
+
+    async def open_loop(
+        bus: RecordBus, context: ConsumerContext, resources: AsyncExitStack
+    ) -> ConsumerLoop[R]:
+        inbox = await resources.enter_async_context(keep.open(context))
+        durable = DurableConsumer(bus, consumer, select.subjects(bus.prefix), delivery, delivery.batch)
+        return BatchLoop(bus, context, select, handle, durable, inbox)
+
+    await _consume(select, consumer, delivery, start, nats, stop, open_loop)
+
+
+async def _consume(
+    select: Select[R],
+    consumer: str,
+    delivery: Delivery,
+    start: Start,
+    nats: str | Client | None,
+    stop: asyncio.Event | None,
+    open_loop: Callable[[RecordBus, ConsumerContext, AsyncExitStack], Awaitable[ConsumerLoop[R]]],
+) -> None:
     async with open_record_bus(nats, select.namespace, f"consume {consumer}") as bus:
         try:
             async with AsyncExitStack() as resources:
@@ -99,9 +152,7 @@ async def consume(
                     replicas = int(info.config.num_replicas or 1)
                     await create_missing(bus.client, dead_stream(bus.namespace, replicas))
                     context = ConsumerContext(bus.client, bus.namespace, consumer, replicas, delivery)
-                    store: OpenMarkStore = await resources.enter_async_context(keep.open(context))
-                    durable = DurableConsumer(bus, consumer, select.subjects(bus.prefix), delivery)
-                    loop = ConsumerLoop(bus, context, select, handle, durable, store)
+                    loop = await open_loop(bus, context, resources)
                     await loop.prepare(start)
                     return loop
 
@@ -144,6 +195,18 @@ def _check(select: object, handle: object, consumer: object, keep: Any, delivery
             remedy="use an Inbox, or leave the concurrency at 1",
         )
     _check_handler(handle, keep)
+
+
+def _check_batch(keep: object, delivery: Delivery) -> None:
+    if not isinstance(keep, Inbox):
+        raise InvalidInput(
+            f"keep={keep!r} has no transaction for a batch", remedy="use an Inbox, or consume single records"
+        )
+    if delivery.concurrency > 1:
+        raise InvalidInput(
+            f"concurrency={delivery.concurrency} is not possible with batches, which are handled in order",
+            remedy="leave the concurrency at 1, or use `consume`",
+        )
 
 
 def _check_handler(handle: object, keep: MarkStore) -> None:

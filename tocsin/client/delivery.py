@@ -20,6 +20,7 @@ _LEAST_S = {
     "drain_s": 0.0,
 }
 _MOST_CONCURRENT = 1000
+_MOST_BATCHED = 5000
 _MOST_ATTEMPTS = 1000
 
 
@@ -32,6 +33,8 @@ class Delivery:
     concurrency: int = 1
     """1: in order, one record at a time across all processes of the consumer. More: in parallel,
     unordered."""
+    batch: int = 500
+    """The most records in one call of a handler of `consume_batches`."""
     attempts: int = 5
     """Attempts per record. A process that dies while it handles a record has used one."""
     back_off_s: float = 1.0
@@ -51,6 +54,7 @@ class Delivery:
 
     def __post_init__(self) -> None:
         _check_count("concurrency", self.concurrency, _MOST_CONCURRENT)
+        _check_count("batch", self.batch, _MOST_BATCHED)
         _check_count("attempts", self.attempts, _MOST_ATTEMPTS)
         for field in fields(self):
             if field.name in _LEAST_S:

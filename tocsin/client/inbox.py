@@ -18,7 +18,7 @@ record until its session ends: sessions of ours end after the time limit of the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,6 +33,8 @@ from tocsin.core.errors import InvalidInput, Unreachable
 
 _TIMEOUT_S = 5.0
 _GRACE_S = 5.0
+# Receives the connection of its transaction and the records that were not handled before.
+BatchWork = Callable[[Connection, set[int]], Awaitable[None]]
 
 
 def inbox_sql() -> str:
@@ -101,7 +103,14 @@ class OpenInbox:
         return [] if row is None else list(row[0])
 
     async def once(self, record: Mark, work: Work) -> bool:
-        return await retrying(lambda: self._once(record.seq, work))
+        return bool(await self.once_all([record.seq], lambda connection, _: work(connection)))
+
+    async def once_all(self, seqs: list[int], work: BatchWork) -> set[int]:
+        """Run the work of several records in one transaction.
+
+        The work gets those of them that were not handled before, which are returned.
+        """
+        return await retrying(lambda: self._once(seqs, work))
 
     async def raise_mark(self, before: int, mark: Mark, handled: int) -> bool:
         with_mark = {**self._key, "before": before, "seq": mark.seq, "id": mark.id, "handled": handled}
@@ -135,14 +144,15 @@ class OpenInbox:
                 "the beginning does not show what another process committed meanwhile"
             )
 
-    async def _once(self, seq: int, work: Work) -> bool:
+    async def _once(self, seqs: list[int], work: BatchWork) -> set[int]:
         work_began = False
         try:
             async with self._pool.connection(_TIMEOUT_S) as connection, connection.transaction():
-                if not await self._claim(connection, seq):
+                claimed = await self._claim(connection, seqs)
+                if not claimed:
                     raise _AlreadyHandled
                 work_began = True
-                await work(connection)
+                await work(connection, claimed)
                 if connection.info.transaction_status != TransactionStatus.INTRANS:
                     raise InvalidInput(
                         "the handler's transaction was aborted by an error that it caught",
@@ -150,22 +160,20 @@ class OpenInbox:
                         "through, or put `async with connection.transaction()` around what may fail",
                     )
         except _AlreadyHandled:
-            return False
+            return set()
         except PoolClosed as error:
             raise Unusable(f"the inbox's pool is not open: {error}") from None
         except psycopg.OperationalError as error:
             if work_began:
                 raise
             raise StoreUnreachable(f"the inbox does not answer: {error}") from None
-        return True
+        return claimed
 
-    async def _claim(self, connection: Connection, seq: int) -> bool:
+    async def _claim(self, connection: Connection, seqs: list[int]) -> set[int]:
         try:
-            if (
-                await _one(connection, statement("tocsin.client/claim_record"), {**self._key, "seq": seq})
-                is None
-            ):
-                return False
+            row = await _one(
+                connection, statement("tocsin.client/claim_records"), {**self._key, "seqs": sorted(seqs)}
+            )
             mark = await _one(connection, statement("tocsin.client/read_inbox"), self._key)
         except psycopg.ProgrammingError as error:
             raise Unusable(f"the inbox cannot be written: {error}") from None
@@ -174,7 +182,11 @@ class OpenInbox:
                 f"the inbox no longer has a row of the consumer {self._key['consumer']!r}",
                 remedy="start it again",
             )
-        return bool(mark[0] < seq)
+        inserted = set(row[0]) if row else set()
+        claimed = {seq for seq in inserted if seq > mark[0]}
+        if claimed and claimed != inserted:
+            await _one(connection, statement("tocsin.client/tidy_inbox"), self._key)
+        return claimed
 
     async def _row(self, query: bytes, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         async with self._transaction() as connection:

@@ -10,8 +10,13 @@ of an older request must not end the newer one, or requests would multiply.
 Why a queue of our own: `next_msg` waits with `asyncio.wait_for`, which in Python 3.11 swallows a
 cancellation that coincides with a message. A worker that is stopped at that moment would never end.
 
+Why a group: the server sends the messages of a pinned consumer to one client of the group, until
+that client requests nothing for a while. The first message carries the pin, which every further
+request repeats.
+
 On failure: a request that was lost with its connection is repeated after the reconnect. A missing
-consumer (its stream was created again) raises `ConsumerGone`; the caller creates it again.
+consumer (its stream was created again), or one that another process configured differently, raises
+`ConsumerGone`; the caller creates it again.
 """
 
 from __future__ import annotations
@@ -33,6 +38,8 @@ from tocsin.core.errors import TocsinError
 _EXPIRES_S = 5.0
 _LOST_S = _EXPIRES_S + 2.0
 _DRAIN_S = 2.0
+_PIN = "Nats-Pin-Id"
+_WRONG_PIN = "423"
 
 
 class ConsumerGone(TocsinError):
@@ -52,17 +59,29 @@ class Puller:
         self._request = 0
         self._connection = 0
         self._max_bytes = 0
+        self._group: str | None = None
+        self._pin: str | None = None
         self._subscription: Subscription | None = None
 
     @classmethod
-    async def open(cls, bus: Client, stream: str, consumer: str, batch: int, max_bytes: int = 0) -> Puller:
+    async def open(
+        cls,
+        bus: Client,
+        stream: str,
+        consumer: str,
+        batch: int,
+        max_bytes: int = 0,
+        group: str | None = None,
+    ) -> Puller:
         """Open a puller.
 
-        `max_bytes` limits a request, unless it is 0; it must exceed the largest message.
+        `max_bytes` limits a request, unless it is 0; it must exceed the largest message. `group` is
+        the group of a pinned consumer.
         """
         inbox = bus.new_inbox()
         puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
         puller._max_bytes = max_bytes
+        puller._group = group
         # No limit of bytes: the request bounds what can arrive, and nats-py drops messages beyond a
         # limit.
         puller._subscription = await bus.subscribe(f"{inbox}.*", cb=puller._receive, pending_bytes_limit=-1)
@@ -84,7 +103,7 @@ class Puller:
                 async with asyncio.timeout(_DRAIN_S):
                     await cancellable(self._subscription.drain())  # type: ignore[no-untyped-call]
         await self.close()
-        return [message for message in self._arrived if "Status" not in (message.headers or {})]
+        return self.arrived()
 
     async def next_batch(self, timeout_s: float = 1.0, at_most: int | None = None) -> list[Msg]:
         """The next messages. `at_most` is for a caller that can take less than a batch."""
@@ -101,6 +120,15 @@ class Puller:
             if self._is_message(message):
                 messages.append(message)
         return messages
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the server sends the messages of the group to this client."""
+        return self._pin is not None
+
+    def arrived(self) -> list[Msg]:
+        """The messages that were delivered and not taken yet."""
+        return [message for message in self._arrived if "Status" not in (message.headers or {})]
 
     async def _receive(self, message: Msg) -> None:
         self._arrived.append(message)
@@ -119,9 +147,9 @@ class Puller:
         self._outstanding = batch
         self._requested_s = time.monotonic()
         self._connection = self._bus.stats["reconnects"]
+        limits = {"max_bytes": self._max_bytes, "group": self._group, "id": self._pin}
         request = {"batch": batch, "expires": int(_EXPIRES_S * 1e9)}
-        if self._max_bytes:
-            request["max_bytes"] = self._max_bytes
+        request |= {name: value for name, value in limits.items() if value}
         reply = f"{self._inbox}.{self._request}"
         await self._bus.publish(self._subject, json.dumps(request).encode(), reply=reply)
 
@@ -129,13 +157,15 @@ class Puller:
         status = (message.headers or {}).get("Status") if not message.data else None
         if status is None:
             self._outstanding -= 1
+            self._pin = (message.headers or {}).get(_PIN, self._pin)
             return True
         if message.subject != f"{self._inbox}.{self._request}":
             return False
         self._outstanding = 0
+        self._pin = None if status == _WRONG_PIN else self._pin
         description = str((message.headers or {}).get("Description", ""))
-        if status == "503" or "eleted" in description:
-            raise ConsumerGone(
-                f"the consumer {self._subject.rpartition('.')[2]!r} is gone: {status} {description}"
-            )
+        if status in ("400", "503") or "eleted" in description:
+            consumer = self._subject.rpartition(".")[2]
+            problem = "rejects the request" if status == "400" else "is gone"
+            raise ConsumerGone(f"the consumer {consumer!r} {problem}: {status} {description}")
         return False

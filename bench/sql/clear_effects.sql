@@ -1,0 +1,2 @@
+-- Empties the table of the service.
+truncate effect

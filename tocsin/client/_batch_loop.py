@@ -1,0 +1,261 @@
+"""The loop behind `consume_batches`: hands records to the handler in batches, in order.
+
+Guarantee: a batch begins only when every selected record before it is handled, in whichever
+process. The inbox has what is handled, so this holds also when NATS redelivers the records of a
+process that died: those behind them wait.
+
+Why one process at a time gets records: NATS would otherwise deal them out in turns, and no process
+would have two neighbours. NATS pins the consumer to one process and moves the pin when that process
+requests nothing for a while.
+
+Why a single record is pulled at first: NATS counts deliveries, and the count of a record that was
+pulled alone is the number of attempts that began. A record that is delivered again may have killed
+a process, so it is handled alone, as are all that follow until one is new. Its first delivery is
+not counted, because it was one of many.
+
+On failure: a batch that fails is rolled back and halved, until the failing record is alone. It is
+tried again after a pause, in this process, while the records behind it wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from tocsin.client._consumer_loop import ConsumerLoop, R, ignoring_outages
+from tocsin.client._durable import GROUP, DurableConsumer
+from tocsin.client._inbox_protocol import ConsumerContext, Unusable
+from tocsin.client._mark_advance import find_position
+from tocsin.client._streams import API_TIMEOUT_S, RecordBus
+from tocsin.client.delivery import Undeliverable
+from tocsin.client.inbox import OpenInbox
+from tocsin.client.select import Select, Unreadable
+from tocsin.core.db import Connection
+from tocsin.core.pull import Puller
+
+_WAIT_S = 1.0
+# While records wait for one that another process has.
+_WAIT_FOR_OTHERS_S = 0.2
+
+
+class _Stopping(Exception):
+    """A stop arrived during the pause before the next attempt."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Everything selected up to `seq` is handled."""
+
+    seq: int
+    upcoming: int = 0
+    """The selected record behind it, if the stream was asked."""
+    delivery: int | None = None
+    """The number of the delivery of the record there, if that was its first."""
+
+    def is_followed_by(self, message: Msg) -> bool:
+        if message.metadata.sequence.stream <= max(self.seq + 1, self.upcoming):
+            return True
+        is_first = message.metadata.num_delivered == 1
+        # First deliveries are in the order of the stream, so nothing selected lies between two
+        # whose numbers follow each other.
+        return (
+            is_first and self.delivery is not None and message.metadata.sequence.consumer == self.delivery + 1
+        )
+
+    def after(self, message: Msg) -> Position:
+        seq = message.metadata.sequence.stream
+        if seq <= self.seq:
+            return self
+        return Position(
+            seq, 0, message.metadata.sequence.consumer if message.metadata.num_delivered == 1 else None
+        )
+
+
+def in_order(waiting: dict[int, Msg], position: Position) -> tuple[list[Msg], Position]:
+    """The waiting messages that directly follow the position, and the position behind them."""
+    batch: list[Msg] = []
+    for seq in sorted(waiting):
+        if not position.is_followed_by(waiting[seq]):
+            break
+        batch.append(waiting[seq])
+        position = position.after(waiting[seq])
+    return batch, position
+
+
+class BatchLoop(ConsumerLoop[R]):
+    def __init__(
+        self,
+        bus: RecordBus,
+        context: ConsumerContext,
+        select: Select[R],
+        handle: Any,
+        durable: DurableConsumer,
+        inbox: OpenInbox,
+    ) -> None:
+        super().__init__(bus, context, select, handle, durable, inbox)
+        self._inbox = inbox
+        self._batch = context.delivery.batch
+        self._subjects = select.subjects(bus.prefix)
+        self._waiting: dict[int, Msg] = {}
+        self._position: Position | None = None
+        self._pulls_one = True
+
+    async def _pull(self) -> None:
+        await self._durable.ensure(self._store, self._start, is_first=False)
+        self._puller = await Puller.open(
+            self._bus.client, self._bus.stream, self._consumer, self._batch, group=GROUP
+        )
+        self._position, self._pulls_one = None, True
+        while True:
+            self._finished_one.clear()
+            if self._in_progress or self._failure is not None:
+                await self._finished_one.wait()
+                continue
+            await self._collect(self._puller)
+            batch, position = await self._next_in_order()
+            # No await between the two: a stop there would lose the batch.
+            if batch:
+                self._take_batch(batch, position)
+            await self._check_mark()
+
+    async def _collect(self, puller: Puller) -> None:
+        size = 1 if self._pulls_one else max(1, self._batch - len(self._waiting))
+        wait_s = _WAIT_FOR_OTHERS_S if self._waiting else _WAIT_S
+        messages = await puller.next_batch(wait_s, at_most=size)
+        for message in messages:
+            self._waiting[message.metadata.sequence.stream] = message
+        if messages:
+            self._pulls_one = any(message.metadata.num_delivered > 1 for message in messages)
+
+    async def _next_in_order(self) -> tuple[list[Msg], Position]:
+        if self._position is not None:
+            batch, position = in_order(self._waiting, self._position)
+            if batch or not self._waiting:
+                return batch, position
+        seq, upcoming = await find_position(
+            self._bus.client.jetstream(timeout=API_TIMEOUT_S),
+            *(self._bus.stream, self._subjects, max(self._waiting, default=0), self._store),
+        )
+        self._position = Position(seq, upcoming)
+        return in_order(self._waiting, self._position)
+
+    def _take_batch(self, batch: list[Msg], position: Position) -> None:
+        for message in batch:
+            del self._waiting[message.metadata.sequence.stream]
+        self._position = position
+        self._begin(self._deliver_batch(batch), batch)
+
+    def _held(self) -> list[Msg]:
+        arrived = self._puller.arrived() if self._puller is not None else []
+        return [*super()._held(), *self._waiting.values(), *arrived]
+
+    async def _return_pulled(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        is_pinned = self._puller is not None and self._puller.is_pinned
+        await super()._return_pulled()
+        for message in waiting.values():
+            await ignoring_outages(message.nak())
+        if is_pinned:
+            await ignoring_outages(self._durable.unpin())
+
+    async def _deliver_batch(self, batch: list[Msg]) -> None:
+        """Handle the messages in order. `batch` shrinks as they are acknowledged."""
+        try:
+            await self._handle_messages(batch)
+        except (Unusable, Undeliverable, _Stopping) as error:
+            if not isinstance(error, _Stopping):
+                self._failure = self._failure or error
+                self._failed.set()
+            self._to_return += batch
+        except asyncio.CancelledError:
+            for message in batch:
+                await ignoring_outages(message.nak())
+            raise
+
+    async def _handle_messages(self, batch: list[Msg]) -> None:
+        readable: list[tuple[Msg, R]] = []
+        for message in list(batch):
+            try:
+                readable.append((message, self._select.read(message.subject, message.data)))
+            except Unreadable as error:
+                await self._handle_run(readable, batch)
+                readable = []
+                await self._end_as_dead_letter(message, self._attempt(message), str(error), batch)
+        await self._handle_run(readable, batch)
+
+    async def _handle_run(self, run: list[tuple[Msg, R]], batch: list[Msg]) -> None:
+        if len(run) == 1:
+            await self._handle_alone(*run[0], batch)
+        elif run:
+            try:
+                await self._handle_together(run)
+            except Unusable:
+                raise
+            except Exception:
+                middle = len(run) // 2
+                await self._handle_run(run[:middle], batch)
+                await self._handle_run(run[middle:], batch)
+            else:
+                await self._acknowledge(len(run), batch)
+
+    async def _handle_together(self, run: list[tuple[Msg, R]]) -> None:
+        seqs = [message.metadata.sequence.stream for message, _ in run]
+
+        async def work(connection: Connection, claimed: set[int]) -> None:
+            records = [record for seq, (_, record) in zip(seqs, run, strict=True) if seq in claimed]
+            await self._call(records, connection)
+
+        await self._wait_for_store(seqs[0], lambda: self._inbox.once_all(seqs, work))
+
+    async def _handle_alone(self, message: Msg, record: R, batch: list[Msg]) -> None:
+        attempt = self._attempt(message)
+        reason = f"{attempt - 1} attempts began, and the process ended before each was finished"
+        while attempt <= self._delivery.attempts or self._delivery.when_dead == "stop":
+            try:
+                await self._handle_together([(message, record)])
+            except Unusable:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+            else:
+                await self._acknowledge(1, batch)
+                return
+            if attempt >= self._delivery.attempts:
+                break
+            self._log_failure(message, attempt, reason)
+            await self._pause(self._delivery.pause_s(attempt))
+            attempt += 1
+        if self._delivery.when_dead == "stop":
+            raise self._undeliverable(message, attempt, reason)
+        await self._end_as_dead_letter(message, min(attempt, self._delivery.attempts), reason, batch)
+
+    def _attempt(self, message: Msg) -> int:
+        return max(1, int(message.metadata.num_delivered) - 1)
+
+    async def _end_as_dead_letter(self, message: Msg, attempts: int, reason: str, batch: list[Msg]) -> None:
+        while True:
+            try:
+                await self._store_dead_letter(message, attempts, reason)
+                break
+            except Unusable:
+                raise
+            except Exception as error:
+                self._log_lost_letter(message, error)
+            await self._pause(max(1.0, self._delivery.back_off_s))
+        await self._acknowledge(1, batch)
+
+    async def _acknowledge(self, count: int, batch: list[Msg]) -> None:
+        self._handled_since_check += count
+        for message in batch[:count]:
+            await ignoring_outages(message.ack())
+        del batch[:count]
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+            raise _Stopping
