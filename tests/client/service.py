@@ -59,7 +59,7 @@ async def delete_stream(settings: Settings) -> None:
         await bus.close()
 
 
-def billing(settings: Settings, stop: asyncio.Event, **changes: Any) -> Any:
+def billing(settings: Settings, stop: asyncio.Event, *, call: Any = consume, **changes: Any) -> Any:
     """Call `consume` with the arguments of most tests."""
     select = Events(namespace=settings.namespace)
     wanted: dict[str, Any] = {
@@ -72,7 +72,7 @@ def billing(settings: Settings, stop: asyncio.Event, **changes: Any) -> Any:
         "stop": stop,
         **changes,
     }
-    return consume(**wanted)
+    return call(**wanted)
 
 
 @asynccontextmanager

@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from tests.client.service import billing, dead_letters, publish, running, until_acknowledged, until_handled
+from tests.client.service import (
+    billing,
+    dead_letters,
+    note,
+    publish,
+    running,
+    until_acknowledged,
+    until_handled,
+)
 from tests.wait import eventually
-from tocsin.client import Delivery, Inbox
+from tocsin.client import Delivery, Event, Inbox, consume_batches
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
@@ -59,6 +68,53 @@ async def test_lost_sessions_are_opened_again(
         )
         await publish(settings, ledger, 2)
         await until_handled(ledger, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+async def test_a_connection_that_breaks_under_the_handler_uses_no_attempt(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, is_batch: bool
+) -> None:
+    await publish(settings, ledger, 3)
+    breaks = [1, 2]
+
+    async def break_connection(events: list[Event], connection: Connection) -> None:
+        for event in events:
+            await note(event, connection)
+        if breaks:
+            breaks.pop()
+            await connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+    async def break_one(event: Event, connection: Connection) -> None:
+        await break_connection([event], connection)
+
+    options: dict[str, Any] = {"delivery": Delivery(attempts=1)}
+    if is_batch:
+        options |= {"handle": break_connection, "call": consume_batches}
+    else:
+        options |= {"handle": break_one}
+    async with running(billing(settings, stop, **options), stop=stop):
+        await until_handled(ledger, [1, 2, 3])
+    assert breaks == []
+    assert await dead_letters(settings) == []
+
+
+async def test_a_missing_table_of_the_inbox_is_waited_for(
+    settings: Settings, ledger: Connection, stop: asyncio.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A table that is replaced, or a right that is missing for a while."""
+    await publish(settings, ledger, 1)
+
+    async def is_logged() -> bool:
+        return "record 2 waits for the store: the inbox cannot be used: UndefinedTable" in caplog.text
+
+    async with running(billing(settings, stop, delivery=Delivery(attempts=1)), stop=stop):
+        await until_handled(ledger, [1])
+        await ledger.execute("alter table tocsin_inbox_ahead rename to replaced")
+        await publish(settings, ledger, 1)
+        await eventually(is_logged, "the consumer waits for the table")
+        await ledger.execute("alter table replaced rename to tocsin_inbox_ahead")
+        await until_handled(ledger, [1, 2])
+    assert await dead_letters(settings) == []
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ async def test_the_largest_record_leaves_its_body_in_the_stream(settings: Settin
     await create_missing(bus, dead_stream(settings.namespace, 1))
     for size in (100, bus.max_payload - 256):
         message = Msg(_client=bus, subject="t.v1.event.x", reply=REPLY, data=b"x" * size)
-        await send_dead_letter(bus, settings.namespace, f"c{size}", message, "y" * 100_000)
+        await send_dead_letter(bus, settings.namespace, f"c{size}", message, 5, "y" * 100_000)
     await bus.close()
     small, large = await dead_letters(settings)
     assert (len(small.body), len(large.body)) == (100, 0)

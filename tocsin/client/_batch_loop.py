@@ -47,7 +47,7 @@ class _Stopping(Exception):
 
 
 @dataclass(frozen=True)
-class Position:
+class OrderPosition:
     """Everything selected up to `seq` is handled."""
 
     seq: int
@@ -66,16 +66,16 @@ class Position:
             is_first and self.delivery is not None and message.metadata.sequence.consumer == self.delivery + 1
         )
 
-    def after(self, message: Msg) -> Position:
+    def after(self, message: Msg) -> OrderPosition:
         seq = message.metadata.sequence.stream
         if seq <= self.seq:
             return self
-        return Position(
+        return OrderPosition(
             seq, 0, message.metadata.sequence.consumer if message.metadata.num_delivered == 1 else None
         )
 
 
-def in_order(waiting: dict[int, Msg], position: Position) -> tuple[list[Msg], Position]:
+def in_order(waiting: dict[int, Msg], position: OrderPosition) -> tuple[list[Msg], OrderPosition]:
     """The waiting messages that directly follow the position, and the position behind them."""
     batch: list[Msg] = []
     for seq in sorted(waiting):
@@ -101,7 +101,7 @@ class BatchLoop(ConsumerLoop[R]):
         self._batch = context.delivery.batch
         self._subjects = select.subjects(bus.prefix)
         self._waiting: dict[int, Msg] = {}
-        self._position: Position | None = None
+        self._position: OrderPosition | None = None
         self._pulls_one = True
 
     async def _pull(self) -> None:
@@ -131,7 +131,7 @@ class BatchLoop(ConsumerLoop[R]):
         if messages:
             self._pulls_one = any(message.metadata.num_delivered > 1 for message in messages)
 
-    async def _next_in_order(self) -> tuple[list[Msg], Position]:
+    async def _next_in_order(self) -> tuple[list[Msg], OrderPosition]:
         if self._position is not None:
             batch, position = in_order(self._waiting, self._position)
             if batch or not self._waiting:
@@ -140,10 +140,10 @@ class BatchLoop(ConsumerLoop[R]):
             self._bus.client.jetstream(timeout=API_TIMEOUT_S),
             *(self._bus.stream, self._subjects, max(self._waiting, default=0), self._store),
         )
-        self._position = Position(seq, upcoming)
+        self._position = OrderPosition(seq, upcoming)
         return in_order(self._waiting, self._position)
 
-    def _take_batch(self, batch: list[Msg], position: Position) -> None:
+    def _take_batch(self, batch: list[Msg], position: OrderPosition) -> None:
         for message in batch:
             del self._waiting[message.metadata.sequence.stream]
         self._position = position

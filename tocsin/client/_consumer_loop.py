@@ -16,8 +16,10 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+import psycopg
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from psycopg.errors import InFailedSqlTransaction
 
 from tocsin.client._dead_letters import send_dead_letter
 from tocsin.client._durable import DurableConsumer
@@ -36,6 +38,7 @@ from tocsin.client.select import Select, Unreadable
 from tocsin.core.errors import TocsinError
 from tocsin.core.pull import ConsumerGone, Puller
 from tocsin.core.service import end_tasks
+from tocsin.core.sql_errors import is_row_fault, summary
 
 _log = logging.getLogger("tocsin.client")
 _OUTAGE = (NatsError, OSError, TimeoutError, StoreUnreachable)
@@ -206,9 +209,10 @@ class ConsumerLoop(Generic[R]):
         return await self._wait_for_store(mark.seq, lambda: self._store.once(mark, work))
 
     async def _wait_for_store(self, seq: int, once: Callable[[], Awaitable[T]]) -> T:
-        """Retries while the store is unreachable.
+        """Retries while the store is unreachable, or Postgres fails for a reason of its own.
 
-        Returning the record would count as an attempt.
+        A lost connection, a missing right, table or column: the record is not to blame, and
+        returning it would count as an attempt.
         """
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -216,6 +220,14 @@ class ConsumerLoop(Generic[R]):
                 return await once()
             except StoreUnreachable as away:
                 _log.warning("consumer %s, record %s waits for the store: %s", self._consumer, seq, away)
+            except psycopg.Error as error:
+                # The second is what a handler gets that goes on after an error it caught.
+                if is_row_fault(error) or isinstance(error, InFailedSqlTransaction):
+                    raise
+                _log.warning(
+                    "consumer %s, record %s waits, because it is not to blame: %s",
+                    *(self._consumer, seq, summary(error)),
+                )
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 

@@ -10,8 +10,8 @@ at this moment reads the mark in a statement of its own afterwards, and then see
 that lost commits (a failover to an asynchronous standby, a restore) therefore never has a mark
 behind a record whose effects it lost.
 
-On failure: an error before the handler is `StoreUnreachable`; a deadlock is retried; any other
-error is a failed attempt of the record. A handler that caught an error of Postgres has an aborted
+On failure: an error of the inbox is `StoreUnreachable`; a deadlock is retried; any other error is
+one of the handler. A handler that caught an error of Postgres has an aborted
 transaction, which would commit nothing: that is a failed attempt too. A frozen process keeps its
 record until its session ends: sessions of ours end after the time limit of the handler.
 """
@@ -30,6 +30,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed
 from tocsin.client._inbox_protocol import ConsumerContext, Mark, StoreUnreachable, Unusable, Work
 from tocsin.core.db import CancellablePool, Connection, retrying, shown_address, shown_reason, statement
 from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.sql_errors import LOST_RACE, Fault, fault_of, summary
 
 _TIMEOUT_S = 5.0
 _GRACE_S = 5.0
@@ -121,23 +122,23 @@ class OpenInbox:
 
     async def check(self) -> None:
         """Reject an inbox that cannot hold its guarantee."""
-        try:
-            async with self._transaction() as connection:
+        nothing = {**self._key, "after": 0, "until": 0, "limit": 0}
+        async with self._transaction() as connection:
+            try:
                 row = await _one(connection, statement("tocsin.client/read_isolation"), {})
-                nothing = {**self._key, "after": 0, "until": 0, "limit": 0}
                 await _one(connection, statement("tocsin.client/read_handled"), nothing)
                 await _one(connection, statement("tocsin.client/read_inbox"), self._key)
-        except psycopg.errors.UndefinedTable:
-            raise Unusable(
-                "the inbox has no tables",
-                remedy="run the SQL of tocsin.client.inbox_sql() in your migrations, or "
-                "`await make_inbox(connection)` once",
-            ) from None
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise Unusable(
-                f"the inbox cannot be used ({error.diag.message_primary})",
-                remedy="grant select, insert, update and delete on tocsin_inbox and tocsin_inbox_ahead",
-            ) from None
+            except psycopg.errors.UndefinedTable:
+                raise Unusable(
+                    "the inbox has no tables",
+                    remedy="run the SQL of tocsin.client.inbox_sql() in your migrations, or "
+                    "`await make_inbox(connection)` once",
+                ) from None
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise Unusable(
+                    f"the inbox cannot be used ({error.diag.message_primary})",
+                    remedy="grant select, insert, update and delete on tocsin_inbox and tocsin_inbox_ahead",
+                ) from None
         if row is None or row[0] != "read committed":
             raise Unusable(
                 f"the inbox needs read committed transactions, and these are {row and row[0]}: a snapshot of "
@@ -163,20 +164,17 @@ class OpenInbox:
             return set()
         except PoolClosed as error:
             raise Unusable(f"the inbox's pool is not open: {error}") from None
-        except psycopg.OperationalError as error:
-            if work_began:
+        except psycopg.Error as error:
+            if work_began or isinstance(error, LOST_RACE):
                 raise
-            raise StoreUnreachable(f"the inbox does not answer: {error}") from None
+            raise _unreachable(error) from None
         return claimed
 
     async def _claim(self, connection: Connection, seqs: list[int]) -> set[int]:
-        try:
-            row = await _one(
-                connection, statement("tocsin.client/claim_records"), {**self._key, "seqs": sorted(seqs)}
-            )
-            mark = await _one(connection, statement("tocsin.client/read_inbox"), self._key)
-        except psycopg.ProgrammingError as error:
-            raise Unusable(f"the inbox cannot be written: {error}") from None
+        row = await _one(
+            connection, statement("tocsin.client/claim_records"), {**self._key, "seqs": sorted(seqs)}
+        )
+        mark = await _one(connection, statement("tocsin.client/read_inbox"), self._key)
         if mark is None:
             raise Unusable(
                 f"the inbox no longer has a row of the consumer {self._key['consumer']!r}",
@@ -200,8 +198,18 @@ class OpenInbox:
                 yield connection
         except PoolClosed as error:
             raise Unusable(f"the inbox's pool is not open: {error}") from None
-        except psycopg.OperationalError as error:
-            raise StoreUnreachable(f"the inbox does not answer: {error}") from None
+        except psycopg.Error as error:
+            raise _unreachable(error) from None
+
+
+def _unreachable(error: psycopg.Error) -> StoreUnreachable:
+    """The statements of the inbox are correct, so every error of them is one of the server."""
+    if fault_of(error) is Fault.SETUP:
+        return StoreUnreachable(
+            f"the inbox cannot be used: {summary(error)}",
+            remedy="create its tables, and grant select, insert, update and delete on them",
+        )
+    return StoreUnreachable(f"the inbox does not answer: {error}")
 
 
 async def _one(connection: Connection, query: bytes, parameters: dict[str, Any]) -> tuple[Any, ...] | None:

@@ -147,11 +147,11 @@ class Puller:
         self._outstanding = batch
         self._requested_s = time.monotonic()
         self._connection = self._bus.stats["reconnects"]
-        limits = {"max_bytes": self._max_bytes, "group": self._group, "id": self._pin}
+        options = {"max_bytes": self._max_bytes, "group": self._group, "id": self._pin}
         request = {"batch": batch, "expires": int(_EXPIRES_S * 1e9)}
-        request |= {name: value for name, value in limits.items() if value}
+        given = {name: value for name, value in options.items() if value}
         reply = f"{self._inbox}.{self._request}"
-        await self._bus.publish(self._subject, json.dumps(request).encode(), reply=reply)
+        await self._bus.publish(self._subject, json.dumps({**request, **given}).encode(), reply=reply)
 
     def _is_message(self, message: Msg) -> bool:
         status = (message.headers or {}).get("Status") if not message.data else None
