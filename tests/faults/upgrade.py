@@ -16,10 +16,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.faults.chaos.cell import CellResult, finish, wait_until_loaded
 from tests.faults.chaos.installation import NAMES, Installation, Layout, installation
+from tests.faults.chaos.signals import is_healthy
 from tests.faults.chaos.vitals import wait_until_normal
 from tocsin.core.logs import configure_logs
 from tocsin.core.settings import Settings
@@ -65,13 +67,27 @@ def _replace_all(chaos: Installation, tree: Path, result: CellResult) -> None:
         code = chaos.processes.restart(name)
         if code != 0:
             result.problems.append(f"{name} exited with {code}")
+        chaos.until(partial(_is_ready, chaos, name, _head(chaos)), f"{name} is ready", _RECOVERY_WITHIN_S)
         recovery = wait_until_normal(chaos, _RECOVERY_WITHIN_S)
-        _print(f"{name} runs {_running_tree(chaos, name)}, normal after {recovery.seconds} s")
+        _print(
+            f"{name} runs {_running_tree(chaos, name)}, normal after {recovery.seconds} s {recovery.aspects}"
+        )
         result.happened[f"{name} replaced"] = result.happened.get(f"{name} replaced", 0) + (
             _running_tree(chaos, name) == str(tree)
         )
         if recovery.seconds < 0:
             result.problems.append(f"{name}: {recovery.aspects}")
+
+
+def _head(chaos: Installation) -> int:
+    return int(chaos.read("select coalesce(max(last_seq), 0) from tocsin.log_commit")[0][0])
+
+
+def _is_ready(chaos: Installation, name: str, head: int) -> bool:
+    """Whether the process works, as a deployment waits for it before it replaces the next one."""
+    if name != "consumer":
+        return is_healthy(chaos, name)
+    return bool(chaos.read_service("select coalesce(max(seq), 0) from effect")[0][0] > head)
 
 
 def _running_tree(chaos: Installation, name: str) -> str:

@@ -46,6 +46,15 @@ class CellResult:
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def not_measured(self) -> str:
+        """Why there is no result: the cell was skipped, it failed, or its fault did not happen."""
+        if self.skipped:
+            return f"skipped: {self.skipped}"
+        if not self.costs.handled or not self.happened or not all(self.happened.values()):
+            return f"not measured: {self.problems[0].splitlines()[0] if self.problems else 'no fault'}"
+        return ""
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -16,12 +16,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from nats.errors import Error as NatsError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from migrations.runner import migrate
@@ -40,9 +41,10 @@ from tests.ports import free_ports
 from tests.rules.delivery.receivers import Receiver, receiver
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import open_sessions
-from tests.wait import eventually_sync
+from tests.wait import eventually, eventually_sync
 from timers.working_set import database_now
 from tocsin.core.audit import Actor
+from tocsin.core.bus import open_bus
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, Postgres, embedded_nats, embedded_postgres
 
@@ -158,14 +160,21 @@ class Installation:
 
     async def _write_rules(self) -> None:
         patient = self.settings.model_copy(update={"lease_ttl_s": 60.0})
-        async with open_sessions(patient) as open_session, jetstream(self.settings) as js:
+        async with open_sessions(patient) as open_session, open_bus(self.settings, "chaos") as bus:
             connection = await open_session("chaos")
             await migrate(connection)
             actor = Actor("chaos", "test", await database_now(connection))
             await apply(
                 connection, load_text(RULES.format(port=self.links["worker", "receiver"].port)), actor
             )
-            await ensure_data_stream(js, self.settings, 1)
+
+            async def is_made() -> bool:
+                with suppress(NatsError, TimeoutError):  # a new cluster has no leader for some seconds
+                    await ensure_data_stream(bus.jetstream(timeout=2), self.settings, 1)
+                    return True
+                return False
+
+            await eventually(is_made, "the data stream exists", WITHIN_S)
 
     def _start_links(self, stack: ExitStack) -> None:
         for part in (*PARTS, "producer"):
@@ -320,9 +329,11 @@ class Installation:
         return self.background.call(self._data_leader())
 
     async def _data_leader(self) -> str:
-        async with asyncio.timeout(_ANSWER_S), jetstream(self.direct) as js:
-            cluster = (await js.stream_info(self.settings.data_stream)).cluster
-            return (cluster.leader if cluster else None) or ""
+        with suppress(NatsError, OSError, TimeoutError):
+            async with asyncio.timeout(_ANSWER_S), jetstream(self.direct) as js:
+                cluster = (await js.stream_info(self.settings.data_stream)).cluster
+                return (cluster.leader if cluster else None) or ""
+        return ""
 
     async def _last_sequence(self, stream: str) -> int:
         async with asyncio.timeout(_ANSWER_S), jetstream(self.direct) as js:

@@ -21,8 +21,8 @@ def table(results: Sequence[CellResult]) -> str:
 
 
 def _row(result: CellResult) -> str:
-    if result.skipped:
-        return f"| {result.fault} | {result.part} | skipped: {result.skipped} |||||||||"
+    if result.not_measured:
+        return f"| {result.fault} | {result.part} | {result.not_measured} |||||||||"
     costs = result.costs
     cells = [
         result.fault,

@@ -48,11 +48,13 @@ def crash_nats(stage: Stage) -> None:
 def crash_nats_leader(stage: Stage) -> None:
     """Kill the server of a cluster that leads the data stream. The others elect a leader meanwhile."""
     chaos = stage.chaos
+    chaos.until(lambda: bool(chaos.data_leader()), "the data stream has a leader", _WITHIN_S)
     before = chaos.data_leader()
     (node,) = (node for node in chaos.nodes if node.server_name == before)
     node.kill()
     stage.wait()
-    stage.evidence["elected"] = int(chaos.data_leader() not in ("", before))
+    chaos.until(lambda: chaos.data_leader() not in ("", before), "another server leads", _WITHIN_S)
+    stage.evidence["elected"] = 1
     node.start()
 
 

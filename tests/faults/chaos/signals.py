@@ -67,6 +67,10 @@ def leader(chaos: Installation, role: str) -> str | None:
     return None
 
 
+def is_healthy(chaos: Installation, name: str) -> bool:
+    return _get(chaos, name, "healthz") == "ok\n"
+
+
 def _over_limits(texts: list[str]) -> list[str]:
     highest: dict[str, float] = {}
     for text in texts:

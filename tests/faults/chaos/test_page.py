@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.faults.chaos.account import Costs
@@ -28,14 +29,24 @@ def _sentence(description: str) -> str:
 def test_a_run_replaces_the_rows_of_its_cells_and_keeps_the_others(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- measured: begin -->\n\n<!-- measured: end -->\nafter\n", encoding="utf-8")
-    clean = CellResult("kill", "clock", 1, recovery=Recovery(1.25, {}))
+    handled = {"records": 10}
+    clean = CellResult(
+        "kill",
+        "clock",
+        1,
+        happened={"killed": 1},
+        costs=Costs(handled=handled),
+        recovery=Recovery(1.25, {}),
+    )
+    failed = CellResult("kill", "cdc", 1, problems=["TimeoutError: no leader\nmore"])
     skipped = CellResult("slow-disk", "all", 1, skipped="no such disk")
-    write_rows(page, [skipped, clean])
-    lossy = CellResult("kill", "clock", 2, costs=Costs(lost={"records": 2, "effects": 0}), doctor_named=True)
+    write_rows(page, [skipped, clean, failed])
+    lossy = replace(clean, costs=Costs(lost={"records": 2, "effects": 0}, handled=handled), doctor_named=True)
     write_rows(page, [lossy])
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     assert rows[1:] == [
-        "| kill | clock | 2 records | 0 | 0 | 0 | 0 | 0.0 s | yes | – | – |",
+        "| kill | clock | 2 records | 0 | 0 | 0 | 0 | 1.2 s | yes | – | – |",
+        "| kill | cdc | not measured: TimeoutError: no leader |||||||||",
         "| slow-disk | all | skipped: no such disk |||||||||",
     ]
     assert page.read_text(encoding="utf-8").startswith("before\n")
