@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 
 from tests.faults.traps import die_with_the_parent
 from tocsin.client import Inbox, Records, consume, inbox_sql
@@ -29,7 +30,10 @@ async def handle(record: Record, connection: Connection) -> None:
 
 
 async def main() -> None:
-    await consume(Records(), handle, consumer=NAME, keep=Inbox(os.environ[DATABASE]), start="beginning")
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    inbox = Inbox(os.environ[DATABASE])
+    await consume(Records(), handle, consumer=NAME, keep=inbox, start="beginning", stop=stop)
 
 
 if __name__ == "__main__":
