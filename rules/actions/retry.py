@@ -1,7 +1,8 @@
 """Retries dead runs for an operator.
 
 Guarantee: the failed steps are tried again with a new round of attempts and the same idempotency
-key. Completed steps are not repeated. The retry is recorded in the audit.
+key. Completed steps are not repeated. The retry is recorded in the audit. A run whose event is not in
+the log cannot be retried.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from rules.actions.cancel import audit
 from rules.actions.commit import new_step, set_schedule_status
 from rules.actions.run import ActionRun
-from rules.actions.store import read_run
+from rules.actions.store import read_facts, read_run
 from rules.runbook import Advance, StepRecord, revive
 from rules.runbook.states import DEAD
 from schemas.error_text import error_text
@@ -36,6 +37,7 @@ async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]
         )
     if run.state not in DEAD:
         raise Refused(f"action {id} is {run.state}: only one that failed or timed out can be tried again")
+    await _refuse_without_event(connection, run)
     after = _revive(run)
     steps = [
         new_step(run, replace(effect, result={"retried": True}))
@@ -56,6 +58,17 @@ async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]
 
     await retrying(once)
     return [step.step for step in steps]
+
+
+async def _refuse_without_event(connection: Connection, run: ActionRun) -> None:
+    """A run without its event would fail at its first step again."""
+    try:
+        await read_facts(connection, run)
+    except InvalidInput as error:
+        raise Refused(
+            f"action {run.id} cannot run again: {error}",
+            remedy="send or fire the event again, which starts a new run",
+        ) from None
 
 
 def _revive(run: ActionRun) -> Advance:

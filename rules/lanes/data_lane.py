@@ -92,6 +92,9 @@ class DataLane:
     def subject(self, partition: int) -> str:
         return partition_subject(self._settings, partition)
 
+    async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
+        return []
+
     def source_of(self, message: LaneMessage) -> str:
         return message.subject.split(".", 5)[4]
 

@@ -32,13 +32,13 @@ from rules.lanes.batch_size import BatchSize
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import Lane, LaneMessage, ended_gaps
 from rules.lanes.message_fault import is_message_fault
-from rules.lanes.partition import Partition, PartitionKey
+from rules.lanes.partition import Partition, PartitionKey, PartitionWaits
 from rules.lanes.reader import Reader
 from rules.metrics import LANE_BATCH, MESSAGES, PARTITION_WAITS
 from schemas.wire.dead_letter import dead_letter
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection, fetch_value, open_service_session
-from tocsin.core.errors import Conflict, TocsinError
+from tocsin.core.errors import Conflict
 from tocsin.core.record_log import extend_log
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT, LOST_RACE, Fault, fault_of, summary
@@ -60,10 +60,6 @@ _COMMON_CAUSE_S = 60.0
 _PROVEN_S = 1.0
 # Other owners whose messages are tried before a partition waits.
 _MOST_TRIED = 100
-
-
-class PartitionWaits(TocsinError):
-    """The batch cannot be committed now, and no message of it is to blame."""
 
 
 class Drain:
@@ -155,7 +151,7 @@ class Drain:
         idle_s = _IDLE_S if self.canary_subject is None else _NO_CANARY_S
         if await reader.wait_for_message(connection, idle_s):
             async with self._slots:  # messages that come during the wait for a slot join the batch
-                messages = await reader.next_batch()
+                messages = await reader.next_batch(connection)
                 self._last_read_s = time.monotonic()
                 if any(map(self._lane.has_effects, messages)):
                     await self._process_timed(connection, messages)
@@ -187,7 +183,8 @@ class Drain:
         try:
             await self._commit(connection, messages)
         except Exception as error:
-            if not is_message_fault(error):
+            is_waiting = isinstance(error, PartitionWaits)
+            if not (is_waiting or is_message_fault(error)) or (is_waiting and len(messages) == 1):
                 raise
             if len(messages) > 1:
                 half = len(messages) // 2

@@ -83,6 +83,12 @@ class Lane(Protocol):
     def subject(self, partition: int) -> str:
         """The subject filter of a partition."""
 
+    async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
+        """The messages behind `after` that the stream no longer has, from the table.
+
+        Only of a lane whose stream has stable sequences. None if the table lacks the next one.
+        """
+
     def source_of(self, message: LaneMessage) -> str:
         """The source of a message, such as its owner.
 

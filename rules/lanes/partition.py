@@ -24,6 +24,10 @@ class PartitionLost(TocsinError):
     """Another worker holds the partition: nothing of this batch may commit."""
 
 
+class PartitionWaits(TocsinError):
+    """The next messages cannot be processed now, and none of them is to blame."""
+
+
 class PartitionPosition(NamedTuple):
     last_seq: int
     last_source_seq: int

@@ -3,8 +3,11 @@
 Guarantee: `next_batch` returns the messages behind the position of the partition, each once per
 consumer and in stream order. It stops at a gap, and the next call starts again behind the last
 message that it returned. A message that ended an arrival gap carries the start of the gap. If a
-stream was created again, or has lost its end, sequences do not
-identify what was read before: the reader continues by the time of arrival, behind `watermark`.
+stream was created again, or has lost its end, sequences do not identify what was read before: the
+reader continues by the time of arrival, behind `watermark`.
+
+Messages that a stream with stable sequences no longer has, because they expired, come from the
+table (`Lane.read_stored`).
 
 Why an ephemeral consumer without acknowledgements: the position is in Postgres, and a consumer that
 starts there can be created at any time. Messages that the server sent to a connection that died are
@@ -29,7 +32,7 @@ from nats.errors import Error as NatsError
 from rules.lanes.arrival_gap import SHORTEST_GAP
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.lane import Lane, LaneMessage
-from rules.lanes.partition import Partition
+from rules.lanes.partition import Partition, PartitionWaits
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
 from tocsin.core.instant import EPOCH, MICROSECOND, instant_of
@@ -58,6 +61,7 @@ class Reader:
         self._reconnects = 0
         self._delivered = 0
         self._last_seq = 0
+        self._expired_until = 0
         self._not_before = EPOCH
         self._last_arrival_at = partition.position.watermark
         self._checks_with_missing = 0
@@ -66,14 +70,18 @@ class Reader:
         """Return as soon as a message is there; false if none comes in time."""
         if self._puller is None or self._bus.stats["reconnects"] != self._reconnects:
             await self._open(connection)
+        if self._last_seq < self._expired_until:
+            return True
         if not self._waiting:
             await self._collect(timeout_s)
         return bool(self._waiting)
 
-    async def next_batch(self) -> list[LaneMessage]:
+    async def next_batch(self, connection: Connection) -> list[LaneMessage]:
         """The next messages, in order and without a gap; as many as fit in a transaction."""
         if self._puller is None:
             return []
+        if self._last_seq < self._expired_until:
+            return await self._read_expired(connection)
         await self._collect(0.0)
         self._raise_floor(self._partition.position.watermark)
         return await self._take_batch()
@@ -87,6 +95,20 @@ class Reader:
         except ConsumerGone as gone:
             _log.info("consumer gone", lane=self._lane.name, partition=self._partition.number, error=gone)
             await self.close()
+
+    async def _read_expired(self, connection: Connection) -> list[LaneMessage]:
+        missing = self._expired_until - self._last_seq
+        messages = await self._lane.read_stored(
+            connection, self._last_seq, min(missing, self._lane.max_batch)
+        )
+        if not messages:
+            raise PartitionWaits(
+                f"the stream {self._lane.stream!r} no longer has seq {self._last_seq + 1}, and the log has no "
+                f"record at seq {self._last_seq + 1}",
+                remedy="restore a backup that has it, or accept the loss with `tocsin cdc adopt`",
+            )
+        self._last_seq = messages[-1].seq
+        return messages
 
     async def check_consumer(self) -> bool:
         """Find out whether everything that the server has was returned.
@@ -131,6 +153,10 @@ class Reader:
             if delivered != self._delivered + 1:
                 _log.info("messages lost in transit", lane=self._lane.name, before=message.seq)
                 await self.close()
+                return messages
+            if self._lane.has_stable_sequences and message.seq > self._last_seq + 1:
+                self._expired_until = message.seq - 1
+                self._waiting = self._waiting[index:]
                 return messages
             self._delivered = delivered
             self._checks_with_missing = 0
@@ -188,10 +214,15 @@ class Reader:
         """The start of the consumer, and the creation time of the stream if it is new."""
         position = self._partition.position
         behind = {"deliver_policy": "by_start_sequence", "opt_start_seq": position.last_seq + 1}
-        if self._lane.has_stable_sequences:
-            return behind, None
         stream = await _request(self._bus, f"STREAM.INFO.{self._lane.stream}")
         _raise_error(stream, self._lane.stream)
+        if self._lane.has_stable_sequences:
+            self._expired_until = int(stream["state"]["first_seq"]) - 1
+            if self._expired_until > position.last_seq:
+                _log.warning(
+                    "records expired in the stream", after=position.last_seq, until=self._expired_until
+                )
+            return behind, None
         incarnation = str(stream["created"])
         if position.incarnation == incarnation and int(stream["state"]["last_seq"]) >= position.last_seq:
             return behind, None

@@ -4,8 +4,13 @@ The other workers are hot standbys.
 
 Guarantee: each event is evaluated once, in the order of `seq`, and what it starts commits with the
 position of the lane. The position is in Postgres and a `seq` never changes its meaning, so a stream
-that is rebuilt or created again starts nothing a second time. If rules are applied between the
-planning of a batch and its first lock, the batch is planned again.
+that is rebuilt or created again starts nothing a second time. Records that expired in the stream are
+read from the table. If rules are applied between the planning of a batch and its first lock, the
+batch is planned again.
+
+An event of the stream is compared with the table before it starts anything. If Postgres has lost
+the commit, or another process published the message, the lane waits until an operator has accepted
+the loss (`tocsin cdc adopt`), and passes over the messages of the recorded gap.
 
 Why one worker at a time (docs/decisions/0009): starts, groups, rate limits and alarms see events in
 one order, without races between workers. All workers share the performing of steps.
@@ -14,6 +19,7 @@ one order, without races between workers. All workers share the performing of st
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -23,14 +29,17 @@ import structlog
 from nats.js.client import JetStreamContext
 from pydantic import ValidationError
 
+from cdc.log_reader import LogReader
+from cdc.messages import message_of
 from rules.documents.rule_book import newest_rules
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
 from rules.lanes.lane import BatchPlan, LaneMessage
+from rules.lanes.partition import PartitionWaits
 from rules.lanes.rules_unchanged import RulesUnchanged
 from schemas.wire.event import Event
-from tocsin.core.db import Connection, fetch_one, statement
-from tocsin.core.instant import MICROSECOND, parse_instant
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.instant import EPOCH, MICROSECOND, parse_instant
 from tocsin.core.settings import Settings
 from tocsin.core.streams import wait_until_stream_exists
 
@@ -52,11 +61,18 @@ class RecordLane:
     def __init__(self, settings: Settings, works: Sequence[EventWork]) -> None:
         self.stream = settings.stream
         self.max_batch = settings.worker_batch
-        self._events = f"{settings.subjects}.event."
+        self._subjects = settings.subjects
+        self._source = settings.source
         self._works = works
 
     def subject(self, partition: int) -> str:
         return ""
+
+    async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
+        reader = LogReader(connection)
+        records = await reader.read(after, limit) or await reader.read_gap(after, limit)
+        messages = (message_of(record, self._subjects, self._source, sys.maxsize) for record in records)
+        return [LaneMessage(message.seq, EPOCH, message.subject, message.body) for message in messages]
 
     def source_of(self, message: LaneMessage) -> str:
         """The subject: the type, the name and the owner of an event."""
@@ -79,11 +95,13 @@ class RecordLane:
         messages: Sequence[LaneMessage],
         gaps: Sequence[ArrivalGap] = (),
     ) -> BatchPlan:
-        events = [
+        prefix = f"{self._subjects}.event."
+        read = [
             event
             for message in messages
-            if message.subject.startswith(self._events) and (event := _event(message)) is not None
+            if message.subject.startswith(prefix) and (event := _event(message)) is not None
         ]
+        events = await _in_the_log(connection, read)
         rules_seq = await newest_rules(connection)
         works = [await work.plan(connection, events) for work in self._works]
         return PhasedPlan([RulesUnchanged(rules_seq), *works])
@@ -109,6 +127,25 @@ class RecordLane:
                 return None
             head, now = await _read_head(connection)
         return now - MICROSECOND if head == position else None
+
+
+async def _in_the_log(connection: Connection, events: Sequence[Event]) -> list[Event]:
+    """The events without those of recorded gaps. `PartitionWaits` if the log has another record."""
+    seqs = [event.seq for event in events]
+    rows = await fetch_all(connection, "rules.lanes/read_event_identities", {"seqs": seqs}) if seqs else []
+    logged = {seq: (id, recorded_at) for seq, id, recorded_at in rows}
+    different = [event for event in events if logged.get(event.seq) != (event.id, event.recordedat)]
+    if not different:
+        return list(events)
+    lost = {event.seq for event in different}
+    rows = await fetch_all(connection, "rules.lanes/list_gap_seqs", {"seqs": sorted(lost)})
+    if unexplained := sorted(lost - {seq for (seq,) in rows}):
+        raise PartitionWaits(
+            f"the stream has another record than the log at seq {unexplained[0]}",
+            remedy="`tocsin doctor` shows what to do; if postgres lost commits, accept it with `tocsin cdc adopt`",
+        )
+    _log.warning("records that the log has lost start nothing", first=min(lost), count=len(lost))
+    return [event for event in events if event.seq not in lost]
 
 
 async def _read_head(connection: Connection) -> tuple[int, datetime]:

@@ -20,6 +20,8 @@ from tocsin.cli.doctor.checks import (
     arrival_gaps,
     clock_offset,
     commits,
+    dead_letters,
+    dead_runs,
     explained,
     failed,
     failing_timers,
@@ -303,6 +305,20 @@ def test_retention_is_red_when_it_cannot_or_does_not_run() -> None:
     broken = retention(PruneReport(_NOW - 2 * day, None, {}, [], _NOW, False), {})
     assert (broken.state, broken.text.endswith("Z, removed nothing")) == ("red", True)
     assert retention(PruneReport(_NOW - day, _NOW - day, {}, [], _NOW, False), {}).state == "ok"
+
+
+def test_runs_that_died_within_a_day_are_red() -> None:
+    assert dead_runs(0, None).state == "ok"
+    finding = dead_runs(1_234, _NOW)
+    assert finding.state == "red"
+    assert finding.text == "1,234 runs died within the last day, the newest at 2026-03-08 07:00:00Z"
+
+
+@pytest.mark.parametrize(("age", "state"), [(timedelta(hours=24), "red"), (timedelta(hours=25), "info")])
+def test_dead_letters_are_red_for_a_day(age: timedelta, state: str) -> None:
+    assert dead_letters({}, None, _NOW).state == "ok"
+    finding = dead_letters({"event": 2}, _NOW - age, _NOW)
+    assert (finding.state, finding.text.partition(";")[0]) == (state, "2 of kind event")
 
 
 def test_workers_that_wait_and_timers_that_fail_are_red_with_a_remedy() -> None:

@@ -14,11 +14,13 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from rules.actions.performer import perform_step
+from rules.actions.retry import retry_run
 from rules.actions.steps.context import StepContext
 from tests.cdc.published_records import smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.actions.performed_steps import after_the_effect, step_context
 from tests.rules.apply.apply_setup import (
+    T0,
     action,
     actions,
     event_bodies,
@@ -30,9 +32,10 @@ from tests.rules.apply.apply_setup import (
     step_bodies,
 )
 from tests.rules.dispatch.dispatch_setup import dispatch
+from tocsin.core.audit import Actor
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
-from tocsin.core.errors import Unreachable
+from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
 
@@ -213,6 +216,10 @@ async def test_a_run_whose_event_was_removed_fails(
         "failed",
         "the event that started this run is no longer in the log",
     )
+    with pytest.raises(Refused, match="cannot run again: the event that started this run is no longer in"):
+        await retry_run(connection, row["id"], Actor("ann", "test", T0))
+    (row,) = await actions(connection)
+    assert row["state"] == "failed"
 
 
 async def test_a_document_that_this_version_cannot_read_fails_the_action(

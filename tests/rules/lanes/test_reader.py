@@ -74,7 +74,7 @@ class Reading:
 
         async def are_read() -> bool:
             messages = (
-                await self.reader.next_batch()
+                await self.reader.next_batch(self.connection)
                 if await self.reader.wait_for_message(self.connection, 0.05)
                 else []
             )
@@ -179,7 +179,7 @@ async def test_a_lost_last_message_is_noticed_while_no_other_comes(
     async def is_read() -> bool:
         assert not await reading.reader.check_consumer(), "not everything is read"
         if await reading.reader.wait_for_message(reading.connection, 0.02):
-            read.extend(message.data for message in await reading.reader.next_batch())
+            read.extend(message.data for message in await reading.reader.next_batch(reading.connection))
         return bool(read)
 
     await eventually(is_read, "the lost message is read")
@@ -322,7 +322,9 @@ async def test_a_batch_is_bounded_by_its_bytes(
 
     async def all_read() -> bool:
         if await reading.reader.wait_for_message(reading.connection, 0.05):
-            sizes.append([len(message.data) for message in await reading.reader.next_batch()])
+            sizes.append(
+                [len(message.data) for message in await reading.reader.next_batch(reading.connection)]
+            )
         return sum(map(len, sizes)) == 5
 
     await eventually(all_read, "all are read")

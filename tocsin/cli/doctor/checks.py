@@ -331,6 +331,18 @@ def dead_letters(counts: Mapping[str, int], newest_at: datetime | None, now: dat
     )
 
 
+def dead_runs(count: int, newest_at: datetime | None) -> Finding:
+    """Runs that died within the last day and were not retried."""
+    if not count or newest_at is None:
+        return Finding("ok", "actions", "no run died within the last day")
+    return Finding(
+        "red",
+        "actions",
+        f"{count:,} runs died within the last day, the newest at {utc_text(newest_at)}",
+        "`tocsin actions --state dead` shows why; fix the cause, then `tocsin actions retry ID`",
+    )
+
+
 def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
     """`ages` is the retention of each kind of data, in days."""
     kept = ", ".join(f"{what} {days:g} days" for what, days in ages.items())

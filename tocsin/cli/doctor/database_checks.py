@@ -19,6 +19,7 @@ from tocsin.cli.doctor.checks import (
     arrival_gaps,
     clock_offset,
     commits,
+    dead_runs,
     failed,
     failing_timers,
     held_timers,
@@ -59,6 +60,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     first_error = failing[0][0] if failing else None
     findings += failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
     findings += worker_problems(await list_worker_problems(connection))
+    findings.append(dead_runs(*await fetch_one(connection, "tocsin.cli/count_dead_runs")))
     findings.append(held_timers(await read_held_timers(connection)))
     findings.append(arrival_gaps(await count_recent_gaps(connection)))
     findings.append(retention(await read_prune_report(connection), _ages(settings)))
