@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from cdc.log_reader import LogReader
-from tests.cdc.published_records import T0, append, bodies, publish_all, published
+from tests.cdc.published_records import T0, append, bodies, live, publish_all, published
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
@@ -64,6 +64,30 @@ async def test_a_record_that_is_too_large_is_refused_when_it_is_appended(
     fields = {"ts": T0, "origin": "caused", "type": "noted", **changed}
     with pytest.raises(psycopg.errors.CheckViolation):
         await append_events(connection, [NewEvent(**fields)])  # type: ignore[arg-type]
+
+
+async def test_a_subject_longer_than_a_line_of_nats_becomes_a_tombstone(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 1)
+    await connection.execute(
+        "select tocsin.append(calculated => array[row(gen_random_uuid(), %s, %s, tocsin.instant(), 'stale', null,"
+        " '{}')::tocsin.calculated_input])",
+        (WORST_IN_SUBJECT, WORST_IN_SUBJECT * 2),
+    )
+    await append(connection, 1)
+    async with live(settings) as publisher:
+        await publisher.drain()
+        assert (publisher.broken, publisher.bus.stats["reconnects"]) == (0, 0)
+    first, long, last = await bodies(settings)
+    assert (first["type"], last["type"]) == ("noted", "noted")
+    (row,) = await all_rows(connection, "select id from tocsin.datapoint_calculated where seq = 2")
+    assert (long["type"], long["id"], long["kind"]) == (
+        "record-unsendable",
+        str(row["id"]),
+        "calculated-datapoint",
+    )
+    assert "its subject takes 46" in long["data"]["reason"]
 
 
 async def test_a_body_of_more_than_a_megabyte_becomes_a_tombstone(
