@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 
+from tests.core.pooler import dropping_pooler, socket_path
 from tests.sql import one_row
 from tocsin.core import db
 from tocsin.core.db import connect, pool, refuse_old_server, retrying, statement
@@ -216,3 +219,39 @@ async def test_connecting_can_be_cancelled(settings: Settings) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_pooler_that_drops_session_options_is_refused(settings: Settings) -> None:
+    parts = psycopg.conninfo.conninfo_to_dict(settings.postgres)
+    async with dropping_pooler(socket_path(str(parts["host"]), str(parts["port"]))) as port:
+        pooled = psycopg.conninfo.make_conninfo(settings.postgres, host="127.0.0.1", port=port)
+        with pytest.raises(
+            Refused, match=r"the pooler at 127\.0\.0\.1.* drops session options \(lock_timeout is 0 ms\)"
+        ) as refused:
+            await connect(settings.model_copy(update={"postgres": pooled}), "test")
+    assert "the address of postgres itself" in refused.value.remedy
+
+
+async def test_a_pooler_that_changes_the_session_between_statements_is_refused(settings: Settings) -> None:
+    connection = await connect(settings, "test")
+
+    class Pooled:
+        """A session that answers each statement with another server process."""
+
+        info = SimpleNamespace(backend_pid=-1)
+        pids = itertools.count(1)
+
+        async def execute(self, *_: object) -> object:
+            return await connection.execute("select %s, 10000", (next(self.pids),))
+
+        async def close(self) -> None:
+            await connection.close()
+
+    with pytest.raises(Refused, match="it changes the session between two statements"):
+        await db.refuse_pooler(Pooled(), settings)  # type: ignore[arg-type]
+
+
+async def test_the_reason_of_each_host_is_reported() -> None:
+    message = await refusal("postgresql://me@127.0.0.1:1,127.0.0.1:2/mine")
+    assert "port 1 failed: Connection refused; connection to server" in message
+    assert "port 2 failed: Connection refused)" in message

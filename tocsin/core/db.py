@@ -5,7 +5,8 @@ Guarantees:
 - Every session releases its locks when its process freezes (`idle_in_transaction_session_timeout`),
   and never waits forever for a lock (`lock_timeout`) or for a machine that is gone
   (`tcp_user_timeout`, keepalives).
-- An unreachable or too old server is one clear error.
+- An unreachable or too old server is one clear error, and so is a pooler that drops these limits or
+  shares a session among clients.
 
 On failure: `retrying` retries deadlocks and serialization failures; everything else is raised.
 """
@@ -114,6 +115,8 @@ async def _connect(settings: Settings, session: Mapping[str, Any]) -> Connection
     try:
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, **session)
     except psycopg.OperationalError as error:
+        if "unsupported startup parameter" in str(error):
+            raise _pooler_refused(conninfo, "it accepts no session options") from None
         raise Unreachable(
             f"cannot reach postgres at {shown_address(conninfo)}{shown_reason(conninfo, error)}",
             remedy="start it, or set TOCSIN_POSTGRES to a reachable server",
@@ -125,6 +128,7 @@ async def _connect(settings: Settings, session: Mapping[str, Any]) -> Connection
             remedy="write postgresql://user@host:5432/database",
         ) from None
     await refuse_old_server(connection)
+    await refuse_pooler(connection, settings)
     return connection
 
 
@@ -155,6 +159,32 @@ async def refuse_old_server(connection: Connection, minimum: int = MINIMUM_VERSI
         raise Refused(
             f"postgres {version // 10000} is too old", remedy=f"tocsin needs {minimum // 10000} or newer"
         )
+
+
+async def refuse_pooler(connection: Connection, settings: Settings) -> None:
+    """Refuse a pooler that drops the options of the session, or gives each statement to any session.
+
+    Without the options a frozen process would keep its locks, and commits might not wait for the
+    disk. Prepared statements, LISTEN and the fencing of a clock need one session per client. A
+    pooler announces a process id of its own, so an ordinary connection is asked once.
+    """
+    pid, lock_timeout_ms = await fetch_one(connection, "tocsin.core/read_session")
+    reason = None
+    if lock_timeout_ms != _lock_timeout_ms(settings):
+        reason = f"it drops session options (lock_timeout is {lock_timeout_ms} ms)"
+    elif pid != connection.info.backend_pid:
+        next_pid, _ = await fetch_one(connection, "tocsin.core/read_session")
+        reason = "it changes the session between two statements" if next_pid != pid else None
+    if reason is not None:
+        await connection.close()
+        raise _pooler_refused(_conninfo(settings), reason)
+
+
+def _pooler_refused(conninfo: str, reason: str) -> Refused:
+    return Refused(
+        f"the pooler at {shown_address(conninfo)} cannot be used: {reason}",
+        remedy="set TOCSIN_POSTGRES to the address of postgres itself",
+    )
 
 
 class CancellablePool(AsyncConnectionPool[Connection]):
@@ -207,7 +237,7 @@ def _session(settings: Settings, name: str, more: Mapping[str, str] = MappingPro
     frozen_ms = int(settings.lease_ttl_s * 500)
     options = {
         "idle_in_transaction_session_timeout": frozen_ms,
-        "lock_timeout": int(settings.lease_ttl_s * 1000),
+        "lock_timeout": _lock_timeout_ms(settings),
         "timezone": "UTC",
         "default_transaction_isolation": r"read\ committed",
         "search_path": "tocsin,public",
@@ -227,6 +257,10 @@ def _session(settings: Settings, name: str, more: Mapping[str, str] = MappingPro
             [_own_options(settings), *(f"-c {key}={value}" for key, value in options.items())]
         ),
     }
+
+
+def _lock_timeout_ms(settings: Settings) -> int:
+    return int(settings.lease_ttl_s * 1000)
 
 
 def _own_options(settings: Settings) -> str:
@@ -267,4 +301,9 @@ def shown_reason(conninfo: str, error: BaseException) -> str:
     """
     if shown_address(conninfo).startswith("***@"):
         return ""
-    return f" ({str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__})"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    # With several hosts, psycopg lists the reason of each in a line of its own.
+    of_hosts = [
+        line.partition("connection failed: ")[2] or line[2:] for line in lines if line.startswith("- ")
+    ]
+    return f" ({'; '.join(of_hosts) or lines[0]})"

@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     )
     cdc_poll_ms: Annotated[float, Field(ge=10.0, le=60_000.0)] = Field(
         default=200.0,
-        description="Longest wait of the publisher in ms if no NOTIFY arrives, for example behind a pooler",
+        description="Longest wait of the publisher in ms if a NOTIFY is lost",
     )
     cdc_check_s: Annotated[float, Field(ge=0.05, le=3600.0)] = Field(
         default=10.0,
