@@ -249,3 +249,25 @@ async def test_no_more_messages_are_requested_than_fit(bus: Client) -> None:
         return bool((await bus.jetstream(timeout=10).consumer_info("S", "c")).num_ack_pending == 2)
 
     await eventually(has_two, "the two that were asked for are delivered")
+
+
+async def test_a_consumer_that_has_no_leader_at_first_is_asked_again(
+    bus: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server answers as if the consumer were missing, which it is here until the first answer."""
+    monkeypatch.setattr("tocsin.core.pull._LEADERLESS_S", 60.0)
+    js = bus.jetstream(timeout=10)
+    await js.add_stream(StreamConfig(name="S", subjects=["s.>"], storage=StorageType.FILE))
+    puller = await Puller.open(bus, "S", "c", 5)
+    pulling = asyncio.create_task(puller.next_batch(timeout_s=60))
+
+    async def has_asked_again() -> bool:
+        return puller._request > 1 or pulling.done()
+
+    await eventually(has_asked_again, "the puller asks again")
+    await js.add_consumer("S", ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT, ack_wait=30))
+    await send(bus, "a")
+    assert [message.data for message in await pulling] == [b"a"]
+    await js.delete_consumer("S", "c")
+    with pytest.raises(ConsumerGone):
+        await pull(puller, 1)

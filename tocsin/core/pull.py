@@ -16,7 +16,9 @@ request repeats.
 
 On failure: a request that was lost with its connection is repeated after the reconnect. A missing
 consumer (its stream was created again), or one that another process configured differently, raises
-`ConsumerGone`; the caller creates it again.
+`ConsumerGone`; the caller creates it again. A new consumer on a cluster has no leader for a moment,
+and the server then answers as if it were missing: for `_LEADERLESS_S` after the start, until its
+first answer, the request is repeated.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ _LOST_S = _EXPIRES_S + 2.0
 _DRAIN_S = 2.0
 _PIN = "Nats-Pin-Id"
 _WRONG_PIN = "423"
+_LEADERLESS_S = 3.0
+_REPEAT_S = 0.1
 
 
 class ConsumerGone(TocsinError):
@@ -61,6 +65,8 @@ class Puller:
         self._max_bytes = 0
         self._group: str | None = None
         self._pin: str | None = None
+        self._leaderless_until_s = time.monotonic() + _LEADERLESS_S
+        self._is_leaderless = False
         self._subscription: Subscription | None = None
 
     @classmethod
@@ -108,12 +114,21 @@ class Puller:
     async def next_batch(self, timeout_s: float = 1.0, at_most: int | None = None) -> list[Msg]:
         """The next messages. `at_most` is for a caller that can take less than a batch."""
         batch = min(at_most or self._batch, self._batch)
-        await self._request_batch(batch)
-        self._arrival.clear()
-        if not self._arrived:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await self._arrival.wait()
+        give_up_s = time.monotonic() + timeout_s
+        while True:
+            await self._request_batch(batch)
+            self._arrival.clear()
+            if not self._arrived:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(give_up_s - time.monotonic()):
+                        await self._arrival.wait()
+            self._is_leaderless = False
+            messages = self._take(batch)
+            if not self._is_leaderless or time.monotonic() > give_up_s:
+                return messages
+            await asyncio.sleep(_REPEAT_S)
+
+    def _take(self, batch: int) -> list[Msg]:
         messages: list[Msg] = []
         while self._arrived and len(messages) < batch:
             message = self._arrived.popleft()
@@ -158,12 +173,17 @@ class Puller:
         if status is None:
             self._outstanding -= 1
             self._pin = (message.headers or {}).get(_PIN, self._pin)
+            self._leaderless_until_s = 0.0
             return True
         if message.subject != f"{self._inbox}.{self._request}":
             return False
         self._outstanding = 0
         self._pin = None if status == _WRONG_PIN else self._pin
         description = str((message.headers or {}).get("Description", ""))
+        if status == "503" and time.monotonic() < self._leaderless_until_s:
+            self._is_leaderless = True
+            return False
+        self._leaderless_until_s = 0.0
         if status in ("400", "503") or "eleted" in description:
             consumer = self._subject.rpartition(".")[2]
             problem = "rejects the request" if status == "400" else "is gone"
