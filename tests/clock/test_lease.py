@@ -349,7 +349,7 @@ async def test_a_holder_that_makes_no_progress_gives_its_lease_up_until_it_works
         await stuck.wait_until_held()
 
 
-async def test_a_key_that_does_not_expire_is_taken_when_nobody_renews_it(
+async def test_a_key_that_does_not_expire_is_taken_when_its_holder_does_not_renew_it(
     lease_settings: Settings, bus: Client
 ) -> None:
     """The wall clock of the server was set back after the holder died, so the key lives on."""

@@ -281,9 +281,15 @@ async def test_a_run_cannot_be_changed_during_a_fire(connection: Connection, ses
     id = await put_run(connection)
     await arm_wait(connection, id)
     other, refused = await sessions("worker"), []
+    # The server has not executed the batch yet when the clock has sent it.
+    skipping = "select 1 from tocsin.action where id = %s for update skip locked"
+
+    async def locked() -> bool:
+        return not await all_rows(other, skipping, (id,))
 
     async def look(point: str) -> None:
         if point == "appended":
+            await eventually(locked, "the run is locked")
             await other.execute("set lock_timeout = '20ms'")
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 await other.execute("update tocsin.action set version = version + 1 where id = %s", (id,))
