@@ -22,7 +22,7 @@ _NAME = "standby"
 _PORT = 5433
 
 
-class Standby:
+class SynchronousStandby:
     """Started by `synchronous_standby`. `stop` leaves the primary waiting for it."""
 
     def __init__(self, primary: Postgres, directory: Path) -> None:
@@ -88,8 +88,8 @@ class Standby:
 
 
 @contextmanager
-def synchronous_standby(primary: Postgres, directory: Path) -> Iterator[Standby]:
-    standby = Standby(primary, directory)
+def synchronous_standby(primary: Postgres, directory: Path) -> Iterator[SynchronousStandby]:
+    standby = SynchronousStandby(primary, directory)
     standby.create()
     standby.start()
     try:

@@ -14,7 +14,7 @@ from cdc.publisher import Publisher
 from migrations.runner import migrate
 from tests.cdc.published_records import append, last_sequence, live, patient, published, smaller
 from tests.sql import all_rows
-from tests.standby import Standby, synchronous_standby
+from tests.standby import SynchronousStandby, synchronous_standby
 from tests.wait import eventually
 from tocsin.core.db import Connection, connect, fetch_value
 from tocsin.core.errors import Unreachable
@@ -32,14 +32,14 @@ def primary(tmp_path: Path) -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def standby(primary: Postgres, tmp_path: Path) -> Iterator[Standby]:
+def standby(primary: Postgres, tmp_path: Path) -> Iterator[SynchronousStandby]:
     with synchronous_standby(primary, tmp_path) as started:
         yield started
 
 
 @pytest.fixture
 async def replicated(
-    settings: Settings, primary: Postgres, standby: Standby
+    settings: Settings, primary: Postgres, standby: SynchronousStandby
 ) -> AsyncIterator[tuple[Settings, Connection]]:
     there = smaller(settings, postgres=primary.url)
     connection = await connect(patient(there), "test")
@@ -71,7 +71,7 @@ async def append_unreplicated(settings: Settings, watch: Connection) -> None:
 
 
 async def test_a_record_that_no_synchronous_standby_has_is_published_only_when_it_has_it(
-    replicated: tuple[Settings, Connection], standby: Standby
+    replicated: tuple[Settings, Connection], standby: SynchronousStandby
 ) -> None:
     settings, connection = replicated
     await append(connection, 3)
@@ -98,7 +98,7 @@ async def test_a_record_that_no_synchronous_standby_has_is_published_only_when_i
 
 
 async def test_a_wait_that_an_operator_cancels_confirms_nothing(
-    replicated: tuple[Settings, Connection], standby: Standby
+    replicated: tuple[Settings, Connection], standby: SynchronousStandby
 ) -> None:
     settings, connection = replicated
     async with live(settings) as publisher:

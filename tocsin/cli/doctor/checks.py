@@ -199,6 +199,22 @@ def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
     return [Finding("info", "log gaps", text)]
 
 
+def replicas(counts: Mapping[str, int], is_clustered: bool) -> list[Finding]:
+    """The number of replicas of each stream. On a cluster, one replica is lost with its server."""
+    if not counts:
+        return []
+    listed = ", ".join(f"{stream} {count}" for stream, count in counts.items())
+    single = [stream for stream, count in counts.items() if count == 1]
+    if is_clustered and single:
+        remedy = (
+            f"raise it with `nats stream edit {single[0]} --replicas 3`, and set TOCSIN_STREAM_REPLICAS=3"
+        )
+        return [
+            Finding("red", "replicas", f"{listed}; on a cluster, one replica is lost with its server", remedy)
+        ]
+    return [Finding("ok", "replicas", listed)]
+
+
 class Workers(NamedTuple):
     alive: Sequence[str] = ()
     """The workers that share the lanes."""

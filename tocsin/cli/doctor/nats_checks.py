@@ -21,6 +21,7 @@ from tocsin.cli.doctor.checks import (
     lane,
     leader,
     log_lag,
+    replicas,
     worker_lag,
 )
 from tocsin.cli.output import utc_text
@@ -28,6 +29,7 @@ from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import TocsinError
 from tocsin.core.instant import parse_instant
 from tocsin.core.settings import Settings
+from tocsin.core.streams import find
 
 _TIMEOUT_S = 3.0
 # The durable consumers that workers share: on the record stream, and on the queue of events.
@@ -60,10 +62,22 @@ async def _jetstream_checks(
     findings.append(leader("cdc", await current_holder(bus, settings, "cdc"), "", sessions.get("cdc", 0)))
     findings.append(await _consumer_check(js, "perform", settings.stream, _PERFORM, workers))
     findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _INGEST, workers))
+    findings += await _replica_checks(js, settings)
     newest = await read_dead_letters(js, settings, None, 1)
     newest_at = parse_instant(newest[0]["at"]) if newest else None
     findings.append(dead_letters(await count_dead_letters(js, settings), newest_at, wall_now()))
     return findings
+
+
+async def _replica_checks(js: JetStreamContext, settings: Settings) -> list[Finding]:
+    names = (
+        *(settings.stream, settings.data_stream, settings.ingest_stream, settings.report_stream),
+        *(settings.dead_stream, f"KV_{settings.lease_bucket}"),
+    )
+    streams = {name: await find(js, name) for name in names}
+    found = {name: info for name, info in streams.items() if info is not None}
+    is_clustered = any(info.cluster is not None and info.cluster.name for info in found.values())
+    return replicas({name: info.config.num_replicas or 1 for name, info in found.items()}, is_clustered)
 
 
 async def _consumer_check(
